@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.version import __version__
+
 if TYPE_CHECKING:
     from medtasks_ext.notebook import Changes, Loaded, compare, datasets, load
 
-__version__ = "0.1.0"
 __all__ = ["Changes", "Loaded", "__version__", "compare", "datasets", "load"]
 
 

@@ -7,7 +7,7 @@ The frames of `load` have the columns that docs/report.md lists; those of `compa
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.report.tidy import groups_table, results
 from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.entries import read_results
 
 if TYPE_CHECKING:
     import os
@@ -75,7 +75,7 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
     conditions = [
-        {"entry": entry.label, "task": task, **asdict(item.asked)}
+        {"entry": entry.label, "task": task, **item.shown}
         for entry in report.entries
         for task, item in entry.experiments.items()
     ]

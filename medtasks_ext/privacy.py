@@ -20,6 +20,8 @@ from medtasks_ext.errors import MedtasksError
 _public = ContextVar("_public", default=False)
 
 #: Errors of machines and connections; what they say does not come from rows.
+#: The packages of this repository, whose places in a stack say nothing about a row.
+_OWN = ("medtasks_ext", "medtasks_lab")
 _OF_MACHINES = (OSError, RuntimeError, MemoryError)
 _OF_CONNECTIONS = ("aiohttp", "httpx", "requests", "torch")
 
@@ -103,5 +105,6 @@ def _is_undefined_in(template: str, error: BaseException) -> bool:
 
 def _place(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(__file__).parent in Path(frame.filename).parents]
+    folders = [Path(__file__).parents[1] / name for name in _OWN]
+    own = [frame for frame in frames if any(item in Path(frame.filename).parents for item in folders)]
     return f" in {Path(own[-1].filename).name}, line {own[-1].lineno}" if own else ""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from configparser import ConfigParser
+from importlib.metadata import distribution
 
 import pytest
 import yaml
 
+from medtasks_ext.hooks import GROUPS
 from tests.conftest import ROOT
 
 PIN = re.compile(r"([\w-]+)==([\w.]+)")
@@ -55,3 +58,22 @@ def test_a_form_has_what_github_asks_of_one(form):
     text = form.read_text(encoding="utf-8")
     for page in set(re.findall(r"[\w/-]+\.md\b", text)) - {"medical-evaluation.md"}:
         assert (ROOT / page).is_file(), page
+
+
+def test_the_installed_entry_points_are_those_of_the_sources():
+    """An editable installation keeps those of its day: `pip install --no-deps -e .` renews them."""
+    written: dict[str, dict[str, str]] = {}
+    group = ""
+    for line in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            found = re.fullmatch(r'\[project\.entry-points\."(.+)"\]', line)
+            group = found[1] if found else ""
+        elif group and " = " in line:
+            name, _, value = line.partition(" = ")
+            written.setdefault(group, {})[name.strip('"')] = value.strip('"')
+    installed = ConfigParser(delimiters=("=",))
+    installed.optionxform = str  # type: ignore[assignment, method-assign]
+    installed.read_string(distribution("medtasks").read_text("entry_points.txt"))
+    groups = [name for name in installed.sections() if name != "console_scripts"]
+    assert {name: dict(installed[name]) for name in groups} == written
+    assert set(written) <= set(GROUPS)

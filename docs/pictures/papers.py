@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.atlas.cells import Data
-from medtasks_ext.report.atlas.models import published_models
-from medtasks_ext.report.atlas.picture import drawn
-from medtasks_ext.report.atlas.spec import atlases
-from medtasks_ext.report.atlas.statistics import cells_of
 from medtasks_ext.report.pictures.draw import svg
+from medtasks_lab.atlas.cells import Data
+from medtasks_lab.atlas.models import published_models
+from medtasks_lab.atlas.picture import drawn
+from medtasks_lab.atlas.spec import atlases
+from medtasks_lab.atlas.statistics import cells_of
 
 #: file -> suite, block of `medtasks reproduce`, and which of its pictures
 PICTURES = {

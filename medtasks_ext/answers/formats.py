@@ -1,15 +1,15 @@
-"""The answer formats by name, and what all of them share."""
+"""What all answer formats share, and the formats by their kind."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict, Union, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +75,42 @@ class Repaired(TypedDict):
     subject: NotRequired[int]
 
 
+def repaired(document: Mapping[str, Any], answer: Any, span: Span | None, why: str) -> Repaired:
+    """The repaired reading of a kind whose gold answers need no other one."""
+    return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
+
+
+class Parsed(TypedDict):
+    """A response as its answer format reads it.
+
+    Attributes:
+        answer: the parsed answer that is scored, made of JSON types; None where nothing could be read.
+        valid: whether an answer could be read.
+        span: its place in the response, (first, last + 1), where the reader knows it.
+        why: why it was read so.
+        reader: whose reading it is: the suite's own, or the repaired one where the suite released none.
+        unclosed_reasoning: whether a reasoning trace never ended.
+        repaired: the repaired reading, and the gold answer as it is compared with that.
+    """
+
+    answer: Any
+    valid: bool
+    span: tuple[int, int] | None
+    why: str
+    reader: Literal["official", "repaired"]
+    unclosed_reasoning: bool
+    repaired: Repaired
+
+
+#: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
+KINDS: dict[str, type[AnswerFormat]] = {}
+
+
 class AnswerFormat(Strict):
-    """Base of all formats. Fields are what a task's YAML writes under `answer:`."""
+    """Base of all formats. Fields are what a task's YAML writes under `answer:`.
+
+    A subclass with a literal `kind` is a kind of answers from then on.
+    """
 
     kind: str
 
@@ -89,6 +123,15 @@ class AnswerFormat(Strict):
     most_read: ClassVar[int] = 40_000
     #: Whether the suite replaces an invalid answer by a label drawn from that space.
     draws_invalid: ClassVar[bool] = False
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Enter the kind, unless the class is a base of several."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if names := get_args(cls.model_fields["kind"].annotation):
+            KINDS[names[0]] = cls
+            any_format.cache_clear()
+            _build.cache_clear()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
         """Parse a gold answer.
@@ -160,55 +203,8 @@ class AnswerFormat(Strict):
 
 @lru_cache(maxsize=1)
 def any_format() -> TypeAdapter[Any]:
-    """What an `answer:` block may be: one of all formats, told apart by `kind`."""
-    from typing import Annotated, Union
-
-    from pydantic import Field
-
-    from medtasks_ext.answers import (
-        choices,
-        codes,
-        drug_list,
-        entity_list,
-        event_lines,
-        free_text,
-        label_set,
-        labels,
-        medcalc,
-        medec,
-        option_letter,
-        panel_rating,
-        relation_label,
-        sql,
-        text,
-        tuples,
-    )
-
-    kinds = (
-        labels.Label,
-        labels.LabelList,
-        labels.CodeList,
-        event_lines.Events,
-        event_lines.Relations,
-        event_lines.Attributes,
-        text.Text,
-        text.Passages,
-        choices.ExactLetter,
-        choices.LabelWord,
-        choices.MarkedLetters,
-        option_letter.OptionLetter,
-        panel_rating.PanelRating,
-        codes.CodesInText,
-        medcalc.MedCalc,
-        medec.Medec,
-        free_text.FreeText,
-        drug_list.DrugList,
-        entity_list.EntityList,
-        relation_label.RelationLabel,
-        label_set.LabelSet,
-        sql.Sql,
-        tuples.Tuples,
-    )
+    """What an `answer:` block may be: one of all kinds, told apart by `kind`."""
+    kinds = tuple(KINDS[name] for name in sorted(KINDS))
     return TypeAdapter(Annotated[Union[kinds], Field(discriminator="kind")])  # type: ignore[arg-type]  # noqa: UP007
 
 
@@ -223,9 +219,9 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
         return _build(key)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"] if part not in (spec.get("kind"),))
+        place = tuple(part for part in first["loc"] if part != spec.get("kind"))
         raise MedtasksError(
-            f"answer{'.' + path if path else ''}: {first['msg']}",
+            fault_of({**first, "loc": place}, "answer"),
             where=where,
             remedy="docs/keys.md lists the answer kinds and their keys",
         ) from None

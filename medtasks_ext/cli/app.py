@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from inspect import signature
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -35,17 +34,17 @@ def command_app() -> typer.Typer:
     return typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
-def command_of(module: ModuleType, name: str) -> Any:
-    """The command that a module declares: the function of its own name, or an `app` of several commands.
+def command_of(declared: Any, name: str) -> Any:
+    """The command of a function, or of an `app` of several commands.
 
     A command returns its exit code. The first paragraph of its docstring is its line in `medtasks --help`.
     One that takes the context alone gets all arguments as they are.
     """
-    app = getattr(module, "app", None)
-    if app is None:
-        function, app = getattr(module, name.replace("-", "_")), command_app()
-        hands_on = [*signature(function).parameters] == ["context"]
-        app.command(name, context_settings=_ANY_FLAGS if hands_on else None)(function)
+    app = declared
+    if not isinstance(declared, typer.Typer):
+        app = command_app()
+        hands_on = [*signature(declared).parameters] == ["context"]
+        app.command(name, context_settings=_ANY_FLAGS if hands_on else None)(declared)
     command = typer.main.get_command(app)
     command.name = name
     return command

@@ -14,7 +14,6 @@ from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.judge_red_team import attack_judges
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
@@ -24,19 +23,21 @@ from medtasks_ext.cli.judging import (
     print_estimates,
     warn_withheld,
 )
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.hooks import JUDGE, hook
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Budget, Estimate
+    from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.engine import Engine, Outcome
     from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
@@ -106,8 +107,8 @@ def judge(
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
@@ -116,7 +117,8 @@ def judge(
     jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
         _check_red_team(tasks, ratings, decisions, requests, responses)
-        return attack_judges(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run)
+        attack = hook(JUDGE, "red-team")
+        return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
@@ -143,7 +145,7 @@ def judge(
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
-        engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        engine = JuryPlanner(jury, list(to_judge.values()), budget, say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending()
         possible = engine.possible(asks)
@@ -262,7 +264,7 @@ def _seal(run: Run, store: JudgementStore) -> None:
     """Bring what was said to the disk, and its state into the manifest."""
     store.close()
     if store.seals != run.manifest.judgements:
-        run.manifest.judgements = store.seals
+        run.manifest.seal_judgements(store.seals)
         run.save()
 
 
@@ -274,7 +276,7 @@ def _again(folders: Sequence[str], jury: str) -> str:
     return shlex.join(["medtasks", "judge", *folders, "--jury", jury])
 
 
-def _write_requests(engine: Engine, asks: Sequence[Ask], path: Path, again: str) -> int:
+def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
     from medtasks_ext.judge.batch import write_requests
 
     written = write_requests(engine.jury.models, asks, path)
@@ -302,7 +304,7 @@ def _at_most(judge: Judge, item: Estimate) -> str:
     return f", at most {item.cost:,.2f} USD{batch}"
 
 
-def _take_responses(engine: Engine, files: Sequence[str]) -> bool:
+def _take_responses(engine: JuryPlanner, files: Sequence[str]) -> bool:
     """Record what is in files of results; whether every line is a result of these runs."""
     from medtasks_ext.judge.batch import JudgeIntake
 
@@ -322,7 +324,7 @@ def _finish(
     jury: Jury,
     runs: Mapping[str, Run],
     to_judge: Mapping[str, Any],
-    outcome: Outcome | None,
+    outcome: End | None,
     people: Ratings,
     budget: Budget,
     again: str,
@@ -435,22 +437,20 @@ def _print_table(
     )
     beside = axes if width <= console().width else []  # else in a table of their own
     figures = [name for name in figures if name in beside or name not in axes]
-    table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
+    rows = []
     for task, scores in scored:
         own = metrics[task.name]
-        table.add_row(
-            task.name,
-            number(own.get("score"), 4),
-            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)),
-            *(number(own.get(name), digits) for name, digits in disputes.items()),
-            f"{sum(item.complete for item in scores):,}/{len(scores):,}",
-        )
-    console().print(table)
+        cells = [number(own.get("score"), 4)]
+        cells += [number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)]
+        cells += [number(own.get(name), digits) for name, digits in disputes.items()]
+        rows.append((task.name, *cells, f"{sum(item.complete for item in scores):,}/{len(scores):,}"))
+    show(rows, [texts("task"), *map(figure, figures)], "\n".join(titles), title_style="bold")
     if axes != beside:
-        table = new_table(["task"], axes)
-        for task, _ in scored:
-            table.add_row(task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
-        console().print(table)
+        means = [
+            (task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
+            for task, _ in scored
+        ]
+        show(means, [texts("task"), *map(figure, axes)])
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
     )

@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,27 +21,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.cli.app import command_of
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import COMMANDS, Hook, hooks
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.telemetry import switch_off_telemetry
+from medtasks_ext.version import __version__
 
 BAD_INPUT, INTERRUPTED = 2, 130
 #: What a disk refuses at any place, which is no defect.
 _OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES})
 
-#: Panel of `medtasks --help` -> its commands, each of them declared in the module of that name.
-PANELS = {
+#: Panel of `medtasks --help` -> the core's own commands, each of them declared in the module of that name.
+_OWN = {
     "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
-    "Results": ("report", "view", "show", "compare", "reproduce", "card", "cite", "export", "ingest"),
-    "Leaderboard": ("submit", "check-submission", "site"),
-    "Judges": ("judge", "human", "judge-calibrate", "judge-gold", "judge-votes", "judge-data", "judge-eval"),
+    "Results": ("report", "view", "show", "compare", "card", "cite", "ingest"),
+    "Leaderboard": (),
+    "Judges": ("judge",),
     "Data": ("data", "prompts", "doctor"),
-    "Studies": ("contamination", "difficulty", "departments", "sample"),
+    "Studies": (),
     "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
 }
 #: Commands whose next call goes on where an interrupted one ended, and long ones that begin again.
@@ -64,28 +66,64 @@ _REPEATED = frozenset(
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
 
-_COMMANDS = frozenset(name for names in PANELS.values() for name in names)
+def panels() -> dict[str, tuple[str, ...]]:
+    """Panel of `medtasks --help` -> its commands: the core's own, and those that packages add.
+
+    The module of a package's command names its panel by `PANEL = "…"`; without that it is the package's name.
+    """
+    found = {panel: list(names) for panel, names in _OWN.items()}
+    for name, hook in _hooks().items():
+        if " " not in name:
+            found.setdefault(_constant(hook.file(), "PANEL") or hook.package, []).append(name)
+    return {panel: tuple(names) for panel, names in found.items() if names}
+
+
+@lru_cache(maxsize=1)
+def _hooks() -> dict[str, Hook]:
+    """Name of a command -> the hook that adds it. The core's own commands cannot be replaced."""
+    own = {name for names in _OWN.values() for name in names}
+    return {hook.name: hook for hook in hooks(COMMANDS) if hook.name not in own}
+
+
+def _constant(file: Path | None, name: str) -> str:
+    """The text that a module assigns to a name; the module is not imported."""
+    for node in _parsed(file):
+        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
+            return str(ast.literal_eval(node.value))
+    return ""
+
+
+def _parsed(file: Path | None) -> list[ast.stmt]:
+    try:
+        return ast.parse(file.read_text(encoding="utf-8")).body if file else []
+    except (OSError, ValueError, SyntaxError):  # its own command says what is wrong
+        return []
 
 
 class _LazyCommands(MutableMapping[str, Any]):
     """Name -> command. A command's module is imported when the command is looked at."""
 
     def __init__(self) -> None:
-        self._names = [name for names in PANELS.values() for name in names]
+        self._names = [name for names in panels().values() for name in names]
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
         if name not in self._made:
-            self._made[name] = command_of(import_module(_module(name)), name)
+            hook = _hooks().get(name)
+            self._made[name] = command = command_of(hook.load() if hook else _declared(name), name)
+            for word, more in _hooks().items():
+                if word.startswith(f"{name} "):
+                    part = word.removeprefix(f"{name} ")
+                    command.commands[part] = command_of(more.load(), part)
         return self._made[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
-        raise TypeError("commands are declared in modules of their own, and listed in PANELS")
+        raise TypeError("commands are declared in modules of their own")
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("commands are listed in PANELS")
+        raise TypeError("commands are declared in modules of their own")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -98,11 +136,21 @@ def _module(name: str) -> str:
     return f"medtasks_ext.cli.{name.replace('-', '_')}"
 
 
+def _declared(name: str) -> Any:
+    """What a module of the core declares as a command: an `app` of several, or the function of its name."""
+    module = import_module(_module(name))
+    return getattr(module, "app", None) or getattr(module, name.replace("-", "_"))
+
+
 def _short_help(name: str) -> str:
     """The first paragraph of the docstring under which a command, or a group of commands, is declared."""
-    file = Path(__file__).with_name(f"{_module(name).rpartition('.')[2]}.py")
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.name == file.stem):
+    hook = _hooks().get(name)
+    file = hook.file() if hook else Path(__file__).with_name(f"{_module(name).rpartition('.')[2]}.py")
+    declared = hook.value.rpartition(":")[2] if hook else name.replace("-", "_")
+    for node in _parsed(file):
+        if isinstance(node, ast.FunctionDef) and (
+            node.name == declared or (declared == "app" and node.decorator_list)
+        ):
             return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
     return ""
 
@@ -116,7 +164,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The panels of the help."""
-        for panel, names in PANELS.items():
+        for panel, names in panels().items():
             with formatter.section(panel):
                 formatter.write_dl([(name, _short_help(name)) for name in names])
 
@@ -140,7 +188,9 @@ def _say_interrupted(command: str | None) -> None:
     from medtasks_ext.cli.end import shown_command
 
     words = sys.argv[1:]
-    command = command or next((word for word in words if word in _COMMANDS), "")  # it came before the command
+    command = command or next(
+        (word for word in words if word in _LazyCommands()), ""
+    )  # it came before the command
     names = {command, *(f"{command} {word}" for word in words)}
     if names & _RESUMABLE:
         how = f"; what came is kept, and the same command goes on:\n  {shown_command(words)}"

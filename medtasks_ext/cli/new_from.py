@@ -9,12 +9,13 @@ from typing import Any
 
 import typer
 
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli import tables
 from medtasks_ext.cli.words import say
 from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
+from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
 from medtasks_ext.registry.new import Template, suite_of
 from medtasks_ext.rows.files import read_rows
 
@@ -49,7 +50,12 @@ class Found:
         if self.hub is None or self.hub.gated:
             return template
         head, rest = template.block.split("\nprompt:", 1)
-        return replace(template, block=f"{head.rstrip()}\n{self.hub.download}\nprompt:{rest}")
+        lock = DataLock(revision=self.hub.revision).text
+        return replace(
+            template,
+            block=f"{head.rstrip()}\n{self.hub.download}\nprompt:{rest}",
+            files={**template.files, LOCK_FILE: lock},
+        )
 
 
 def read(source: str, answer: str | None) -> Found:
@@ -78,10 +84,12 @@ def show(found: Found) -> None:
     proposal = found.proposal
     roles = dict.fromkeys(proposal.inputs, "input") | dict.fromkeys(proposal.options, "options")
     roles[proposal.answer] = "gold answer"
-    table = new_table(["column", "holds", "taken as"], [], pad_edge=False, collapse_padding=True)
-    for column in proposal.columns:
-        table.add_row(column.name, column.shown, roles.get(column.name, "not used"))
-    console().print(table)
+    columns = [
+        tables.texts("column", "name"),
+        tables.texts("holds", "shown"),
+        tables.texts("taken as", lambda column: roles.get(column.name, "not used")),
+    ]
+    tables.show(proposal.columns, columns, pad_edge=False, collapse_padding=True)
     if proposal.labels:
         counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
         typer.echo("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in proposal.labels))

@@ -1,9 +1,10 @@
-"""What a plan says in words: its figures in a line, and the rules that they follow."""
+"""A plan, and what it says in words: its figures in a line, and the rules that they follow."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.prompts import has_official
@@ -20,12 +21,27 @@ from medtasks_ext.runner.plan import (
 from medtasks_ext.runner.plan_estimate import Estimate, in_gpus, money
 
 if TYPE_CHECKING:
-    from medtasks_ext.cli.plan import Plan
     from medtasks_ext.runner.plan_model import Tokenizer
-    from medtasks_ext.runner.plan_reasoning import Reasoning
+    from medtasks_ext.runner.plan_reasoning import Reasoning, Way
 
 #: Tasks that are named where prompts do not fit; `--json` has all.
 _NAMED = 6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A way to run a model, and what the tasks take then."""
+
+    way: Way  # to run it
+    context: Context | None  # of the model; None where it is not known
+    budget: int | None  # tokens of an answer; None for each task's own
+    tasks: list[TaskPlan]
+    total: Estimate  # of all of them
+
+    def sums(self) -> dict[str, int]:
+        """Documents and tokens of all tasks."""
+        names = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
+        return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
 
 
 def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:

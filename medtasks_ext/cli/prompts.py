@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import command_app
-from medtasks_ext.cli.prompt_candidates import candidates, choose
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
-from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.official import Artefact
 
 app = command_app()
-app.command("candidates")(candidates)
-app.command("choose")(choose)
 _WISHES: tuple[Wish, Wish] = ("official", "own")
 
 
@@ -195,7 +191,7 @@ def _covered(suite: Suite) -> str:
         said.append(f"{known} of {len(of_it)} datasets")
     if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
         said.append(f"the judges of {judged}")
-    if suite.release:
+    if suite.files:
         said.append("datasets whose rows, or the release's, carry an instruction")
     return "official words: " + ("; ".join(said) or "none published")
 
@@ -263,4 +259,4 @@ def has_official(task: str) -> bool:
     official = dataset.suite.official
     if official is None:
         return False
-    return bool(official.lines) or ("official" in dataset.blocks and strategy == "zero_shot")
+    return bool(dataset.suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def pages(tasks: Registry) -> dict[Path, str]:
 
 
 def _page() -> str:
-    from medtasks_ext.cli.main import PANELS, app
+    from medtasks_ext.cli.main import app, panels
 
     commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
     lines = [
@@ -49,7 +50,7 @@ def _page() -> str:
         "| --- | --- |",
         *(f"| {code} | {meaning} |" for code, meaning in _EXIT_CODES.items()),
     ]
-    for panel, names in PANELS.items():
+    for panel, names in panels().items():
         lines += ["", f"**{panel}**", "", "| command | what it does |", "| --- | --- |"]
         lines += [
             f"| [`{name}`](#{_anchor(name)}) | {_paragraphs(item)[0]} |"
@@ -96,10 +97,8 @@ def _section(name: str, command: Any) -> list[str]:
 
 def own_help(command: Any) -> str:
     """What a command that takes lm-eval's flags says of itself and of its own flags."""
-    from medtasks_ext.cli import contamination, requests, run
-
-    modules = {"run": run, "requests": requests, "contamination": contamination}
-    said: str = modules[command.name]._DESCRIPTION
+    module = import_module(command.callback.__module__)
+    said: str = module._DESCRIPTION
     return said
 
 

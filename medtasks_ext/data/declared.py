@@ -14,23 +14,25 @@ from pydantic import ValidationError
 
 from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
+from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE, near
-from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
+from medtasks_ext.registry.suites import NO_SUITE
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
-from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
+from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema
+from medtasks_ext.strict import fault_of
 
 #: Rows that a sample has at least.
 MIN_TEST, MIN_FEWSHOT = 6, 5
 #: What a dataset folder may hold.
-_SUFFIXES = (".yaml", ".jsonl", ".json", ".bib", ".sql", ".md")
+_SUFFIXES = (".yaml", ".lock", ".jsonl", ".json", ".bib", ".sql", ".md")
 
 #: (what holds, what finds problems, whether later steps need it)
 Step = tuple[str, Callable[[], Iterator[str]], bool]
@@ -116,24 +118,29 @@ class DeclaredFolder:
         folder = self.dataset.key
         if config.get("dataset") not in (None, folder):
             yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
-        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
+        answer, metadata = config.get("answer"), config.get("metadata")
         if isinstance(metadata, dict):
             for key in metadata.keys() - {"version"}:
                 yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
-        if isinstance(about, dict):
-            facts = self.dataset.facts
-
-            def read(written: Any) -> Metadata:
-                return Metadata.read(written, facts)
-
-            yield from _faults(read, about, "about", _meanings())
-            suite, task = self.dataset.suite.id, config.get("task")
-            if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
-                yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
+        yield from self._facts()
+        suite, task = self.dataset.suite.id, config.get("task")
+        if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
+            yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
         yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)
+
+    def _facts(self) -> Iterator[str]:
+        """Faults of the facts, each with the file in which it stands."""
+        try:
+            Metadata.read(self.dataset.record, self.dataset.facts)
+        except ValidationError as error:
+            for item in error.errors():
+                file, root = self.dataset.place_of(str(item["loc"][0]))
+                yield f"{file.name}: {_worded(item, root, _meanings())}"
+        except MedtasksError as error:
+            yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
     def placeholders(self) -> Iterator[str]:
         """What a person has yet to write."""
@@ -164,7 +171,9 @@ class DeclaredFolder:
         known = entries_of([self.dataset])
         for key in self.dataset.metadata.axis("citation"):
             if key not in known and not key.startswith(PLACEHOLDER):
-                yield f"{TASK_FILE}: about.citation: {key} has no entry → write it into {BESIDE} here"
+                file, root = self.dataset.place_of("citation")
+                place = f"{file.name}: {root + '.' if root else ''}citation"
+                yield f"{place}: {key} has no entry → write it into {BESIDE} here"
 
     def programs(self) -> Iterator[str]:
         """What would run when the task is used, and may not."""
@@ -174,10 +183,10 @@ class DeclaredFolder:
                 check_function(reference)
             except MedtasksError as error:
                 yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-        yield from (f"{TASK_FILE}: {fault}" for fault in unsafe_keys(config))
+        yield from (f"{TASK_FILE}: {what}" for what in unsafe_keys(config))
         for place, text, is_expression in _jinja(self._spec):
-            for fault in syntax_faults(text, expression=is_expression):
-                yield f"{TASK_FILE}: {place}: {fault} → mend the Jinja there"
+            for what in syntax_faults(text, expression=is_expression):
+                yield f"{TASK_FILE}: {place}: {what} → mend the Jinja there"
         for file in sorted(self.dataset.folder.iterdir()):
             if file.is_symlink() or (file.is_file() and file.suffix not in _SUFFIXES):
                 yield f"{file.name}: no file of a dataset folder, and never read → take it out"
@@ -214,7 +223,7 @@ _NEEDED = {
     "class": f"write `!function {TASK_CLASS}`",
     "task": "name the task: SUITE_DATASET",
     "dataset": "name the folder: SUITE/DATASET",
-    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
+    **dict.fromkeys(("rows", "prompt", "answer"), "see the example in CONTRIBUTING.md"),
     "metadata": "write `version: 1-A` below it",
 }
 
@@ -238,14 +247,18 @@ def _faults(
         read(block)
     except ValidationError as error:
         for item in error.errors():
-            place = item["loc"][skip:]
-            meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
-            fault = describe({**item, "loc": place}, root, known_keys()).lstrip(".")
-            yield f"{TASK_FILE}: {fault}" + (f" → {meaning}" if meaning else "")
+            yield f"{TASK_FILE}: {_worded({**item, 'loc': item['loc'][skip:]}, root, meanings)}"
+
+
+def _worded(fault: Any, root: str, meanings: Mapping[str, str] | None) -> str:
+    """One fault of a model in words; of a missing key, with what belongs there."""
+    place = fault["loc"]
+    meaning = (meanings or {}).get(str(place[0])) if fault["type"] == "missing" and place else None
+    return fault_of(fault, root, known_keys()) + (f" → {meaning}" if meaning else "")
 
 
 def _meanings() -> dict[str, str]:
-    record = task_schema()["$defs"]["Metadata"]["properties"]
+    record = task_schema()["$defs"]["About"]["properties"]
     return {key: part["description"] for key, part in record.items() if "description" in part}
 
 
@@ -281,7 +294,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     if not isinstance(rows.draw_fewshot, bool):
         yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for number, schema in enumerate(rows.schemas):
-        yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
+        place = f"rows.schemas.{number}" if rows.several else "rows"
+        yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
         yield f"rows.exclude.{number}.when", exclusion.when or "", True
     for number, original in enumerate(rows.original):

@@ -10,7 +10,7 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 #: a document as its task loads it; `loaded` is a reference to what all documents of the task share
 Document: TypeAlias = dict[str, Any]
@@ -76,15 +76,6 @@ def random_label(document: Document) -> str:
     """
     labels: list[str] = document.loaded.labels  # type: ignore[attr-defined]
     return random.Random(f"{SEED} {document['id']}").choice(labels)
-
-
-def f1_from_counts(tp: float, fp: float, fn: float) -> float:
-    """Harmonic mean of precision and recall; 0 where it is undefined.
-
-    Computed from both parts, as the official scorers do, rather than as 2tp / (2tp + fp + fn).
-    """
-    precision, recall = ratio(tp, tp + fp), ratio(tp, tp + fn)
-    return ratio(2 * precision * recall, precision + recall)
 
 
 def ratio(part: float, whole: float) -> float:

@@ -7,17 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.lines import Swap, official_swap
-from medtasks_ext.prompts.official.released import Released, released_instruction
-from medtasks_ext.prompts.strategies import official_to_cot, strategy_line
-from medtasks_ext.prompts.templates import PromptTemplate
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.suites import Lines
+from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
+from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.rows.texts import PromptTemplate
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.fields import ReadRow
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.spec import DatasetSpec
+    from medtasks_ext.rows.row import ReadRow, Row
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +38,7 @@ class Instructions:
     ) -> None:
         self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
         self.given = None if wish == "own" else given  # the data holder's own text, if any
+        self.authors = authors_of(dataset, spec.rows)
         self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
         #: whose words were used so far: `own`, `official`, or `official, own strategy line`
         self.wording = "official" if self.given else "own"
@@ -65,7 +64,7 @@ class Instructions:
         if self.given:
             return self._with_strategy(self.given)
         if self.wish != "own":
-            if (own := row.official_instruction) is not None:
+            if (own := row.instruction) is not None:
                 return self._official(own, row)
             if released := self._released:
                 self.artefact = (released.artefact, released.revision)
@@ -81,14 +80,9 @@ class Instructions:
         return self._template.variables() <= {"strategy", "answer_format"}
 
     @cached_property
-    def _released(self) -> Released | None:
-        return released_instruction(self.dataset, self.spec.rows, must=self.wish == "official")
-
-    @cached_property
-    def _swap(self) -> Swap | None:
-        fetch = self.fetch and self.cot  # as a rule instructions ask for the answer at once as they are
-        must = self.wish == "official" and self.cot
-        return official_swap(self.dataset.suite.official, must=must, fetch=fetch)
+    def _released(self) -> ReleasedInstruction | None:
+        must = self.wish == "official"
+        return self.authors.released_instruction(self.dataset.id, must=must) if self.authors else None
 
     def _official(self, own: str, row: ReadRow) -> str:
         if self._first is None:
@@ -108,14 +102,15 @@ class Instructions:
 
         Where it does not carry the sentence that is swapped, the official code keeps it as it is.
         """
+        assert self.authors is not None  # it is their instruction
         self.wording = "official"
-        if not self.cot:
-            return self._swap.to_answer(own) if self._swap else own
-        if self._swap:
-            swapped = self._swap.to_reason(own)
-        else:
+        if not self.cot:  # as a rule instructions ask for the answer at once as they are: nothing is fetched
+            return self.authors.direct(own, must=False, fetch=False)
+        swapped, is_theirs = self.authors.reasoned(
+            own, self.strategy, must=self.wish == "official", fetch=self.fetch
+        )
+        if not is_theirs:
             self.wording = OWN_LINE
-            swapped = official_to_cot(own, self.strategy)
         if swapped is None and not self._warned:
             self._warned = True  # for the first row that it concerns, not for thousands
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, row.place)
@@ -125,9 +120,7 @@ class Instructions:
         suite = self.dataset.suite
         return MedtasksError(
             "official words are asked for, and none are known: "
-            + (
-                "its rows carry no instruction" if suite.release else f"{suite.title} has published no prompt"
-            ),
+            + ("its rows carry no instruction" if suite.files else f"{suite.title} has published no prompt"),
             where=f"{self.dataset.id} ({row.where})",
             remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/prompts.md)",
         )
@@ -137,3 +130,33 @@ class Instructions:
         if "{{ strategy }}" in instruction:
             return instruction.replace("{{ strategy }}", self.strategy)
         return f"{instruction}\n{self.strategy}" if self.cot else instruction
+
+
+#: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
+_OPEN = "free_text"
+
+#: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
+LINES = Lines(
+    answer="Reply with nothing but the answer.",
+    reason='First reason step by step. Then write "Result:" at the start of a line and after it '
+    "nothing but the answer.",
+)
+
+
+def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
+    """The strategy line of a dataset: its own, else its suite's in its language, else in English, else ours.
+
+    Free text that is answered at once has none, unless the dataset says so.
+
+    Args:
+        dataset: whose prompt it stands in.
+        cot: whether the prompt asks to reason first.
+    """
+    own = spec.prompt.strategy_lines
+    if (line := own.reason if cot else own.answer) is not None:
+        return line
+    if not cot and spec.answer.get("kind") == _OPEN:
+        return ""
+    given = dataset.suite.strategy_lines
+    lines = given.get(dataset.metadata.language) or given.get("en") or LINES
+    return lines.reason if cot else lines.answer

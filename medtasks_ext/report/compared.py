@@ -12,14 +12,19 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.conditions import Asked, comparable
-from medtasks_ext.stats.comparison import Pairs, all_pairs
-from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
-from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
+from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.stats.comparison import (
+    Pairs,
+    Ranking,
+    all_pairs,
+    benjamini_hochberg,
+    holm,
+    ranking,
+    win_shares,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -131,7 +136,7 @@ def _compared(
     known: _Scored,
 ) -> Iterator[Compared]:
     scored = known.get((suite.value, strategy, sample), {})
-    ways: dict[str, list[Asked]] = {}
+    ways: dict[str, list[Facts]] = {}
     own = {
         place: {name: _asked(entries[place], item, ways.setdefault(name, [])) for name, item in found.items()}
         for place, found in scored.items()
@@ -226,26 +231,26 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
     return len(asked) * (len(asked) - 1) * len(shared)
 
 
-def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
+def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     """What decides whether entries can be compared on a task: which rows were asked, and how.
 
     Args:
         entry: whose.
         ways: in which entries were asked it, as far as they cannot be compared; another one is added.
     """
-    rows, everything = item.settings["rows"], item.n == item.loaded.get("n_test")
+    rows, everything = item.rows_hash, item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:
             rows += " ".join(item.read_documents().documents if item.read_documents else [entry.label])
         except MedtasksError:
             rows += entry.label
-    way = next((one for one in ways if comparable(one, item.asked).grade != "other"), None)
+    way = next((one for one in ways if comparable(one, item.facts).grade != "other"), None)
     if way is None:
-        ways.append(way := item.asked)
+        ways.append(way := item.facts)
     return rows, item.n, way
 
 
-def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
+def pairs_of(entries: Sequence[Entry], item: Compared) -> Iterator[dict[str, Any]]:
     """Every pair of entries with scores per document, once."""
     if item.pairs is None or item.p_holm is None or item.p_bh is None:
         return
@@ -255,8 +260,8 @@ def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
                 "suite": item.suite,
                 "strategy": item.strategy,
                 "sample": item.sample,
-                "entry": report.entries[item.entries[row]].label,
-                "minus": report.entries[item.entries[column]].label,
+                "entry": entries[item.entries[row]].label,
+                "minus": entries[item.entries[column]].label,
                 "tasks": len(item.datasets),
                 **{key: float(getattr(item.pairs, key)[row, column]) for key in Pairs.__dataclass_fields__},
                 "p_holm": float(item.p_holm[row, column]),

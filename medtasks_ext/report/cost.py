@@ -86,7 +86,7 @@ def costs(entry: Entry) -> Cost:
 
 
 def _published(entry: Entry) -> Cost:
-    suite = suites().get(entry.settings["published"])
+    suite = suites().get(entry.paper)
     if suite and suite.published and suite.published.costs:
         usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
         if usd is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
-from medtasks_ext.results.conditions import comparable, unlike_the_paper
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Entry, Experiment, differing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
         *_limited(own),
         *_short(own),
         *_pending(own),
-        *_unlike(own, {entry.settings["published"] for entry in entries if entry.kind == "published"}),
+        *_unlike(own, {entry.paper for entry in entries if entry.kind == "published"}),
         *_rebuilt(own),
         *_within(own),
         *_between_namesakes(own),
@@ -57,14 +57,14 @@ def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
 
 def _kind(item: Experiment, setting: str) -> str:
     """A setting without the hash or revision, which differs from task to task anyway."""
-    return item.settings.get(setting, "").partition(" ")[0]
+    return item.words.get(setting, "").partition(" ")[0]
 
 
 def _limited(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         found: dict[str, list[str]] = {}
         for item in entry.experiments.values() if entry.limited else ():
-            found.setdefault(item.settings["documents"], []).append(item.task)
+            found.setdefault(item.words["documents"], []).append(item.task)
         for words, names in found.items():
             if words != "all":
                 where = "each task" if len(found) == 1 else _some(names)
@@ -103,21 +103,19 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             found = [
-                unlike_the_paper(item)
+                item.unlike_the_paper
                 for item in items
                 if item.score is not None and not item.sample and suite in beside
             ]
             if n := sum(map(bool, found)):
-                reasons = Counter(words for item in found for words in dict.fromkeys(map(_condition, item)))
+                reasons = Counter(
+                    words for item in found for words in dict.fromkeys(one.condition for one in item)
+                )
                 named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
                 yield (
                     f"{entry.label}, {_title(suite, strategy)}: {n} of {len(found)} tasks were asked "
                     f"otherwise than the published models were ({named}), so there is no rank among these"
                 )
-
-
-def _condition(difference: str) -> str:
-    return difference.partition(":")[0]
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
@@ -137,7 +135,7 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
 def _rebuilt(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
-            if names := [item.dataset.id for item in items if item.settings.get("rebuilt") == "yes"]:
+            if names := [item.dataset.id for item in items if item.rebuilt]:
                 of = f"{entry.label}, {_title(suite, strategy)}"
                 yield f"{of}: rows rebuilt from the source, not the suite's own: {_some(names)}"
 
@@ -157,9 +155,9 @@ def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
     models = dict.fromkeys(entry.model for entry in entries)
     for model in models:
         same = [entry for entry in entries if entry.model == model]
-        names = differing([entry.settings for entry in same]) if len(same) > 1 else []
+        names = differing([entry.words for entry in same]) if len(same) > 1 else []
         for name in names:
-            values = dict.fromkeys(entry.settings.get(name, "–") for entry in same)
+            values = dict.fromkeys(entry.words.get(name, "–") for entry in same)
             yield f"entries of {model} differ in {name}: {' | '.join(values)}"
 
 
@@ -172,7 +170,7 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
                 by_task.setdefault(name, []).append(item)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, items in by_task.items():
-        ways = dict.fromkeys(item.asked for item in items)
+        ways = dict.fromkeys(item.facts for item in items)
         unlike = (found for pair in combinations(ways, 2) for found in comparable(*pair).differences)
         for condition in dict.fromkeys(found.condition for found in unlike if found.grade == "other"):
             key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
@@ -198,7 +196,7 @@ def _published(entries: Sequence[Entry]) -> Iterator[str]:
     notes: dict[str, str] = {}
     for entry in entries:
         if entry.kind == "published" and entry.notes:
-            notes.setdefault(entry.settings["published"], entry.notes[0])
+            notes.setdefault(entry.paper, entry.notes[0])
     for suite, note in notes.items():
         yield f"published scores of {title_of('suite', suite)} are from {note}"
 

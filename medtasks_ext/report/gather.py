@@ -19,12 +19,12 @@ from medtasks_ext.report.groups import GroupScore, group_scores, groups_of, rank
 from medtasks_ext.report.judged import Agreement, agreements
 from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.report.within import Within, within_models
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.labels import LabelScore, label_scores
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import read_results
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
-from medtasks_ext.studies.labels import read_labels
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -182,7 +182,7 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
     chosen = named[wanted] if wanted in named else {str(wanted)}
     if not chosen:
         return []
-    return [entry for entry in published_entries(tasks) if entry.settings["published"] in chosen]
+    return [entry for entry in published_entries(tasks) if entry.paper in chosen]
 
 
 def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
@@ -235,7 +235,7 @@ def _groups(
         for row in group_scores(
             entry,
             strategy,
-            of_paper[entry.settings["published"]] if entry.kind == "published" else groups,
+            of_paper[entry.paper] if entry.kind == "published" else groups,
             values,
         )
     ]

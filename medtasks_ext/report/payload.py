@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from medtasks_ext import __version__
 from medtasks_ext.errors import some
 from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import strategy_title
@@ -18,13 +17,13 @@ from medtasks_ext.report.examples import examples
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.report.tidy import standing_record
-from medtasks_ext.results.conditions import unlike_the_paper
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
@@ -142,7 +141,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Json:
 def _title(report: Report) -> str:
     models = list(dict.fromkeys(entry.model for entry in report.own))
     if not models:
-        suites = dict.fromkeys(entry.settings["published"] for entry in report.entries)
+        suites = dict.fromkeys(entry.paper for entry in report.entries)
         return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
     return f"Medical evaluation of {some(models, 3)}"
 
@@ -155,8 +154,8 @@ def _entry(report: Report, place: int) -> Json:
         "kind": entry.kind,
         "sample": entry.sample,
         "limited": entry.limited,
-        "suite": entry.settings.get("published"),
-        "settings": entry.settings,
+        "suite": entry.paper or None,
+        "settings": entry.words,
         "notes": list(entry.notes),
         "details": entry.details,
         "tokens": cost.tokens,
@@ -229,8 +228,8 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     rows = []
     for index, entry in enumerate(report.entries):
         for item in entry.experiments.values():
-            key = settings.setdefault(tuple(item.settings.items()), len(settings))
-            unlike = "" if entry.kind == "published" else "; ".join(unlike_the_paper(item))
+            key = settings.setdefault(tuple(item.words.items()), len(settings))
+            unlike = "" if entry.kind == "published" else item.otherwise
             rows.append(
                 {
                     "entry": index,
@@ -275,7 +274,7 @@ def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> f
     if zero is None or zero is item:
         return None
     draws = [report.draws[index].get(name) for name in (zero.task, item.task)]
-    if zero.settings.get("rows") != item.settings.get("rows") or draws[0] is None or draws[1] is None:
+    if zero.rows_hash != item.rows_hash or draws[0] is None or draws[1] is None:
         return None
     return number(float((draws[1] - draws[0]).std()))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +12,13 @@ import numpy as np
 
 from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
-from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.standing import Standing
@@ -42,8 +40,9 @@ def _listed(axis: str, tasks: Registry) -> Callable[[Dataset], str | None]:
 _CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
 
 
-def _condition(name: str) -> Callable[[Experiment], str | None]:
-    return attrgetter(f"asked.{name.removesuffix('_asked')}")
+def _condition(name: str) -> Callable[[Experiment], Any]:
+    field = name.removesuffix("_asked")
+    return lambda item: item.shown[field]
 
 
 def _axes() -> list[str]:
@@ -68,7 +67,7 @@ _OF_ENTRY: _Columns = {
     "kind": ("string", lambda entry: entry.kind),
     "settings": (
         "string",
-        lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.settings.items()),
+        lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     ),
     "started": ("string", lambda entry: entry.manifest.get("started")),
     "medtasks_version": ("string", lambda entry: _version(entry, "medtasks")),
@@ -84,21 +83,21 @@ _OF_EXPERIMENT: _Columns = {
     "unclosed": ("float64", lambda item: item.metrics.get("unclosed_reasoning")),
     "input_tokens": ("int64", lambda item: (item.tokens or {}).get("input")),
     "output_tokens": ("int64", lambda item: (item.tokens or {}).get("output")),
-    "task_version": ("string", lambda item: item.version or item.settings.get("version")),
-    "prompt": ("string", lambda item: item.settings.get("prompt")),
-    "data": ("string", lambda item: item.settings.get("data")),
-    "rows": ("string", lambda item: item.settings.get("rows") or None),
-    "rebuilt": ("bool", lambda item: item.settings.get("rebuilt") == "yes"),
-    "jury": ("string", lambda item: item.settings.get("jury")),
+    "task_version": ("string", lambda item: item.version or item.words.get("version")),
+    "prompt": ("string", lambda item: item.words.get("prompt")),
+    "data": ("string", lambda item: item.words.get("data")),
+    "rows": ("string", lambda item: item.rows_hash or None),
+    "rebuilt": ("bool", lambda item: item.rebuilt),
+    "jury": ("string", lambda item: item.words.get("jury")),
     "judged": ("float64", lambda item: item.covered),
     "rows_here": ("int64", lambda item: item.coverage.rows),
     "rows_of_suite": ("int64", lambda item: item.coverage.of_suite),
     **{name: ("string", _condition(name)) for name in _CONDITIONS},
-    "budget": ("int64", lambda item: item.asked.budget),
-    "context": ("int64", lambda item: item.asked.context),
-    "seed": ("int64", lambda item: item.asked.seed),
+    "budget": ("int64", lambda item: item.facts.budget),
+    "context": ("int64", lambda item: item.facts.context),
+    "seed": ("int64", lambda item: item.facts.seed),
     "grade": ("string", lambda item: getattr(item.beside_the_paper, "grade", None)),
-    "otherwise": ("string", lambda item: "; ".join(unlike_the_paper(item)) or None),
+    "otherwise": ("string", lambda item: item.otherwise or None),
     "sample": ("bool", lambda item: item.sample),
 }
 _OF_METRIC = {"metric": "string", "value": "float64", "interval_low": "float64", "interval_high": "float64"}

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
 from medtasks_ext.report.tidy import csv_lines, groups_table, labels_table, results
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

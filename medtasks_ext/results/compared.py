@@ -25,7 +25,7 @@ from medtasks_ext.results.ways import Pair, pairs_to_compare
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.reading import Results
+    from medtasks_ext.results.entries import Results
 
 ALPHA = 0.05
 
@@ -228,7 +228,7 @@ def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -
 
 
 def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
-    from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
+    from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
     changes = list(changes)
     if not changes:

@@ -59,7 +59,7 @@ def published_named(name: str, entries: Sequence[Entry]) -> list[Entry]:
     for matches in (re.compile(re.escape(name), re.IGNORECASE), dated):
         for entry in entries:
             if matches.fullmatch(entry.model):
-                found.setdefault(entry.settings["published"], entry)
+                found.setdefault(entry.paper, entry)
     if not found:
         models = {entry.model.lower(): entry.model for entry in entries}
         close = [model for key, model in models.items() if name.lower() in key][:4]
@@ -80,10 +80,10 @@ def published_changes(one: str, other: str, tasks: Registry) -> list[PublishedCh
     """
     entries = published_entries(tasks)
     first, second = published_named(one, entries), published_named(other, entries)
-    by_suite = {entry.settings["published"]: entry for entry in second}
+    by_suite = {entry.paper: entry for entry in second}
     found = []
     for entry in first:
-        if (rival := by_suite.get(entry.settings["published"])) is None:
+        if (rival := by_suite.get(entry.paper)) is None:
             continue
         strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
         for strategy in strategies:
@@ -94,13 +94,13 @@ def published_changes(one: str, other: str, tasks: Registry) -> list[PublishedCh
             ]
             shared = [(name, one, two) for name, one, two in both if one is not None and two is not None]
             if shared:
-                title = tasks.suites[entry.settings["published"]].title
+                title = tasks.suites[entry.paper].title
                 before, after = fmean(item[1] for item in shared), fmean(item[2] for item in shared)
                 ordered = sorted(shared, key=lambda item: -abs(item[2] - item[1]))
                 found.append(PublishedChange(title, strategy, before, after, tuple(ordered)))
     if not found:
         papers = " and ".join(
-            f"{name} by {', '.join(tasks.suites[entry.settings['published']].title for entry in some)}"
+            f"{name} by {', '.join(tasks.suites[entry.paper].title for entry in some)}"
             for name, some in ((one, first), (other, second))
         )
         raise MedtasksError(

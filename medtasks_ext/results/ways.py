@@ -109,7 +109,7 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
         difference.condition
         for name in first.experiments.keys() & second.experiments.keys()
         for difference in comparable(
-            first.experiments[name].asked, second.experiments[name].asked
+            first.experiments[name].facts, second.experiments[name].facts
         ).differences
         if difference.grade == "other"
     }

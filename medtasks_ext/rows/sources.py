@@ -6,44 +6,24 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows import release
-from medtasks_ext.rows.files import Row, read_rows
+from medtasks_ext.hooks import ORIGINALS, hook
+from medtasks_ext.rows.authors import authors_of
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_dir
-from medtasks_ext.rows.originals import SourceFile, files_below, missing_files, read_original, recovered
-from medtasks_ext.rows.originals.readers import records
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.suites import Release
+    from medtasks_ext.rows.authors import AuthorsFiles
     from medtasks_ext.rows.spec import Download, Source
 
-Origin = Literal["local", "hub", "release", "sample"]
 SPLIT_KEY = "_split"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Raw rows of one dataset and what they are.
-
-    `rebuilt`: test rows made from the original source, so not the suite's own. `recovered`: how many of the
-    suite's own test rows were found among them, and how many it has, where it has released their inputs.
-    """
-
-    origin: Origin
-    test: list[Row]
-    fewshot: list[Row]
-    where: str
-    revision: str | None = None
-    instruction: str | None = None
-    fewshot_where: str | None = None
-    rebuilt: bool = False
-    recovered: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +33,7 @@ class LocalFiles:
     test: Path
     fewshot: Path | None
     instruction: Path | None
+    authors: AuthorsFiles | None = None  # where test and few-shot rows are the authors' own files
 
 
 def forced_origin(option: object = None) -> Origin | None:
@@ -74,40 +55,20 @@ def forced_origin(option: object = None) -> Origin | None:
 def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     """The dataset's files below the data folder, or None.
 
-    BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
-    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
+    The layout of the suite's authors comes before the general one
+    (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
     """
     root = data_dir()
     if root is None:
         return None
-    suite = root / dataset.metadata.suite
-    folder = suite / dataset.folder.name
-    instruction = _existing(folder / "instruction.txt")
-    if source.official_name:
-        names = [source.official_name, *source.other_names]
-        if test := _named(suite, names, ".SFT.json"):
-            return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
+    folder = root / dataset.metadata.suite / dataset.folder.name
+    own = folder / "instruction.txt"
+    instruction = own if own.is_file() else None
+    authors = authors_of(dataset, source)
+    if authors and (theirs := authors.local(root)):
+        return LocalFiles(*theirs, instruction, authors)
     found = {split: row_file(folder, split) for split in ("test", "fewshot")}
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
-
-
-def _named(folder: Path, names: list[str], suffix: str) -> Path | None:
-    """The file of that name, whatever its case and punctuation (`Sub-Block`, `Subblock`)."""
-    for name in names:
-        if (path := folder / f"{name}{suffix}").is_file():
-            return path
-    wanted = {letters(name) for name in names}
-    files = sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else []
-    return next((path for path in files if letters(path.name.removesuffix(suffix)) in wanted), None)
-
-
-def letters(name: str) -> str:
-    """A name without case, blanks and punctuation."""
-    return "".join(char for char in name.lower() if char.isalnum())
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
 
 
 def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Origin | None:
@@ -115,8 +76,8 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
     if forced == "sample":
         return "sample" if dataset.sample_file.is_file() else None
     if forced == "release":
-        published = dataset.suite.release
-        return "release" if published and release.test_file(published, source) else None
+        authors = authors_of(dataset, source)
+        return "release" if authors and authors.released("test") else None
     if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
     if forced in (None, "hub") and source.download and is_allowed(source):
@@ -152,19 +113,19 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         if files is None:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
-            return _original("local", dataset, source, files_below([folder]), str(folder))
-        test = read_rows(files.test)
+            return _original("local", dataset, source, [folder], str(folder))
         return Rows(
             "local",
-            without_gold(test) if files.test.name.endswith(".SFT.json") else test,
+            files.authors.read(files.test) if files.authors else read_rows(files.test),
             read_rows(files.fewshot) if files.fewshot else [],
             str(files.test),
             instruction=_instruction(files.instruction) if files.instruction else None,
             fewshot_where=str(files.fewshot) if files.fewshot else None,
         )
     if origin == "release":
-        assert dataset.suite.release is not None  # find_origin said so
-        return _released(dataset.suite.release, source)
+        authors = authors_of(dataset, source)
+        assert authors is not None  # find_origin said so
+        return authors.released_rows()
     assert source.download is not None
     if source.original:
         return _downloaded_original(dataset, source, source.download)
@@ -204,70 +165,18 @@ def original_folder(dataset: Dataset, source: Source) -> Path | None:
     return folder if folder.is_dir() and any(folder.iterdir()) else None
 
 
-def _original(
-    origin: Origin,
-    dataset: Dataset,
-    source: Source,
-    files: list[SourceFile],
-    where: str,
-    revision: str | None = None,
-) -> Rows:
-    absent = [missing_files(files, layout.patterns) for layout in source.original]
-    if all(absent):
-        raise MedtasksError(
-            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
-            where=where,
-            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
-        )
-    layout = source.original[absent.index([])]
-    official = release.inputs(dataset.suite.release, source) if layout.rebuilt else []
-    test, fewshot = read_original(
-        layout,
-        files,
-        task=str(source.official_name),
-        identity=source.identity,
-        where=where,
-        official=official,
-    )
-    found = len(recovered(test, official))
-    return Rows(
-        origin,
-        test,
-        fewshot,
-        where,
-        revision=revision,
-        rebuilt=layout.rebuilt and not found,
-        recovered=(found, len(official)) if found else None,
-    )
-
-
 def _downloaded_original(dataset: Dataset, source: Source, download: Download) -> Rows:
     names = [*download.test, *download.fewshot]
     places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = f"{download.repo or download.test[0]}@{download.revision}"
-    return _original("hub", dataset, source, files_below(places, names=called), where, download.revision)
+    return _original("hub", dataset, source, places, where, names=called, revision=download.revision)
 
 
-def _released(published: Release, source: Source) -> Rows:
-    found = release.test_file(published, source)
-    assert found is not None  # find_origin said so
-    examples = release.fewshot_file(published, source)
-    commit = release.commit(found[0])
-    return Rows(
-        "release",
-        without_gold(read_rows(*found)),
-        read_rows(*examples) if examples else [],
-        f"hf.co/datasets/{published.repo}@{commit}/{found[0].name}!{found[1]}",
-        revision=commit,
-    )
-
-
-def without_gold(rows: list[Row]) -> list[Row]:
-    """Official rows whose gold was left out as a column read as rows with a blank gold."""
-    if any("output" in row for row in rows):
-        return rows
-    return [{**row, "output": ""} for row in rows]
+def _original(*given: Any, **more: Any) -> Rows:
+    """Rows made from files as a data owner distributes them (`medtasks_lab.originals.rows.original_rows`)."""
+    made: Rows = hook(ORIGINALS, "rows")(*given, **more)
+    return made
 
 
 def _downloaded(source: Source, download: Download) -> Rows:
@@ -290,9 +199,7 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
-        rows = [
-            dict(record.fields) for record in records(download.reader, files_below([place]), [member or "*"])
-        ]
+        rows = hook(ORIGINALS, "records")(download.reader, place, member or "*")
         if not rows:
             raise MedtasksError(
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.gather import gather_site
-from medtasks_ext.report.site.write import write_site
+from medtasks_lab.site.gather import gather_site
+from medtasks_lab.site.write import write_site
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission

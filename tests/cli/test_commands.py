@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lm_eval.tasks import TaskManager
 
-from medtasks_ext.cli.main import PANELS
+from medtasks_ext.cli.main import panels
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.folders import INSTALLED
 from tests.conftest import ROOT
@@ -67,7 +67,7 @@ def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
 
 def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
     script = (
-        "import sys; from medtasks_ext.cli.main import PANELS, main\n"
+        "import sys; from medtasks_ext.cli.main import panels, main\n"
         "sys.argv = ['medtasks', '--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
@@ -78,7 +78,7 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
     )
     shown, _, loaded = done.stdout.partition("LOADED ")
     assert eval(loaded) == [f"medtasks_ext.cli.{name}" for name in ("app", "words", "main")]
-    for panel, names in PANELS.items():
+    for panel, names in panels().items():
         part = shown.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
         assert [line.split()[0] for line in part.splitlines()] == list(names)
         assert all(len(line.split()) > 2 for line in part.splitlines())
@@ -87,7 +87,7 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
 def test_a_command_is_declared_once(medtasks):
     """The line of `medtasks --help` is the beginning of the command's own help."""
     lines = [line.strip() for line in medtasks("--help").out.splitlines()]
-    for name in (name for names in PANELS.values() for name in names):
+    for name in (name for names in panels().values() for name in names):
         short = next(line.removeprefix(name).strip() for line in lines if line.split()[:1] == [name])
         own = " ".join(medtasks(name, "--help").out.split())
         assert short in own or name in ("run", "requests", "contamination"), name

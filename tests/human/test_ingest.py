@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.human.forms import read_key
-from medtasks_ext.human.ingest import ingest
+from medtasks_lab.human.forms import read_key
+from medtasks_lab.human.ingest import ingest
 from tests.human.conftest import MODELS, TASK, N, asked, fill, key_of, read, write
 
 EXPERTS = ("expert_1", "expert_2")

@@ -22,6 +22,7 @@ def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkout") / "medtasks"
     keep = (
         "medtasks_ext",
+        "medtasks_lab",
         "tasks",
         "model_configs",
         "results",

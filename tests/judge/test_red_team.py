@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.judge import red_team as module
 from medtasks_ext.judge.jury import Jury
-from medtasks_ext.judge.red_team import RedTeam, panels, red_team
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.registry import registry
-from medtasks_ext.stats.proportions import matched_difference
+from medtasks_ext.stats.comparison import matched_difference
+from medtasks_lab.judge import red_team as module
+from medtasks_lab.judge.red_team import RedTeam, panels, red_team
 from tests.judge.server import Reply, coded, verdict
 
 

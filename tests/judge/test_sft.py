@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 
 from medtasks_ext.judge.fence import fence_code
 from medtasks_ext.judge.scoring_point import point_rubric
-from medtasks_ext.studies.judge_evaluation import (
+from medtasks_lab.studies.judge_evaluation import (
     METRICS,
     evaluate,
     kappa_from_rates,
@@ -21,7 +21,7 @@ from medtasks_ext.studies.judge_evaluation import (
     share_met,
     sizes_that_fit,
 )
-from medtasks_ext.studies.judge_sft import Case, expert_decisions, point_texts, split_by_question
+from medtasks_lab.studies.judge_sft import Case, expert_decisions, point_texts, split_by_question
 from tests.conftest import ROOT, write_jsonl
 from tests.judge.server import Reply, coded
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import registry, vocabulary
+from medtasks_ext.registry import forget, registry, vocabulary
 from medtasks_ext.registry.catalogue import pages
-from medtasks_ext.registry.tasks import forget
 
 TASKS = registry()
 PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}
@@ -89,7 +88,7 @@ def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
         return index.with_name("bridge.md").read_text()
 
     assert "### MIE" in page()
-    path = own / "bridge" / "mie" / "task.yaml"
+    path = own / "bridge" / "mie" / "card.yaml"
     path.write_text(
         path.read_text().replace("n_test: 2084", "n_test: 2085").replace("zhang2020mie", "new2030")
     )

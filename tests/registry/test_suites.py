@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 import medtasks_ext
+import medtasks_lab
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.catalogue import pages
+from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
@@ -47,7 +48,8 @@ def test_no_code_names_a_suite_or_branches_on_one():
     name = re.compile(rf"({'|'.join(TASKS.suites)})([_/.]\S*)?")
     named = [
         f"{file}, line {node.lineno}: {node.value!r}"
-        for file in sorted(Path(medtasks_ext.__file__).parent.rglob("*.py"))
+        for package in (medtasks_ext, medtasks_lab)
+        for file in sorted(Path(package.__file__).parent.rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and name.fullmatch(node.value)
     ]
@@ -58,7 +60,8 @@ def test_all_functions_that_suites_name_are_there():
     for suite in TASKS.suites.values():
         published = suite.published
         named = [published.entries, published.costs] if published else []
-        for reference in filter(None, [*named, suite.leaderboard]):
+        adapters = suite.official.adapters if suite.official else None
+        for reference in filter(None, [*named, suite.leaderboard, suite.files, adapters and adapters.code]):
             assert callable(function(suite, reference))
 
 
@@ -71,19 +74,25 @@ def test_a_function_that_is_not_there_is_named_with_the_file():
 
 
 def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
-    """A dataset like PubMedQA in a suite, with other facts."""
+    """A dataset like PubMedQA in a suite, with other facts, in one file."""
     folder = root / suite / name
     shutil.copytree(TASKS.datasets["clinicbench_pubmedqa"].folder, folder)
     file = folder / "task.yaml"
     text = file.read_text(encoding="utf-8")
     for old in ("clinicbench_pubmedqa", "clinicbench/pubmedqa"):
         text = text.replace(old, old.replace("clinicbench", suite).replace("pubmedqa", name))
-    head, _, rest = text.partition("\nabout:\n")
-    record, _, metadata = rest.partition("\nmetadata:\n")
-    record = record.partition("\nofficial:\n")[0]  # no suite but the source's has these words
-    record = {**yaml.safe_load(record), "name": name.capitalize(), **facts}
-    about = yaml.safe_dump({"about": record}, sort_keys=False, allow_unicode=True)
-    file.write_text(f"{head}\n{about}\nmetadata:\n{metadata}", encoding="utf-8")
+    said = yaml.safe_load(text.replace("!function ", ""))
+    del said["official"]  # no suite but the source's has these words
+    record = {name: said.pop(name) for name in TaskFacts.model_fields if name in said}
+    card = folder / "card.yaml"
+    record |= yaml.safe_load(card.read_text(encoding="utf-8"))
+    said["about"] = {**record, "name": name.capitalize(), **facts}
+    said["class"] = "!function medtasks_ext.task.MedicalTask"
+    text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
+    file.write_text(
+        text.replace("'!function medtasks_ext.task.MedicalTask'", said["class"]), encoding="utf-8"
+    )
+    card.unlink()
     return folder
 
 
@@ -167,8 +176,8 @@ def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks)
 
 
 def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.prompts.strategies import LINES
-    from medtasks_ext.prompts.strategies import strategy_line as line_of
+    from medtasks_ext.prompts.instructions import LINES
+    from medtasks_ext.prompts.instructions import strategy_line as line_of
     from medtasks_ext.rows.spec import dataset_spec
 
     def strategy_line(dataset, *, cot):
@@ -294,7 +303,7 @@ def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
 def published_rows(tasks: Registry, suite: str) -> dict[tuple[str, str, str], tuple]:
     """Published models' scores in the groups of a suite."""
     groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
-    entries = [entry for entry in published_entries(tasks) if entry.settings["published"] == suite]
+    entries = [entry for entry in published_entries(tasks) if entry.paper == suite]
     rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups, {})]
     return {
         (row.entry.label, row.group.axis, row.group.value): (row.score, row.scored, row.partial)

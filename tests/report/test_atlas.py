@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.atlas.cells import Data
-from medtasks_ext.report.atlas.models import published_models
-from medtasks_ext.report.atlas.spec import atlases
-from medtasks_ext.report.atlas.statistics import cells_of, holds, largest_deviation
-from medtasks_ext.report.atlas.write import decimals, text
 from medtasks_ext.results import published as reference
-from medtasks_ext.stats.correlation import rank_correlation
+from medtasks_ext.stats.agreement import rank_correlation
+from medtasks_lab.atlas.cells import Data
+from medtasks_lab.atlas.models import published_models
+from medtasks_lab.atlas.spec import atlases
+from medtasks_lab.atlas.statistics import cells_of, holds, largest_deviation
+from medtasks_lab.atlas.write import decimals, text
 from tests.conftest import write_jsonl
 from tests.report.made import write_run
 
@@ -171,7 +171,7 @@ def test_the_list_names_what_there_is_and_what_data_cannot_support(medtasks):
 
 
 def test_all_blocks_are_written_and_the_deviation_is_said(medtasks, tmp_path, monkeypatch):
-    for room in ("medtasks_ext.report.atlas.write", "medtasks_ext.cli.reproduce"):
+    for room in ("medtasks_lab.atlas.write", "medtasks_lab.cli.reproduce"):
         monkeypatch.setattr(f"{room}.is_possible", lambda: False)  # pictures have tests of their own
     outcome = medtasks("reproduce", "all", "-o", "atlas")
     assert outcome.code == 0 and outcome.out.count("\n") == len(BLOCKS) and "✗" not in outcome.out

@@ -27,7 +27,7 @@ def published(names):
     return {
         entry.model: fmean(entry.experiments[name].score for name in names)
         for entry in published_entries(TASKS)
-        if entry.settings["published"] == "bridge"
+        if entry.paper == "bridge"
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_ext.studies.difficulty import level_by_score, level_by_votes
+from medtasks_lab.studies.difficulty import level_by_score, level_by_votes
 from tests.conftest import rewrite_answers, sft_row, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from medtasks_ext.judge import engine
 from medtasks_ext.prompts import load
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments
-from medtasks_ext.studies.departments import agreement
+from medtasks_lab.studies.departments import agreement
 from tests.conftest import ROOT, wait_for, write_jsonl
 from tests.judge.server import Reply, Server, coded
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.studies.contamination.probe import (
+from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
     Tally,
@@ -16,7 +16,7 @@ from medtasks_ext.studies.contamination.probe import (
     is_match,
     tally,
 )
-from medtasks_ext.studies.contamination.tokenizer import ModelTokenizer
+from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 from tests.studies.contamination_models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.studies.difficulty import LEVELS
-from medtasks_ext.studies.sample import Item, apportioned, draw, feasible_levels, parse_ratio
+from medtasks_lab.studies.difficulty import LEVELS
+from medtasks_lab.studies.sample import Item, apportioned, draw, feasible_levels, parse_ratio
 
 PAPERS = parse_ratio("3:5:2")
 ratios = st.tuples(*[st.integers(0, 6)] * 3).filter(any).map(lambda parts: ":".join(map(str, parts)))

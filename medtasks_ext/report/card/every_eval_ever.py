@@ -41,11 +41,11 @@ def every_eval_ever(entry: Entry) -> Json:
         "model_info": {
             "name": entry.model,
             "id": entry.model,
-            "inference_engine": {"name": entry.settings.get("backend", "unknown")},
+            "inference_engine": {"name": entry.words.get("backend", "unknown")},
             "additional_details": {
-                **_strings(entry.settings),
+                **_strings(entry.words),
                 "deployment_type": "self_deployed"
-                if entry.settings.get("backend") in _OWN_ENGINES
+                if entry.words.get("backend") in _OWN_ENGINES
                 else "unknown",
                 "model_availability": "unknown",
             },
@@ -94,7 +94,7 @@ def _result(item: Experiment) -> Json:
 
 def _source(item: Experiment) -> Json:
     record = item.dataset.metadata
-    details = _strings(item.settings)
+    details = _strings(item.words)
     if hub := hub_dataset(item):
         return {
             "dataset_name": record.name,

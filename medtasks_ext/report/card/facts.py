@@ -70,9 +70,9 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
 def setting_words(experiment: Experiment) -> str:
     """Strategy, version, prompt and data of an experiment in one line."""
     parts = [strategy_title(experiment.strategy), f"task version {experiment.version}"]
-    parts.append(f"prompt {experiment.settings['prompt']}")
-    parts.append(f"data {experiment.settings['data']}")
-    if experiment.settings.get("rebuilt") == "yes":
+    parts.append(f"prompt {experiment.words['prompt']}")
+    parts.append(f"data {experiment.words['data']}")
+    if experiment.rebuilt:
         parts.append("rows rebuilt from the source")
     return ", ".join(parts)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from medtasks_ext import __version__
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words, suite_rows
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.rollup import Row, group_row
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,7 @@ def _result(item: Experiment) -> EvalResult:
 
     record, hub = item.dataset.metadata, hub_dataset(item)
     interval = item.intervals.get("score")
-    arguments: Json = {"task": item.task, **item.settings, "documents": item.n}
+    arguments: Json = {"task": item.task, **item.words, "documents": item.n}
     if interval:
         arguments["interval_95"] = [round(interval.low, DIGITS), round(interval.high, DIGITS)]
     return EvalResult(

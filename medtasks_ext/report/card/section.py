@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from medtasks_ext import __version__
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -78,8 +78,8 @@ def card_section(
                 _score(item.score, item.intervals.get("score")),
                 f"{item.n:,}",
                 f"{item.metrics['valid']:.1%}" if "valid" in item.metrics else "–",
-                item.settings["data"] + (", rebuilt" if item.settings.get("rebuilt") == "yes" else ""),
-                item.settings["prompt"],
+                item.words["data"] + (", rebuilt" if item.rebuilt else ""),
+                item.words["prompt"],
             )
             for item in scored(entry)
         ],
@@ -107,7 +107,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _asked(items: Sequence[Experiment]) -> str:
     """In whose words."""
-    official = sum(item.asked.wording == "official" for item in items)
+    official = sum(item.facts.wording == "official" for item in items)
     return f"{official} of {len(items)} tasks were asked in their suite's own words."
 
 
@@ -136,23 +136,23 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
     lines = [
         "Settings: "
-        + "; ".join(f"{name}: {entry.settings[name]}" for name in known if entry.settings.get(name))
+        + "; ".join(f"{name}: {entry.words[name]}" for name in known if entry.words.get(name))
         + "."
     ]
     experiments = scored(entry)
-    for jury in dict.fromkeys(item.settings["jury"] for item in experiments if "jury" in item.settings):
+    for jury in dict.fromkeys(item.words["jury"] for item in experiments if "jury" in item.words):
         lines.append(f"Judged by {jury}; other judges give other scores.")
     for name, words in left_out.items():
         lines.append(f"Left out, since its score stands on a part: {name} ({words}).")
     for item in experiments:
         if not item.coverage.whole and not entry.sample:
             lines.append(f"The score of {item.task} stands on a part: {item.coverage.words}.")
-    if own := sum(item.settings["prompt"].startswith("own") for item in experiments):
+    if own := sum(item.words["prompt"].startswith("own") for item in experiments):
         lines.append(
             f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
             "others the suites' official wording; scores from other prompts are other scores."
         )
-    if rebuilt := sum(item.settings.get("rebuilt") == "yes" for item in experiments):
+    if rebuilt := sum(item.rebuilt for item in experiments):
         lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
     unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]
     if unclosed:

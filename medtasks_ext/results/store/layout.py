@@ -22,11 +22,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from medtasks_ext import __version__
 from medtasks_ext.atomic import sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.results.experiments import Entry, Kind
+from medtasks_ext.version import __version__
 
 #: layout that this version writes, and the only one that it reads
 SCHEMA = 2

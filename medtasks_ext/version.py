@@ -1,0 +1,3 @@
+"""The version of medtasks: `medtasks_ext.__version__`."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What medtasks has besides running, judging and reporting: it enters the core by entry points alone."""

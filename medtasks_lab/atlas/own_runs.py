@@ -1,0 +1,93 @@
+"""Detectable effects, departments and levels of own runs, since published models' answers are not at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.results.departments import score_by_department
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.labels import DIFFICULTY
+from medtasks_ext.results.suite_figures import minimum_detectable_effect
+from medtasks_lab.atlas.cells import Cell, printed_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_lab.atlas.cells import Data
+    from medtasks_lab.atlas.spec import Item
+
+
+def experiments_of(entry: Entry, data: Data) -> dict[str, Experiment]:
+    """Dataset -> zero-shot experiment with a score, of the paper's datasets."""
+    return {
+        item.dataset.id: item
+        for item in entry.experiments.values()
+        if item.score is not None and item.strategy == "zero_shot" and data.suite.lists(item.dataset.key)
+    }
+
+
+def detectable_effects(item: Item, data: Data) -> Iterator[Cell]:
+    """Published effects, and beside them those of own runs over all pairs of these; jury scores as x / 5."""
+    for (row, column), value in printed_figures(item.printed).items():
+        yield Cell(row, column, value)
+    found = [experiments_of(entry, data) for entry in data.entries]
+    shared = set.intersection(*map(set, found)) if len(found) > 1 else set()
+    for name in (dataset for dataset in data.tasks.datasets if dataset in shared):
+        documents = [_scores(experiments[name]) for experiments in found]
+        keys = sorted(set.intersection(*map(set, documents)))
+        title = data.tasks.datasets[name].metadata.name
+        if not keys or any(len(scores) != len(keys) for scores in documents):
+            yield Cell(title, "of own runs", own=True, note="no mean over the same documents")
+            continue
+        scale = 4 / 5 if "judged" in found[0][name].metrics else 1.0
+        effect = minimum_detectable_effect([[scale * scores[key] for key in keys] for scores in documents])
+        note = f"{len(found)} runs, n = {len(keys)}"
+        yield Cell(title, "of own runs", None, effect.mean, own=True, note=note)
+        yield Cell(title, "s.d. of own runs", None, effect.sd, own=True, note=note)
+
+
+def _scores(item: Experiment) -> dict[str, float]:
+    if item.read_documents is None:
+        return {}
+    found = item.read_documents()
+    return {
+        name: float(score)
+        for name, score in zip(found.documents, found.scores, strict=True)
+        if np.isfinite(score)
+    }
+
+
+def experts(item: Item, data: Data) -> Iterator[Cell]:
+    """Published rates of wins and ties; those of experts of one's own, against the run that they compared."""
+    for (row, column), value in printed_figures(item.printed).items():
+        yield Cell(row, column, value)
+    for rate in data.compared:
+        if rate.dataset == item.dataset:
+            note = f"{rate.documents} documents, {rate.experts} experts"
+            row = f"{rate.model} against {rate.rival}"
+            yield Cell(row, rate.criterion, None, item.scale * rate.win_tie, own=True, note=note)
+
+
+def departments(item: Item, data: Data) -> Iterator[Cell]:
+    """Scores of own runs by department, where rows carry one; a secondary one after its primary one."""
+    for entry in data.entries:
+        samples = {
+            name: (one.read_samples(), {"score": score_statistic(one.dataset)})
+            for name, one in experiments_of(entry, data).items()
+            if one.read_samples is not None
+        }
+        for line in score_by_department(samples):
+            row = f"{line.primary}, {line.name}" if line.primary else line.name
+            note = f"{line.n_tasks} tasks, {line.n_documents} documents"
+            yield Cell(row, entry.label, None, line.score, own=True, note=note)
+
+
+def levels(item: Item, data: Data) -> Iterator[Cell]:
+    """Zero-shot scores of own runs by level of difficulty, where files or rows name one."""
+    for line in data.labels:
+        if (line.axis, line.suite, line.strategy) == (DIFFICULTY, data.suite.id, "zero_shot"):
+            note = f"{line.tasks} tasks, {line.documents} documents"
+            yield Cell(line.entry.label, line.value, None, item.scale * line.score, own=True, note=note)

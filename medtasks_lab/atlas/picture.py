@@ -1,0 +1,337 @@
+"""Pictures of a block of the atlas, as Vega-Lite specs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.report.pictures.spec import Value, picture, themes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.jsonfile import Json
+    from medtasks_lab.atlas.cells import Cell
+    from medtasks_lab.atlas.spec import Drawn, Item
+
+_WIDTH, _TALL, _ROOM = 760, 420, 260
+#: of the range of scores: names on the line of the best stand so far below each other
+_APART = 0.045
+#: of the width: what a name takes
+_WIDE = 0.3
+#: so few models of a scatter are all named
+_FEW = 12
+_OWN, _REST = "own run", "published"
+
+Table = dict[str, dict[str, "Cell"]]
+
+
+def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
+    """The spec of a picture; None where there is nothing to draw, such as a block of own runs without one."""
+    if how.kind == "scatter":
+        return _scatter(item, how, cells)
+    rows = _lines(how, [cell for cell in cells if not cell.point])
+    columns = _columns(how, rows)
+    if not rows or not columns:
+        return None
+    make = {"heat": _heat, "dots": _dots, "bars": _bars}[how.kind]
+    return make(item, how, rows, columns)
+
+
+def figure(cell: Cell | None) -> float | None:
+    """What is drawn of a cell: the recomputed figure, else the printed one."""
+    value = None if cell is None else cell.printed if cell.recomputed is None else cell.recomputed
+    return value if isinstance(value, float) else None
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    found: Table = {}
+    for cell in cells:
+        found.setdefault(cell.row, {})[cell.column] = cell
+    return found
+
+
+def _is_own(line: Mapping[str, Cell]) -> bool:
+    return any(cell.own for cell in line.values())
+
+
+def _note(line: Mapping[str, Cell]) -> str:
+    """What keeps an own line from standing beside published ones as if alike; empty where nothing does."""
+    return next((cell.note for cell in line.values() if cell.own and cell.note), "")
+
+
+def _marked(how: Drawn, rows: Table) -> tuple[list[str], str]:
+    """Names of lines and the measure; own lines with a note are marked, where published ones stand beside."""
+    noted = {name for name, line in rows.items() if _note(line)}
+    if not noted or len(_own_places(rows)) == len(rows):
+        return list(rows), how.measure
+    return [f"{name} *" if name in noted else name for name in rows], f"{how.measure}; * see the table's note"
+
+
+def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
+    """Own lines first, then the others, by their first figure or as they stand."""
+    table = _table(cells)
+    first = how.columns[0] if how.columns else None
+
+    def place(name: str) -> tuple[bool, float]:
+        line = table[name]
+        values = [
+            value
+            for column, cell in line.items()
+            if (value := figure(cell)) is not None and first in (None, column)
+        ]
+        return not _is_own(line), -(values[0] if values else float("-inf")) if how.descending else 0.0
+
+    names = [
+        name for name in sorted(table, key=place) if any(figure(c) is not None for c in table[name].values())
+    ]
+    own = [name for name in names if _is_own(table[name])]
+    return {name: table[name] for name in dict.fromkeys([*own, *names[: how.most]])}
+
+
+def _columns(how: Drawn, rows: Table) -> list[str]:
+    known = dict.fromkeys(
+        column
+        for line in sorted(rows.values(), key=_is_own)  # own lines last: a run may lack columns
+        for column, cell in line.items()
+        if figure(cell) is not None
+    )
+    named = how.columns or [
+        column for column in known if column != how.spread and not column.endswith((", low", ", high"))
+    ]
+    return [column for column in named if column in known]
+
+
+def _own_places(rows: Table) -> list[int]:
+    return [place for place, line in enumerate(rows.values()) if _is_own(line)]
+
+
+def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+    found: list[dict[str, Value]] = []
+    for y, (name, line) in enumerate(rows.items()):
+        for x, column in enumerate(columns):
+            if (value := figure(line.get(column))) is not None:
+                words = f"{value:.{how.digits}f}"
+                found.append(
+                    {"x": x, "y": y, "value": value, "words": words, "tip": f"{name}\n{column}: {words}"}
+                )
+    values = [
+        value for line in rows.values() for name in columns if (value := figure(line.get(name))) is not None
+    ]
+    step = max(42, min(96, 900 // len(columns)))
+    letters = (step - 6) // 6
+    level = max(len(word) for column in columns for word in column.split()) <= letters
+    names: list[Any] = [_wrapped(column, letters) for column in columns] if level else list(columns)
+    lines, measure = _marked(how, rows)
+    return picture(
+        "heat",
+        found,
+        columns=names,
+        lines=lines,
+        own=_own_places(rows),
+        step=step,
+        height=18 if len(rows) > 30 else 24,
+        angle=0 if level else -40,
+        above=14 * max(map(len, names)) - 8 if level else 6,
+        head=step if level else 200,
+        beside=12 if level else 110,
+        room=_ROOM,
+        gap=1,
+        numbers=True,
+        domain=[min(values), max(values)],
+        colours=themes()["light"]["sequential"],
+        measure=measure,
+        format=f".{how.digits}f",
+    )
+
+
+def _wrapped(name: str, letters: int) -> list[str]:
+    lines = [""]
+    for word in name.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if len(longer) <= letters:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return [line for line in lines if line]
+
+
+def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+    found: list[dict[str, Value]] = []
+    ends: list[float] = []
+    for place, (name, line) in enumerate(rows.items()):
+        for column in columns:
+            if (value := figure(line.get(column))) is None:
+                continue
+            low, high = (figure(line.get(f"{column}, {end}")) for end in ("low", "high"))
+            if how.spread and (spread := figure(line.get(how.spread))) is not None:
+                low, high = value - spread, value + spread
+            tip = f"{name}\n{column}: {value:.{how.digits}f}"
+            ends += [end for end in (value, low, high) if end is not None]
+            found.append(
+                {"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip}
+            )
+    room = 0.03 * (max(ends) - min(ends) or 1)
+    lines, measure = _marked(how, rows)
+    return picture(
+        "dots",
+        found,
+        lines=lines,
+        own=_own_places(rows),
+        series=list(columns),
+        width=_WIDTH,
+        height=(11 if len(rows) > 40 else 13) * len(columns) + 8,
+        size=45 if len(rows) > 40 else 65,
+        room=_ROOM,
+        domain=[min(ends) - room, max(ends) + room],
+        measure=measure,
+        format=f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
+        legend={"title": None} if len(columns) > 1 else None,
+        zero=min(ends) < 0,
+        origin=0,
+    )
+
+
+def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+    found: list[dict[str, Value]] = []
+    for place, (name, line) in enumerate(rows.items()):
+        for column in columns:
+            if (value := figure(line.get(column))) is not None:
+                words = f"{value:,.{how.digits}f}"
+                found.append(
+                    {
+                        "line": place,
+                        "series": column,
+                        "value": value,
+                        "words": words,
+                        "tip": f"{name}\n{words}",
+                    }
+                )
+    return picture(
+        "bars",
+        found,
+        lines=list(rows),
+        series=list(columns),
+        width=_WIDTH,
+        height=14 * len(columns) + 10,
+        room=_ROOM,
+        measure=how.measure,
+        format="~s",
+        legend={"title": None} if len(columns) > 1 else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Point:
+    name: str
+    x: float | str  # an ISO date, or a figure
+    y: float
+    kind: str
+    note: str  # what keeps it from standing beside the others as if alike
+
+    @property
+    def label(self) -> str:
+        """Its name, with its note."""
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+
+def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
+    points = _points(how, [cell for cell in cells if cell.point] or list(cells))
+    if not points:
+        return None
+    front = _front([point for point in points if not point.note]) if how.cheap else []
+    wanted = points if len(points) <= _FEW else _apart(front, points)
+    spelled = {point.name for point in _legible(how, wanted)}
+    rows: list[dict[str, Value]] = [
+        {
+            "x": point.x,
+            "value": point.y,
+            "group": point.kind,
+            "label": point.label if point.kind == _OWN or point.name in spelled else None,
+            "tip": f"{point.label}\n{point.x}: {point.y:.{how.digits}f}",
+        }
+        for point in points
+    ]
+    series = themes()["light"]["series"]
+    groups = [kind for kind in (_OWN, *how.groups, _REST) if any(point.kind == kind for point in points)]
+    return picture(
+        "scatter",
+        rows,
+        width=_WIDTH,
+        tall=_TALL,
+        x_type="temporal" if how.x == "date" else "quantitative",
+        x_scale="time" if how.x == "date" else "log" if how.logarithmic else "linear",
+        x_title=how.x_title or how.x,
+        x_format="%b %Y" if how.x == "date" else ",.0f" if not how.logarithmic else "~g",
+        x_ticks=7,
+        measure=how.measure,
+        format=f".{how.digits}f",
+        groups=groups,
+        colours=[series[1], series[0], *series[2:]] if groups[0] == _OWN else series,
+        legend={"title": None} if len(groups) > 1 else None,
+        front=[{"x": point.x, "value": point.y} for point in front],
+    )
+
+
+def _points(how: Drawn, cells: Sequence[Cell]) -> list[_Point]:
+    found = []
+    for name, line in _table(cells).items():
+        x, y = figure(line.get(how.x)), figure(line.get(how.y))
+        if x is None or y is None:
+            continue
+        group = figure(line.get(how.group)) if how.group else None
+        kind = _REST if group is None else how.groups[0 if group else 1]
+        own = _is_own(line)
+        found.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
+    return found
+
+
+def _readable(name: str, value: float) -> float | str:
+    """A covariate as people read it: sizes are logarithms there, and dates numbers of days."""
+    if name == "size":
+        return round(10**value, 3)
+    return date.fromordinal(int(value)).isoformat() if name == "date" else value
+
+
+def _front(points: Sequence[_Point]) -> list[_Point]:
+    """The models that nothing with as little beats, from the least on."""
+    front: list[_Point] = []
+    for point in sorted(points, key=lambda point: (point.x, -point.y)):
+        if not front or point.y > front[-1].y:
+            front.append(point)
+    return front
+
+
+def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
+    """Of the line, those whose names have room, from the best on."""
+    scores = [point.y for point in points]
+    gap, found = _APART * (max(scores) - min(scores)), list[_Point]()
+    for point in reversed(front):
+        if not found or found[-1].y - point.y >= gap:
+            found.append(point)
+    return found
+
+
+def _legible(how: Drawn, points: Sequence[_Point]) -> list[_Point]:
+    """Those whose names do not lie on each other's, from the best on."""
+    places = [_place(how, point) for point in points]
+    width = max(places, default=1.0) - min(places, default=0.0) or 1.0
+    scores = [point.y for point in points]
+    gap, found = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
+    for point in sorted(points, key=lambda point: -point.y):
+        if all(
+            abs(other.y - point.y) >= gap or abs(_place(how, other) - _place(how, point)) > _WIDE * width
+            for other in found
+        ):
+            found.append(point)
+    return found
+
+
+def _place(how: Drawn, point: _Point) -> float:
+    """Where a point stands along the picture."""
+    if isinstance(point.x, str):
+        return float(date.fromisoformat(point.x).toordinal())
+    return float(np.log10(point.x)) if how.logarithmic else point.x

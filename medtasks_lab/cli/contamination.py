@@ -1,0 +1,297 @@
+"""`medtasks contamination`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
+from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
+from medtasks_ext.cli.tables import console, figure, show, texts
+from medtasks_ext.cli.words import say, say_next
+from medtasks_ext.egress import Egress
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.runner.ranks import ranks_of
+from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.lease import Lease
+from medtasks_ext.runs.manifest import identity_of
+from medtasks_ext.runs.sent import SentLog
+
+if TYPE_CHECKING:
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
+    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.yamlfile import Config
+    from medtasks_lab.studies.contamination.folder import ProbedTask, ProbeFolder
+
+PANEL = "Studies"
+
+_DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
+test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
+five tokens are predicted exactly. Takes lm-eval's flags that name a model, tasks and an output folder. The
+same command continues an interrupted probe. Besides:
+
+  --strict            stop if the data of any task is missing
+  --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
+  --allow-host HOST   send text that is gated or private to this host, too; repeatable
+  --table DIR …       print finished probes side by side, without a model
+
+Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
+Without --output_path the results go to runs/MODEL.
+"""
+_EXAMPLE = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
+#: lm-eval flags that would change what is asked, or what is kept.
+_REFUSED = {
+    "apply_chat_template": "the model continues plain text",
+    "system_instruction": "the model sees the input alone",
+    "fewshot_as_multiturn": "the model sees the input alone",
+    "num_fewshot": "the model sees the input alone",
+    "gen_kwargs": "decoding is greedy, and as long as the rule says",
+    "samples": "use --limit",
+    "seed": "nothing is drawn",
+    "use_cache": "responses are always stored and reused",
+    "cache_requests": "responses are always stored and reused",
+    "log_samples": "texts are kept out of the results",
+    "check_integrity": "use `medtasks validate`",
+    "write_out": "texts are kept out of the results",
+    "predict_only": "nothing is scored",
+    "wandb_args": "log contamination.json afterwards",
+    "trackio_args": "log contamination.json afterwards",
+}
+
+
+def contamination(context: typer.Context) -> int:
+    """Probe whether a model knows test inputs by heart.
+
+    Resumable.
+
+    Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+
+    Exit code 1: a task failed, or its data is missing.
+    """
+    quiet()
+    own_parser = own_flags()
+    own_parser.add_argument("--table", nargs="+", type=Path)
+    own, rest = own_parser.parse_known_args(context.args)
+    if own.table:
+        return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
+    return _probe(own, lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
+
+
+def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
+    tasks, resolved = requested_tasks(config)
+    _refuse_chat(config)
+
+    from medtasks_ext.rows.sources import forced_origin
+    from medtasks_ext.runner.evaluate import Settings
+    from medtasks_lab.studies.contamination.folder import ProbeFolder
+
+    # the strategies of a dataset share its inputs
+    names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
+    found = at_hand(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
+    documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
+    say_faults(faults, stop=own.strict or not documents)
+    probe = ProbeFolder(output_folder(config))
+    with Lease(probe.folder, "medtasks contamination"):
+        egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
+        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + len(found.missing))
+
+
+def _probe_in(
+    probe: ProbeFolder,
+    tasks: Registry,
+    documents: dict[str, list[Document]],
+    config: EvaluatorConfig,
+    egress: Egress,
+    *,
+    n_failed: int,
+) -> int:
+    probe.open(model_name(config), identity_of(config.model, config.model_args, {}))
+    waiting = {
+        name: items
+        for name, items in documents.items()
+        if not probe.is_current(name, items[0].loaded, len(items))
+    }
+    if len(waiting) < len(documents):
+        say(f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}")
+    failed = _ask_all(probe, tasks, waiting, config, egress) if waiting else {}
+    done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
+    _print_probe(probe, done)
+    for name, error in failed.items():
+        say(f"✗ {name}: {error}")
+    say_sent(probe.folder)
+    if done:
+        say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
+        say_next(f"medtasks report RUN --by {probe.folder}")
+    return 1 if failed or n_failed else 0
+
+
+def _documents(
+    datasets: list[Dataset], origin: str | None, limit: float | None
+) -> tuple[dict[str, list[Document]], dict[str, MedtasksError]]:
+    from medtasks_lab.studies.contamination.ask import inputs
+
+    documents, faults = {}, {}
+    for dataset in datasets:
+        try:
+            found = inputs(dataset, origin)
+            documents[dataset.id] = [found[place] for place in Choice(limit=limit).places(len(found))]
+        except MedtasksError as error:
+            faults[dataset.id] = error
+    return documents, faults
+
+
+def _refuse_chat(config: EvaluatorConfig) -> None:
+    address = str(config.model_args.get("base_url") or "")
+    if "chat" in config.model or address.rstrip("/").endswith("/chat/completions"):
+        raise MedtasksError(
+            "a chat endpoint answers a text and does not continue it",
+            where=f"--model {config.model}",
+            remedy="use hf, vllm, or local-completions: base_url=…/v1/completions,tokenizer=ORG/MODEL",
+        )
+
+
+def _model(config: EvaluatorConfig) -> tuple[Loaded, Config]:
+    """The model, and generation settings that make it greedy."""
+    is_api = "completions" in config.model
+    if is_api:
+        # the server splits the text as its model needs it, beginning-of-text token included
+        config.model_args.setdefault("tokenized_requests", False)
+    try:
+        loaded = create_model(config, endpoint="/v1/completions")
+    except MedtasksError as error:
+        if is_api and "tokenizer" not in config.model_args and error.where == "--model_args":
+            raise MedtasksError(
+                error.what, where=error.where, remedy="name the tokenizer: tokenizer=ORG/MODEL"
+            ) from None
+        raise
+    if (ranks := ranks_of(loaded.lm)).shared:
+        raise MedtasksError(
+            f"{ranks.size} processes were started, and the probe runs in one",
+            where="--model",
+            remedy="for several GPUs: tensor_parallel_size=N with vllm, parallelize=True with hf",
+        )
+    # hf would take a repetition penalty from the model's own defaults; servers need not know the name
+    return loaded, {
+        "do_sample": False,
+        "temperature": 0.0,
+        **({} if is_api else {"repetition_penalty": 1.0}),
+    }
+
+
+def _ask_all(
+    probe: ProbeFolder,
+    tasks: Registry,
+    waiting: dict[str, list[Document]],
+    config: EvaluatorConfig,
+    egress: Egress,
+) -> dict[str, str]:
+    """Probe the tasks that are not done; returns those that failed, with the reason."""
+    from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.engines.stream import Stream
+    from medtasks_ext.runner.requests import dataset_text
+    from medtasks_ext.runner.tally import Tally
+    from medtasks_ext.runner.trouble import stopped
+    from medtasks_lab.studies.contamination.ask import Asked, NoAnswerError, ProbePlanner
+    from medtasks_lab.studies.contamination.probe import CUTS
+    from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
+
+    loaded, fixed = _model(config)
+    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine(egress=egress)
+    texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in waiting.items()}
+    engine.check(texts.values())
+    probe.save()
+    failed = {}
+    tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
+
+    def ended(name: str, result: Callable[[], Asked]) -> None:
+        try:
+            asked = result()
+        except Exception as error:  # any fault of one task must not cost the others
+            reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
+            failed[name] = reason.splitlines()[0]
+            progress.say_task(name, "failed")
+            return
+        probe.keep(tasks.datasets[name], waiting[name][0].loaded, asked)
+        found = probe.tasks[name]
+        progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+
+    with Progress(tally) as progress:
+        planner = ProbePlanner(
+            probe.responses,
+            {name: (items, texts[name]) for name, items in waiting.items()},
+            tokenizer,
+            identity=probe.identity.digest,
+            fixed=fixed,
+            watcher=progress,
+            ended=ended,
+        )
+        Stream([planner], {"": engine}, say=progress.say).go()
+    if planner.fault is not None:
+        raise stopped(planner.fault)
+    return failed
+
+
+_SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a benchmark."
+
+
+def _print_probe(probe: ProbeFolder, done: dict[str, ProbedTask]) -> None:
+    if any(task["origin"] == "sample" for task in done.values()):
+        console().print(_SAMPLE, style="bold")
+    figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
+    rows = []
+    for name, task in done.items():
+        low, high = task["interval_95"] or (None, None)
+        counts = (f"{task[key]:,}" for key in ("n_documents", "n_too_short", "n_probed", "n_leaked"))
+        interval = "–" if low is None else f"{low:.1%} – {high:.1%}"
+        mark = "SAMPLE" if task["origin"] == "sample" else ""
+        rows.append((name, *counts, _percent(task["share"]), interval, mark))
+    show(rows, [texts("task"), *map(figure, figures)], f"{probe.model}: leaked test inputs")
+    probed, leaked = (sum(task[key] for task in done.values()) for key in ("n_probed", "n_leaked"))
+    where = sum(task["n_leaked"] > 0 for task in done.values())
+    console().print(f"{leaked:,} of {probed:,} probed documents leaked, in {where} of {len(done)} tasks")
+
+
+def _compare(folders: list[Path], rest: list[str]) -> int:
+    from medtasks_lab.studies.contamination.folder import read_probes
+
+    if rest:
+        raise MedtasksError(
+            f"--table only takes folders, not {rest[0]}",
+            where="medtasks contamination",
+            remedy="leave it out",
+        )
+    probes = read_probes(folders)
+    names = list(dict.fromkeys(name for probe in probes for name in probe.tasks))
+    table, unlike = [], []
+    for name in names:
+        found = [probe.tasks.get(name) for probe in probes]
+        rows = {(task["rows_hash"], task["n_documents"]) for task in found if task}
+        marks = ["SAMPLE"] if any(task and task["origin"] == "sample" for task in found) else []
+        if len(rows) > 1:
+            marks.append("other rows")
+            unlike.append(name)
+        table.append((name, *(_cell(task) for task in found), ", ".join(marks)))
+    if any(probe.is_sample for probe in probes):
+        console().print(_SAMPLE, style="bold")
+    columns = [texts("task"), *(figure(probe.model) for probe in probes), figure("")]
+    show(table, columns, "leaked among probed test inputs")
+    if unlike:
+        console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
+    say_next(f"medtasks report RUN --by {probes[0].folder}")
+    return 0
+
+
+def _cell(task: ProbedTask | None) -> str:
+    return f"{_percent(task['share'])} ({task['n_leaked']:,}/{task['n_probed']:,})" if task else "–"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

@@ -1,0 +1,222 @@
+"""What filled forms say, as tables of the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from medtasks_ext.cli.judging import number
+from medtasks_ext.cli.tables import Column, figure, show, texts
+from medtasks_ext.cli.words import counted, say, say_next
+
+if TYPE_CHECKING:
+    from medtasks_ext.stats.agreement import Kappa
+    from medtasks_ext.stats.votes import Rate
+    from medtasks_lab.human.ingest import Ingested
+    from medtasks_lab.human.ratings import RaterFigure, Ratings
+    from medtasks_lab.human.results import Criterion
+
+
+def say_read(read: Ingested, key: Mapping[str, Any]) -> None:
+    """Name files that were left aside, and rows that are missing."""
+    for path in read.empty:
+        say(f"{path}: no answers in it; left aside")
+    for form, rows in key["forms"].items():
+        absent, part = len(read.absent.get(form, ())), len(read.incomplete.get(form, ()))
+        if absent or part:
+            say(
+                f"{form}: {len(rows) - absent - part} of {len(rows)} rows; {absent} without answers "
+                f"and {part} filled in part are missing from all figures"
+            )
+
+
+def _pairwise(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.results import criteria, write_pairwise
+
+    found = criteria(read.rows, key)
+    write_pairwise(folder, found, read, key)
+    print_rates("human evaluation", found, key)
+    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
+    say_next(f"medtasks reproduce NAME {folder}")
+
+
+def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.results import decisions, point_agreement, write_points
+
+    decided = decisions(read.rows, key)
+    write_points(folder, decided, read, key)
+    counts = {value: sum(item.met is value for item in decided) for value in (True, False, None)}
+    typer.echo(
+        f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
+    )
+    print_agreement([("points", point_agreement(decided))])
+    say_next(f"medtasks judge RUN --jury NAME --decisions {folder / 'decisions.jsonl'}")
+
+
+def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.ratings import ratings_of, write_ratings
+
+    found = ratings_of(read.rows, key)
+    write_ratings(folder, found, read, key)
+    _print_ratings(found, key)
+    runs = " ".join(run["folder"] for run in key["runs"])
+    say_next(f"medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
+
+
+def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.review import review_of, write_review
+
+    figures, items = review_of(read.rows, key)
+    write_review(folder, figures, items, read, key)
+    headings = ("items", "met, of all verdicts", "met by all", "equal verdicts", "Fleiss' kappa")
+    rows = []
+    for one in figures:
+        around = "" if one.low is None else f" [{100 * one.low:.1f}, {100 * (one.high or 0):.1f}]"
+        agreed = one.agreement[0] if one.agreement else None
+        equal = "–" if agreed is None or agreed.observed is None else f"{100 * agreed.observed:.1f} %"
+        kappa = number(agreed.value if agreed else None, 3)
+        met, by_all = f"{100 * one.met:.1f} %{around}", f"{100 * one.met_by_all:.1f} %"
+        rows.append((one.task, one.criterion, str(one.items), met, by_all, equal, kappa))
+    columns = [texts("task"), texts("criterion"), *map(figure, headings)]
+    show(rows, columns, "review of items", sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
+    counts = Counter(item.outcome for item in items)
+    typer.echo(
+        f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
+        f"{counts['disputed']} disputed; items.csv says why"
+    )
+    say_next(f"read {folder / 'items.csv'} and mend the items", "medtasks validate TASK")
+
+
+def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.survey import published_survey, survey_of, write_survey
+
+    found, paper = survey_of(read.rows, key), published_survey(key["suite"])
+    write_survey(folder, found, read, key)
+    around = found.interval
+    rate = "–" if found.rate is None else f"{100 * found.rate:.1f} %"
+    rate += f" [{100 * around.low:.1f}, {100 * around.high:.1f}]" if around else ""
+    lines = [
+        ("assignments as in the taxonomy", rate, f"{100 * paper.get('agreement_rate', 0):.1f} %"),
+        ("assignments", str(found.n_assignments), ""),
+        (
+            "comprehensiveness, 1 to 5",
+            f"{number(found.mean, 2)} ± {number(found.sd, 3)}",
+            f"{paper.get('comprehensiveness_mean', 0):.2f} ± {paper.get('comprehensiveness_sd', 0):.3f}",
+        ),
+        ("clinicians", str(found.n_ratings), f"{paper.get('clinicians', 0):.0f}"),
+        ("comments", str(len(found.comments)), f"{paper.get('comments', 0):.0f}"),
+    ]
+    columns = [texts(""), figure("yours"), *([figure("published")] if paper else [])]
+    show([line[: len(columns)] for line in lines], columns, "survey on the taxonomy")
+    unlike = sorted((item for item in found.assigned if item.agreement < 1), key=lambda item: item.agreement)
+    for item in unlike:
+        others = {name: n for name, n in item.counts.items() if n and name != item.category}
+        elsewhere = ", ".join(f"{name} {n}" for name, n in sorted(others.items(), key=lambda pair: -pair[1]))
+        typer.echo(f"{item.value}: {100 * item.agreement:.1f} % in {item.category}; {elsewhere}")
+    say_next(f"read {folder / 'comments.csv'}")
+
+
+#: kind of form -> what is written and printed of filled ones
+TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
+    "pairwise": _pairwise,
+    "points": _points,
+    "likert": _likert,
+    "review": _review,
+    "survey": _survey,
+}
+
+
+def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
+    from medtasks_lab.human.ratings import ALPHA, ICC, KAPPA, PAIRWISE_ICC
+
+    columns = [
+        *map(texts, ("task", "run", "axis")),
+        figure("mean", form=".2f"),
+        figure("s.d.", lambda score: number(score.sd, 2)),
+        figure("answers", "n"),
+    ]
+    title = "ratings: mean over answers of the clinicians' means"
+    show(found.scores, columns, title, sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
+    measures = {
+        "ICC(3,k)": ICC,
+        "pairwise ICC": PAIRWISE_ICC,
+        "kappa": KAPPA["quadratic"],
+        "alpha": ALPHA["ordinal"],
+    }
+    for task in dict.fromkeys(item.task for item in found.figures):
+        here = {(item.axis, item.measure): item for item in found.figures if item.task == task}
+        rows = [
+            (axis, *(_with_interval(here.get((axis, name))) for name in measures.values()))
+            for axis in dict.fromkeys(axis for axis, _ in here)
+        ]
+        title = f"agreement of clinicians: {task}"
+        show(rows, [texts("axis"), *map(figure, measures)], title, title_style="bold")
+    if found.figures:
+        typer.echo(
+            "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
+            "kappa: quadratic weights, the mean over pairs; alpha: Krippendorff's, ordinal"
+        )
+    if found.incomplete:
+        say(f"{found.incomplete} answers were rated on some axes only and do not count")
+
+
+def _with_interval(item: RaterFigure | None) -> str:
+    """A figure with its interval below."""
+    if item is None or item.value is None:
+        return "–"
+    around = "" if item.low is None else f"\n({number(item.low, 2)}, {number(item.high, 2)})"
+    return f"{number(item.value, 3)}{around}"
+
+
+def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
+    """Win and tie rates of the first run, by task and criterion."""
+    from rich.text import Text
+
+    first, second = (run["folder"] for run in record["runs"])
+    title = f"{what}, percent: {first} against {second}"
+    several = any(len(item.rates) > 1 for item in found)
+    shares = ["win + tie, mean", "win + tie, majority", "win + tie, each"] if several else ["win + tie"]
+    columns = [texts("task"), texts("criterion"), *map(figure, ("documents", "win", "tie", "loss"))]
+    columns += [Column(heading, settings={"no_wrap": True}) for heading in shares]
+    rows = []
+    for item in found:
+        *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
+        cells = [item.task, item.criterion, str(mean.n)]
+        cells += [f"{100 * mean.shares[name]:.1f}" for name in ("win", "tie", "loss")]
+        cells += [_win_tie(mean)]
+        if several:
+            cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
+        rows.append(tuple(map(Text, cells)))
+    show(rows, columns, title, sample=bool(record.get("SAMPLE_DATA")), title_style="bold")
+    split = sum(rate.undecided for item in found for rate in item.rates)
+    if several:
+        typer.echo(
+            "win, tie, loss, mean: share of all votes; majority: what more of them chose than anything else"
+            + (f" ({split} comparisons without one count as ties)" if split else "")
+        )
+
+
+def print_agreement(found: Sequence[tuple[str, Sequence[Kappa]]]) -> None:
+    """Kappa of all experts and of their pairs, by what it is about."""
+    found = [(name, agreements) for name, agreements in found if agreements]
+    if not found:
+        return
+    figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
+    rows = []
+    for name, (all_of_them, *pairs) in found:
+        values = [pair.value for pair in pairs if pair.value is not None]
+        cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
+        fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"
+        equal = "–" if all_of_them.observed is None else f"{100 * all_of_them.observed:.1f} %"
+        rows.append((name, fleiss, cohen, equal, str(all_of_them.n)))
+    show(rows, [texts("of"), *map(figure, figures)], "agreement", title_style="bold")
+
+
+def _win_tie(rate: Rate) -> str:
+    interval = rate.intervals["win_tie"]
+    around = f"{100 * interval.low:.1f}, {100 * interval.high:.1f}" if interval else "–"
+    return f"{100 * rate.shares['win_tie']:.1f} [{around}]"

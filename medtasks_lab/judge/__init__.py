@@ -1,0 +1,1 @@
+"""Judges under study: their gold, votes, calibration, and attacks on them."""

@@ -1,0 +1,219 @@
+"""From records to the suite's rows: items, groups, joins, texts, rendering, repeats, split."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jinja2
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.rows.expressions import UNFIT, Expression, Template
+from medtasks_ext.rows.spec import SourceReader
+from medtasks_lab.originals.join import first_of_each, joined
+from medtasks_lab.originals.readers import Record, lacks, records
+from medtasks_lab.originals.split import drawn, pool
+from medtasks_lab.originals.tree import SourceFile, matching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from medtasks_ext.rows.row import Row
+    from medtasks_ext.rows.spec import Original
+
+_Made = TypeVar("_Made")
+#: The place of Jinja that a message names.
+_WHERE = "rows.original"
+
+
+def read_original(
+    original: Original,
+    files: list[SourceFile],
+    *,
+    task: str,
+    where: str,
+    identity: str = "input",
+    official: Sequence[str] = (),
+) -> tuple[list[Row], list[Row]]:
+    """Test rows and few-shot rows.
+
+    With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes
+    them, and the layout's `fields`; documents without an answer are left out before anything is drawn, as
+    the suite's are. Otherwise they have the fields of the records.
+
+    Args:
+        identity: the column by which a few-shot row is recognised among test rows.
+        official: inputs of the suite's own test rows, where it has released them. If at least half of them
+            are found among the documents, the test rows are these.
+
+    Raises:
+        MedtasksError: a file is missing, unreadable or malformed, or a record lacks a field.
+    """
+    row = _Rendering(original, files, task) if original.input is not None else _Fields(original)
+    test: list[Row] = []
+    seen: set[str] = set()
+    distinct = original.distinct and original.input is not None
+    for number, record in enumerate(_records(original, files, original.test), start=1):
+        made = row(record, number, "test")
+        if made is not None and not (distinct and made["input"] in seen):
+            if distinct:
+                seen.add(made["input"])
+            test.append(made)
+    if not test:
+        raise MedtasksError(
+            f"no document with an answer in {', '.join(original.test)}",
+            where=where,
+            remedy="put the complete source there",
+        )
+    if mine := recovered(test, official):
+        rest = [made for made in test if not any(made is row for row in mine)]
+        if original.split == "drawn":
+            return mine, pool(len(rest), rest.__getitem__, apart_from=mine)
+        test = mine
+    if original.split == "drawn":
+        return drawn(test, where=where)
+    if not original.fewshot:
+        return test, []
+    others = list(_records(original, files, original.fewshot))
+    return test, pool(
+        len(others),
+        lambda index: row(others[index], index + 1, "train"),
+        apart_from=test,
+        identity=identity if original.input is None else "input",
+    )
+
+
+def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
+    """The rows that have official inputs, in the official order; none where less than half are found.
+
+    Inputs are the same if their words are.
+    """
+    by_input = {" ".join(str(row.get("input")).split()): row for row in rows}
+    found = [by_input[words] for text in official if (words := " ".join(text.split())) in by_input]
+    return found if 2 * len(found) >= len(official) else []
+
+
+def _records(original: Original, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
+    if isinstance(original.reader, SourceReader):
+        # imported when needed: EHRSHOT's needs pyarrow, which takes its time
+        module = import_module(f"medtasks_lab.originals.{original.reader.kind}")
+        # the parts of a source are read apart
+        found: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
+    else:
+        found = records(original.reader, files, patterns)
+    if original.each:
+        found = _items(found, original.each)
+    if original.group:
+        found = _groups(found, original.group)
+    for join in original.join:
+        found = joined(found, join, files)
+    if original.first:
+        found = first_of_each(found, original.first)
+    if original.where:
+        accepted = Expression(original.where, _WHERE)
+        found = (
+            record
+            for record in found
+            if _fitting(record, lambda record: bool(accepted.value(record.fields)), accepted.text)
+        )
+    return found
+
+
+class _Fields:
+    """From a record to a row of the source's own columns."""
+
+    def __init__(self, original: Original) -> None:
+        self.fields = {name: Expression(text, _WHERE) for name, text in original.fields.items()}
+
+    def __call__(self, record: Record, number: int, split: str) -> Row | None:
+        return {**record.fields, **self.added(record)}
+
+    def added(self, record: Record) -> Row:
+        """The layout's own fields alone."""
+        return {name: self._value(name, record) for name in self.fields}
+
+    def _value(self, name: str, record: Record) -> Any:
+        wanted = self.fields[name]
+        value = _fitting(
+            record, lambda record: wanted.value({**record.fields, "file": record.file}), wanted.text
+        )
+        if isinstance(value, jinja2.Undefined):
+            _fitting(record, lambda _: str(value), wanted.text)  # says what is not defined
+        return value
+
+
+class _Rendering:
+    """From a record to a row."""
+
+    def __init__(self, original: Original, files: list[SourceFile], task: str) -> None:
+        self.task, self.group = task, original.group
+        self.texts = {file.path.stem: file for file in matching(files, original.texts)}
+        self.fields = _Fields(original)
+        self.id = Template(original.id, _WHERE) if original.id else None
+        self.input, self.output = (Template(text or "", _WHERE) for text in (original.input, original.output))
+        self.written = f"{original.id} {original.input} {original.output}"
+
+    def __call__(self, record: Record, number: int, split: str) -> Row | None:
+        """The row, or None where the document has no answer. Without `id` the number serves as one."""
+        if self.texts:
+            record = self._with_text(record)
+        output = _rendered(self.output, record, self.written)
+        if not output:
+            return None
+        return {
+            "id": _rendered(self.id, record, self.written) if self.id else str(number),
+            "task": self.task,
+            "split": split,
+            "input": _rendered(self.input, record, self.written),
+            "output": output,
+            **self.fields.added(record),
+        }
+
+    def _with_text(self, record: Record) -> Record:
+        """The record with the `text` of the file that is named by the first field of the group."""
+        name = str(record.fields[self.group[0]])
+        if name not in self.texts:
+            raise MedtasksError(
+                f"there is no {name if shows_text() else excerpt(name)}.txt",
+                where=record.where,
+                remedy="put the complete source there",
+            )
+        return Record({**record.fields, "text": self.texts[name].text("utf-8-sig")}, record.where)
+
+
+def _items(found: Iterable[Record], name: str) -> Iterator[Record]:
+    """A record per item of a list, with the fields of the record that held the list."""
+    for record in found:
+        items = record.fields.get(name)
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise lacks(record, name)
+        for number, item in enumerate(items, start=1):
+            yield Record({**record.fields, **item, "number": number}, f"{record.where}, {name} {number}")
+
+
+def _groups(found: Iterable[Record], names: list[str]) -> Iterator[Record]:
+    """A record per value of the named fields, in order of first occurrence, the records as its `rows`."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in found:
+        if missing := [name for name in names if name not in record.fields]:
+            raise lacks(record, missing[0])
+        groups.setdefault(tuple(record.fields[name] for name in names), []).append(record)
+    for key, members in groups.items():
+        rows = [member.fields for member in members]
+        yield Record({**dict(zip(names, key, strict=True)), "rows": rows}, members[0].where)
+
+
+def _rendered(wanted: Template, record: Record, written: str) -> str:
+    return _fitting(record, lambda record: wanted.render(record.fields).strip().lstrip("\ufeff"), written)
+
+
+def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _Made:
+    try:
+        return use(record)
+    except UNFIT as error:
+        raise MedtasksError(
+            f"does not fit the source's schema: {what_happened(error, written)}",
+            where=record.where,
+            remedy="put the authors' file there, unchanged",
+        ) from None

@@ -1,0 +1,252 @@
+"""From the files of a source to records: one dictionary per row, document, line or element."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import columns_found
+from medtasks_ext.rows.files import parse_rows
+from medtasks_ext.rows.filters import spans
+from medtasks_ext.rows.row import Row
+from medtasks_ext.rows.spec import (
+    BratReader,
+    CasReader,
+    InlineReader,
+    LinesReader,
+    Reader,
+    RowsReader,
+    TableReader,
+    TokensReader,
+    XmlReader,
+)
+from medtasks_lab.originals.brat import lines_of, read_brat
+from medtasks_lab.originals.cas import read_cas
+from medtasks_lab.originals.sheet import sheet_cells
+from medtasks_lab.originals.tree import SourceFile, matching, only
+
+_TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
+_TAG = re.compile(r"</?\w+>")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record, its place for messages, and the name of its file without suffix."""
+
+    fields: Mapping[str, Any]
+    where: str
+    file: str = ""
+
+
+def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
+    """The records of all files that the patterns name, in order.
+
+    Raises:
+        MedtasksError: a file is unreadable or not in the reader's format.
+    """
+    if isinstance(reader, BratReader):
+        yield from _brat(reader, files, patterns)
+        return
+    if isinstance(reader, LinesReader):
+        yield from _lines(reader, matching(files, patterns))
+        return
+    for file in matching(files, patterns):
+        match reader:
+            case RowsReader():
+                found: Iterable[Mapping[str, Any]] = rows_of(file)
+            case TableReader():
+                found = _table(reader, file)
+            case TokensReader():
+                found = _tokens(reader, file)
+            case CasReader():
+                found = read_cas(reader, file)
+            case XmlReader():
+                found = _xml(reader, file)
+            case InlineReader():
+                found = _inline(reader, file)
+        for number, fields in enumerate(found, start=1):
+            yield Record(fields, f"{file.where}, record {number}", file.path.stem)
+
+
+def lacks(record: Record, name: str) -> MedtasksError:
+    """The error for a record without that field, or with another kind of value there."""
+    return MedtasksError(
+        f"{name} is missing or not as expected ({columns_found(list(record.fields), [name])})",
+        where=record.where,
+        remedy="put the authors' file there, unchanged",
+    )
+
+
+def with_columns(found: Iterable[Record], columns: list[str]) -> Iterator[Record]:
+    """The records, of which each must have these fields.
+
+    Raises:
+        MedtasksError: one has not.
+    """
+    for record in found:
+        for column in columns:
+            if column not in record.fields:
+                raise lacks(record, column)
+        yield record
+
+
+def rows_of(file: SourceFile) -> Iterable[Row]:
+    """The rows of a JSON, JSON lines, CSV, Parquet or Feather file; those of a CSV file one by one.
+
+    Raises:
+        MedtasksError: the file is malformed.
+    """
+    if file.path.suffix == ".csv":
+        return _csv(file)
+    return parse_rows(file.read(), file.path.suffix, file.where)
+
+
+def _csv(file: SourceFile) -> Iterator[Row]:
+    """Rows as they are read: the largest files hold gigabytes of notes."""
+    with file.stream() as content:
+        lines = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+        try:
+            reader = csv.reader(lines)
+            columns = next(reader, [])
+            for number, cells in enumerate(reader, start=1):
+                if any(cells):
+                    yield _row(columns, cells, file, number + 1)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise MedtasksError(
+                f"is not a CSV file in UTF-8 ({error})",
+                where=file.where,
+                remedy="put the authors' file there, not converted",
+            ) from None
+
+
+def _lines(reader: LinesReader, files: list[SourceFile]) -> Iterator[Record]:
+    columns = {
+        name: list(io.StringIO(only(files, pattern).text(reader.encoding), newline=None))
+        for name, pattern in reader.columns.items()
+    }
+    sizes = {name: len(lines) for name, lines in columns.items()}
+    place = files[0].where
+    if len(set(sizes.values())) > 1:
+        raise MedtasksError(
+            "files that belong together have different numbers of lines: "
+            + ", ".join(f"{name} {size}" for name, size in sizes.items()),
+            where=place,
+            remedy="put the authors' files there, unchanged",
+        )
+    for number, texts in enumerate(zip(*columns.values(), strict=True), start=1):
+        fields = dict(zip(columns, (text.strip() for text in texts), strict=True))
+        yield Record({"id": str(number), **fields}, f"{place}, line {number}", files[0].path.stem)
+
+
+def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
+    texts = matching(files, patterns)
+    annotations = {file.path.with_suffix(""): file for file in files if file.path.suffix == ".ann"}
+    folders = {file.path.parent for file in texts}
+    named = {file.path.with_suffix("") for file in texts}
+    for path, file in annotations.items():
+        if path.parent in folders and path not in named:
+            raise MedtasksError(
+                f"has no {path.name}.txt beside it", where=file.where, remedy="put the complete source there"
+            )
+    for text in texts:
+        annotation = annotations.get(text.path.with_suffix(""))
+        if annotation is None:
+            raise MedtasksError(
+                f"has no {text.path.stem}.ann beside it",
+                where=text.where,
+                remedy="put the complete source there",
+            )
+        document = read_brat(text, annotation, reader.encoding)
+        by_line = reader.unit == "line" or reader.words
+        for item in lines_of(document, reader.words) if by_line else [document]:
+            yield Record(item, text.where)
+
+
+def _cells(file: SourceFile, separator: str, encoding: str, *, quoted: bool) -> Iterator[list[str]]:
+    if file.path.suffix in (".xlsx", ".xls"):
+        yield from sheet_cells(file)
+        return
+    text = file.text(encoding)
+    if quoted:
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    else:
+        yield from (line.rstrip("\r").split(separator) for line in text.split("\n"))
+
+
+def _table(reader: TableReader, file: SourceFile) -> Iterator[Row]:
+    columns = reader.columns
+    for number, cells in enumerate(
+        _cells(file, reader.separator, reader.encoding, quoted=reader.quoted), start=1
+    ):
+        if not any(cell.strip() for cell in cells):
+            continue
+        if not columns:
+            columns = [cell.strip() for cell in cells]
+            continue
+        yield _row(columns, cells, file, number)
+
+
+def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) -> Row:
+    if len(cells) != len(columns):
+        raise MedtasksError(
+            f"line {number} has {len(cells)} cells, not {len(columns)} ({', '.join(columns)})",
+            where=file.where,
+            remedy="put the authors' file there, unchanged",
+        )
+    return dict(zip(columns, cells, strict=True))
+
+
+def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[Row]:
+    blocks: list[list[Row]] = [[]]
+    for number, cells in enumerate(_cells(file, reader.separator, reader.encoding, quoted=False), start=1):
+        if not any(cell.strip() for cell in cells):
+            if reader.unit == "block" and blocks[-1]:
+                blocks.append([])
+        elif not (reader.comment and cells[0].startswith(reader.comment)):
+            blocks[-1].append(_row(reader.columns, [cell.strip() for cell in cells], file, number))
+    for number, block in enumerate((block for block in blocks if block), start=1):
+        words = [row["token"] for row in block]
+        yield {
+            "id": file.path.stem if reader.unit == "file" else str(number),
+            "folder": file.path.parent.name,
+            "text": " ".join(words),
+            "entities": spans(words, [row["tag"] for row in block], scheme=reader.scheme),
+        }
+
+
+def _xml(reader: XmlReader, file: SourceFile) -> Iterator[Row]:
+    try:
+        root = ElementTree.fromstring(file.read())
+    except ElementTree.ParseError as error:
+        raise MedtasksError(
+            f"is not valid XML ({error})", where=file.where, remedy="download it again"
+        ) from None
+    for element in root.iter(reader.element) if reader.element else [root]:
+        yield {**element.attrib, **{child.tag: _child(child, reader.attribute) for child in element}}
+
+
+def _child(element: ElementTree.Element, attribute: str | None) -> Any:
+    """Its text, or its elements' names and their attribute."""
+    if attribute and len(element):
+        return {child.tag: child.attrib[attribute] for child in element if attribute in child.attrib}
+    return "".join(element.itertext()).strip()
+
+
+def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
+    for number, line in enumerate(io.StringIO(file.text(reader.encoding), newline=None), start=1):
+        if not line.strip():
+            continue
+        if _TAG.search(_TAGGED.sub("", line)):
+            raise MedtasksError(
+                f"line {number} has a tag without its counterpart",
+                where=file.where,
+                remedy="put the authors' file there, unchanged",
+            )
+        found = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
+        yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": found}

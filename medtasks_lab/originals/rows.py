@@ -1,0 +1,77 @@
+"""What the core asks for: the rows of a dataset, or the records of one file, from a source's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.authors import authors_of
+from medtasks_ext.rows.row import Origin, Row, Rows
+from medtasks_lab.originals.build import read_original, recovered
+from medtasks_lab.originals.readers import records
+from medtasks_lab.originals.tree import files_below, missing_files
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.rows.spec import Reader, Source
+
+
+def original_rows(
+    origin: Origin,
+    dataset: Dataset,
+    source: Source,
+    places: Sequence[Path],
+    where: str,
+    *,
+    names: Sequence[str] = (),
+    revision: str | None = None,
+) -> Rows:
+    """Rows of a dataset, made from its source.
+
+    Args:
+        places: folders, or downloaded files.
+        names: what downloaded files are called in the source, one per place.
+
+    Raises:
+        MedtasksError: a file is missing, unreadable or malformed, or a record lacks a field.
+    """
+    files = files_below(places, names=names)
+    absent = [missing_files(files, layout.patterns) for layout in source.original]
+    if all(absent):
+        raise MedtasksError(
+            f"the source's files are not all there: {' | '.join(map(', '.join, absent))}",
+            where=where,
+            remedy="put them there as distributed (docs/sources); archives need not be unpacked",
+        )
+    layout = source.original[absent.index([])]
+    authors = authors_of(dataset, source) if layout.rebuilt else None
+    official = authors.released_inputs() if authors else []
+    test, fewshot = read_original(
+        layout,
+        files,
+        task=str(source.official_name),
+        identity=source.identity,
+        where=where,
+        official=official,
+    )
+    found = len(recovered(test, official))
+    return Rows(
+        origin,
+        test,
+        fewshot,
+        where,
+        revision=revision,
+        rebuilt=layout.rebuilt and not found,
+        recovered=(found, len(official)) if found else None,
+    )
+
+
+def records_of(reader: Reader, place: Path, member: str) -> list[Row]:
+    """The records of one file, or of the members of an archive that a pattern names.
+
+    Raises:
+        MedtasksError: the file is unreadable or not in the reader's format.
+    """
+    return [dict(record.fields) for record in records(reader, files_below([place]), [member])]

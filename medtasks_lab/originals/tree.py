@@ -1,0 +1,151 @@
+"""The files of a source, in folders or in zip archives as they were downloaded, gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.files import open_archive
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a source."""
+
+    name: str  # its path inside the source, with forward slashes; gzipped files are named without `.gz`
+    where: str  # its place for messages
+    opener: Callable[[], IO[bytes]]  # opens its content, unzipped
+
+    @cached_property
+    def path(self) -> PurePosixPath:
+        """The name as a path."""
+        return PurePosixPath(self.name)
+
+    def read(self) -> bytes:
+        """The content.
+
+        Raises:
+            MedtasksError: the file or the archive that holds it cannot be read.
+        """
+        with self.stream() as content:
+            return content.read()
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """The open content, for files that are better read piece by piece.
+
+        Raises:
+            MedtasksError: as `read`, also while the content is being read.
+        """
+        try:
+            with self.opener() as content:
+                yield content
+        except (
+            OSError,
+            EOFError,  # a gzip file that ends too early
+            zipfile.BadZipFile,
+            zlib.error,
+            RuntimeError,  # encrypted members
+        ) as error:
+            raise MedtasksError(
+                f"cannot be read ({error})", where=self.where, remedy="check permissions or download it again"
+            ) from None
+
+    def text(self, encoding: str) -> str:
+        """The content as text, its line ends as they are, since annotations count characters.
+
+        Raises:
+            MedtasksError: the file is not in that encoding.
+        """
+        try:
+            return self.read().decode(encoding)
+        except UnicodeDecodeError as error:
+            raise MedtasksError(
+                f"is not {encoding} text (byte {error.start})",
+                where=self.where,
+                remedy="put the authors' file there, not converted",
+            ) from None
+
+
+def files_below(places: Iterable[Path], *, names: Iterable[str] = ()) -> list[SourceFile]:
+    """All files in folders and zip archives, sorted by name.
+
+    Args:
+        places: folders, or single files (downloads).
+        names: what single files are called in the source, one per place; by default their file names.
+
+    Raises:
+        MedtasksError: a file named `.zip` is not a zip archive.
+    """
+    called = dict(zip(places, names, strict=False))
+    files: list[SourceFile] = []
+    for place in places:
+        if place.is_file():
+            files += _opened(place, called.get(place, place.name))
+        else:
+            for path in place.rglob("*"):
+                if path.is_file():
+                    files += _opened(path, path.relative_to(place).as_posix())
+    return sorted((file for file in files if not _is_debris(file.path)), key=lambda file: file.name)
+
+
+def missing_files(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[str]:
+    """The patterns that name no file."""
+    listed = list(files)
+    return [pattern for pattern in patterns if not any(file.path.match(pattern) for file in listed)]
+
+
+def matching(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[SourceFile]:
+    """The files that one of the patterns names, in the order of the patterns.
+
+    A pattern is compared with the last parts of a path, so it holds wherever the archive was unpacked.
+    """
+    listed = list(files)
+    found = {file.name: file for pattern in patterns for file in listed if file.path.match(pattern)}
+    return list(found.values())
+
+
+def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
+    """The one file that the pattern names.
+
+    Raises:
+        MedtasksError: there is none, or more than one.
+    """
+    found = matching(files, [pattern])
+    if len(found) != 1:
+        raise MedtasksError(
+            f"{len(found)} files are named {pattern}, there must be one",
+            where=", ".join(file.where for file in found) or "the source's folder",
+            remedy="put the files of this dataset there, and of no other",
+        )
+    return found[0]
+
+
+def _opened(path: Path, name: str) -> list[SourceFile]:
+    if Path(name).suffix.lower() != ".zip":
+        return [_file(name, str(path), lambda: path.open("rb"))]
+    archive = open_archive(path)
+    return [
+        _file(member, f"{path}!{member}", lambda member=member: archive.open(member))  # type: ignore[misc]
+        for member in archive.namelist()
+        if not member.endswith("/")
+    ]
+
+
+def _file(name: str, where: str, opener: Callable[[], IO[bytes]]) -> SourceFile:
+    if not name.lower().endswith(".gz"):
+        return SourceFile(name, where, opener)
+    return SourceFile(name[:-3], where, lambda: gzip.open(opener()))  # type: ignore[arg-type, return-value]
+
+
+def _is_debris(path: PurePosixPath) -> bool:
+    """Whether a file is what a desktop leaves in archives and folders."""
+    return "__MACOSX" in path.parts or path.name.startswith(".")

@@ -1,0 +1,212 @@
+"""The tables of the leaderboard: scores of lines in groups, as compact columns for the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
+from medtasks_ext.report.axes import axis_titles, order, title
+from medtasks_ext.report.groups import ALL, Group, GroupScore, group_scores, groups_of
+from medtasks_lab.site.classes import Classes, classes_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Registry
+    from medtasks_lab.site.gather import Line, Site
+
+_FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
+_UNIT = 10_000
+
+
+def whole_of(score: float) -> int:
+    """A score as the pages have it: whole ten-thousandths, cut off.
+
+    Pages show three digits. A number rounded to four and then to three may end up beside the one that is
+    nearest (0.44249 -> 0.4425 -> 0.443); one that is cut off does not.
+    """
+    product = score * _UNIT
+    found = math.floor(product)
+    return found - 1 if found == product and Fraction(found, _UNIT) > Fraction(score) else found
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All scores in groups, and the classes of lines, worked out once."""
+
+    site: Site
+    strategies: tuple[str, ...]
+    groups: tuple[Group, ...]  # that hold a score
+    rows: Mapping[tuple[int, str, Group], GroupScore]  # place of a line, strategy, group
+    classes: Mapping[tuple[str | None, str], Classes]  # suite (None: all tasks) and strategy
+    whole: Mapping[str | None, Group]  # suite -> its own group; None -> all tasks
+
+    def ranks(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
+        """Place of a line that is whole in the group -> its rank in its class, and among how many."""
+        classes = self.classes[group.suite, strategy].of
+        scores: dict[int, int] = {}
+        for place in range(len(self.site.lines)):
+            row = self.rows.get((place, strategy, group))
+            if row is not None and row.score is not None and is_whole(row):
+                scores[place] = whole_of(row.score)
+        by_class: dict[int | None, list[int]] = {}
+        for place, score in scores.items():
+            by_class.setdefault(classes[place], []).append(score)
+        ordered = {name: sorted(items, reverse=True) for name, items in by_class.items()}
+        first = {
+            name: {score: len(items) - at for at, score in enumerate(reversed(items))}
+            for name, items in ordered.items()
+        }
+        return {
+            place: (first[classes[place]][score], len(ordered[classes[place]]))
+            for place, score in scores.items()
+        }
+
+
+def is_whole(row: GroupScore) -> bool:
+    """Whether a score stands on all tasks of the group, and on all rows and judgements of these."""
+    return row.whole and not row.partial
+
+
+def scores_of(site: Site) -> Scores:
+    """Work out the scores of all lines in all groups."""
+    every = tuple(group for group in groups_of(site.tasks) if not group.derived)
+    of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
+    used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
+    strategies = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
+    rows: dict[tuple[int, str, Group], GroupScore] = {}
+    for place, line in enumerate(site.lines):
+        groups = of_suite[line.entry.paper] if line.published else every
+        for strategy in strategies:
+            for row in group_scores(line.entry, strategy, groups, {}):
+                if row.score is not None:
+                    rows[place, strategy, row.group] = row
+    whole: dict[str | None, Group] = {group.suite: group for group in every if group.axis == "suite"}
+    whole[None] = next(group for group in every if group.axis == ALL)
+    classes = {
+        (suite, strategy): classes_of(site.lines, group.counted, strategy, paper=suite)
+        for suite, group in whole.items()
+        for strategy in strategies
+    }
+    held = {group for _, _, group in rows}
+    return Scores(site, strategies, tuple(group for group in every if group in held), rows, classes, whole)
+
+
+def interval_of(line: Line, row: GroupScore) -> tuple[float, float, bool] | None:
+    """The 95 % interval of a group's score, and whether it is approximate.
+
+    A paper's is the printed one. A submission carries the standard deviation of each task's score; tasks are
+    resampled independently, so the variance of their mean follows, and the interval is a normal one.
+    """
+    if line.record is None:
+        return None if row.low is None or row.high is None else (row.low, row.high, False)
+    scored = {
+        item.dataset.id: line.record.tasks[item.task].spread
+        for item in line.entry.experiments.values()
+        if item.strategy == row.strategy and item.score is not None
+    }
+    weights = row.group.weights(frozenset(scored))
+    spreads = [(weight, scored[name]) for name, weight in weights.items()]
+    if row.score is None or not spreads or any(spread is None for _, spread in spreads):
+        return None
+    half = 1.96 * math.sqrt(sum((weight * spread.sd) ** 2 for weight, spread in spreads if spread))
+    return max(0.0, row.score - half), min(1.0, row.score + half), True
+
+
+# ---------------------------------------------------------------------- for the page
+
+
+def front_board(scores: Scores) -> Json:
+    """All suites side by side."""
+    groups = [group for suite, group in scores.whole.items() if suite is not None and group in scores.groups]
+    return _board(scores, groups)
+
+
+def suite_board(scores: Scores, suite: str | None) -> Json:
+    """A suite with all its axes; None: the axes on which tasks of all suites lie."""
+    groups = [group for group in scores.groups if group.suite == suite]
+    return _board(scores, groups)
+
+
+def _board(scores: Scores, groups: Sequence[Group]) -> Json:
+    tasks, titles = scores.site.tasks, axis_titles()
+    suites = list(dict.fromkeys(group.suite for group in groups))
+    groups = sorted(groups, key=lambda group: _place_of(group, list(titles)))
+    shown = [
+        place
+        for place in range(len(scores.site.lines))
+        if any((place, strategy, group) in scores.rows for strategy in scores.strategies for group in groups)
+    ]
+    axes = list(dict.fromkeys(group.axis for group in groups))
+    return {
+        "entries": _entries([scores.site.lines[place] for place in shown]),
+        "strategies": [[name, strategy_title(name)] for name in scores.strategies],
+        "axes": [[axis, _axis_title(titles[axis])] for axis in axes],
+        "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
+        "columns": [
+            [axes.index(group.axis), title(group.axis, group.value), group.n_tasks, suites.index(group.suite)]
+            for group in groups
+        ],
+        "scores": [
+            [[_cell(scores.rows.get((place, strategy, group))) for place in shown] for group in groups]
+            for strategy in scores.strategies
+        ],
+        "intervals": [
+            [
+                [_interval(scores, place, strategy, group) for place in shown]
+                if group.axis in ("suite", ALL)
+                else []
+                for group in groups
+            ]
+            for strategy in scores.strategies
+        ],
+        "classes": [
+            [[scores.classes[suite, strategy].of[place] for place in shown] for suite in suites]
+            for strategy in scores.strategies
+        ],
+        "class_words": [
+            [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
+            for strategy in scores.strategies
+        ],
+    }
+
+
+def _place_of(group: Group, axes: Sequence[str]) -> tuple[int, tuple[int, str]]:
+    return axes.index(group.axis), order(group.axis, group.value)
+
+
+def _axis_title(words: str) -> str:
+    """Without the suites that have the axis: a page is of one suite."""
+    name = words.partition(" (")[0]
+    return name[:1].upper() + name[1:]
+
+
+def _suite_title(tasks: Registry, suite: str | None) -> str:
+    return "all suites" if suite is None else tasks.suites[suite].title
+
+
+def _entries(lines: Sequence[Line]) -> dict[str, list[Any]]:
+    return {
+        "label": [line.entry.model if line.published else line.entry.label for line in lines],
+        "page": [line.page for line in lines],
+        "published": [int(line.published) for line in lines],
+        "invented": [int(bool(line.record and line.record.invented)) for line in lines],
+        **{name: [line.facts.get(name) for line in lines] for name in _FACTS},
+    }
+
+
+def _cell(row: GroupScore | None) -> int | list[int] | None:
+    """A score; with the number of tasks where it does not stand on all tasks, rows and judgements."""
+    if row is None or row.score is None:
+        return None
+    value = whole_of(row.score)
+    return value if is_whole(row) else [value, row.scored or 0]
+
+
+def _interval(scores: Scores, place: int, strategy: str, group: Group) -> list[int] | None:
+    row = scores.rows.get((place, strategy, group))
+    found = interval_of(scores.site.lines[place], row) if row else None
+    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]

@@ -1,0 +1,163 @@
+"""The page of a model: where it stands, its scores, and under which conditions they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.standing import Standing, standings
+from medtasks_ext.results.condition_words import difference_words, run_words
+from medtasks_lab.site.boards import Scores, interval_of, whole_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.experiments import Experiment
+    from medtasks_lab.site.gather import Line
+
+_COMPUTED = "submission, whose scores were computed again from its documents"
+_FACT_TITLES = {
+    "organisation": "Organisation",
+    "size": "Parameters (billions)",
+    "access": "Weights",
+    "domain": "Domain",
+    "reasoning": "Reasons before it answers",
+    "date": "Released",
+    "license": "Licence",
+}
+
+
+class ModelPages:
+    """Makes the pages; what all of them need is worked out once."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = scores
+        self._places = {id(line): place for place, line in enumerate(scores.site.lines)}
+        entries = [line.entry for line in scores.site.lines]
+        self._standings: dict[int, list[Standing]] = {}
+        for item in standings(entries, [{}] * len(entries), scores.site.tasks, scores.strategies):
+            if item.rivals:
+                self._standings.setdefault(id(item.entry), []).append(item)
+        groups = [group for suite, group in scores.whole.items() if suite is not None]
+        self._groups: list[Group] = groups
+        self._ranks = {
+            (strategy, group.suite): scores.ranks(strategy, group)
+            for strategy in scores.strategies
+            for group in groups
+        }
+
+    def page(self, lines: Sequence[Line]) -> Json:
+        """The page of one model.
+
+        Args:
+            lines: of it, asked in different ways.
+        """
+        facts: dict[str, str | float] = {}
+        for line in lines:
+            facts = {**line.facts, **facts}
+        first = next((line for line in lines if not line.published), lines[0])
+        return {
+            "title": first.entry.model,
+            "suites": {suite.id: suite.title for suite in self._scores.site.tasks.suites.values()},
+            "facts": [[title, facts[name]] for name, title in _FACT_TITLES.items() if name in facts],
+            "hub_id": next(
+                (line.entry.details["hub_id"] for line in lines if line.entry.details.get("hub_id")), None
+            ),
+            "lines": [self._line(line) for line in lines],
+        }
+
+    def _line(self, line: Line) -> Json:
+        entry, record = line.entry, line.record
+        reasons: dict[str, int] = {}
+        items = sorted(
+            (item for item in entry.experiments.values() if item.score is not None),
+            key=lambda item: (item.dataset.metadata.suite, item.dataset.metadata.name, item.strategy),
+        )
+        return {
+            "label": entry.model if line.published else entry.label,
+            "published": line.published,
+            "source": self._source(line),
+            "places": list(self._of_suites(line)),
+            "standings": [_standing(item) for item in self._standings.get(id(entry), [])],
+            "tasks": [_task(item, line, reasons) for item in items],
+            "reasons": list(reasons),
+            "settings": [] if record is None else [*map(list, run_words(record.run).items())],
+            "versions": [] if record is None else sorted(record.versions.items()),
+        }
+
+    def _source(self, line: Line) -> list[list[str]]:
+        """Where its scores come from: term and words."""
+        if line.record is None:
+            suite = self._scores.site.tasks.suites[line.entry.paper]
+            notes = [["Note", note] for note in line.entry.notes]
+            return [["Source", f"published scores of {suite.title}"], *notes]
+        heads = " ".join(f"{file} {head}" for file, head in sorted(line.record.heads.items()))
+        digest = sha256(heads.encode()).hexdigest()[:32]
+        return [
+            ["Source", "invented scores" if line.record.invented else _COMPUTED],
+            ["Submitted", line.record.date],
+            *([["Run began", line.record.started]] if line.record.started else []),
+            *([["Called in the run", line.record.called]] if line.record.called else []),
+            ["Folder", f"results/submissions/{line.record.model}/{line.record.date}"],
+            [f"Digest of {len(line.record.heads)} sealed heads", digest],
+        ]
+
+    def _of_suites(self, line: Line) -> Iterator[Json]:
+        place = self._places[id(line)]
+        for group in self._groups:
+            for strategy in self._scores.strategies:
+                row = self._scores.rows.get((place, strategy, group))
+                if row is None or row.score is None:
+                    continue
+                classes = self._scores.classes[group.suite, strategy]
+                number = classes.of[place]
+                yield {
+                    "suite": group.suite,
+                    "title": self._scores.site.tasks.suites[group.suite or ""].title,
+                    "strategy": strategy_title(strategy),
+                    "score": whole_of(row.score),
+                    "interval": _rounded(interval_of(line, row)),
+                    "tasks": row.scored,
+                    "of": group.n_tasks,
+                    "short": len(row.short),
+                    "rank": self._ranks[strategy, group.suite].get(place),
+                    "of_paper": number == 0,
+                    "otherwise": "" if number is None else classes.found[number].words,
+                }
+
+
+def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
+    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
+
+
+def _standing(item: Standing) -> Json:
+    return {
+        "suite": item.suite.id,
+        "strategy": strategy_title(item.strategy),
+        "sentence": item.sentence,
+        "remarks": item.remarks,
+        "placed": item.placed,
+        "own": whole_of(item.on_alike),
+        "rivals": [whole_of(rival.score) for rival in item.rivals],
+    }
+
+
+def _task(item: Experiment, line: Line, reasons: dict[str, int]) -> list[Any]:
+    """Suite, name, strategy, score, interval, documents, of the suite, readable share, grade, reason."""
+    unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
+    interval, coverage = item.intervals.get("score"), item.coverage
+    valid = item.metrics.get("valid")
+    return [
+        item.dataset.metadata.suite,
+        item.dataset.metadata.name,
+        strategy_title(item.strategy),
+        whole_of(item.score or 0.0),
+        interval and [whole_of(interval.low), whole_of(interval.high)],
+        item.n,
+        coverage.of_suite,
+        None if valid is None else whole_of(valid),
+        beside.grade if beside else None,
+        reasons.setdefault(unlike, len(reasons)) if unlike else None,
+    ]

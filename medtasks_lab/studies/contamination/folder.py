@@ -1,0 +1,218 @@
+"""The results of one model's probe.
+
+DIR/contamination.json                  verdicts per document and counts per task; no text
+DIR/contamination.csv                   the counts, one row per model and task
+DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it comes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import csv_text
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import Json, read_json, write_json
+from medtasks_ext.runs.manifest import Identity
+from medtasks_ext.version import __version__
+from medtasks_lab.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
+
+if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import Loaded
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.yamlfile import Config
+    from medtasks_lab.studies.contamination.ask import Asked
+
+FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
+#: 2: responses are stored as runs store them, with the model in their keys
+SCHEMA = 2
+RULE = {"cuts": list(CUTS), "predicted": N_PREDICTED, "threshold": THRESHOLD}
+_COLUMNS = ("n_documents", "n_too_short", "n_probed", "n_cuts_moved", "n_leaked", "share")
+
+
+class ProbedDocument(TypedDict):
+    """The verdict on a document."""
+
+    id: str
+    n_matches: int | None  # None where it is too short for a verdict
+    leaked: bool | None
+
+
+class ProbedTask(TypedDict):
+    """The results of a task."""
+
+    benchmark: str
+    language: str
+    version: str
+    origin: str
+    revision: str | None
+    rows_hash: str
+    n_documents: int
+    n_too_short: int
+    n_probed: int
+    n_cuts_moved: int
+    n_leaked: int
+    share: float | None
+    interval_95: tuple[float, float] | None
+    documents: list[ProbedDocument]
+
+
+class ProbeFolder:
+    """The probe of one model; continued when the same model is probed again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.content: Json = {}  # of the file: `tasks`, `name`, whose model it is
+
+    @property
+    def file(self) -> Path:
+        """The results."""
+        return self.folder / FILE
+
+    @property
+    def responses(self) -> Path:
+        """The folder of what the model wrote."""
+        return self.folder / RESPONSES
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        name: str = self.content["name"]
+        return name
+
+    @property
+    def tasks(self) -> dict[str, ProbedTask]:
+        """Task -> its results, for finished tasks."""
+        tasks: dict[str, ProbedTask] = self.content["tasks"]
+        return tasks
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether any task was probed on synthetic rows."""
+        return any(task["origin"] == "sample" for task in self.tasks.values())
+
+    def save(self) -> None:
+        """Write the results; before the first request, so that a folder knows whose responses it holds."""
+        self.content["SAMPLE_DATA"] = self.is_sample
+        write_json(self.file, self.content)
+
+    @property
+    def identity(self) -> Identity:
+        """What says which model it is."""
+        return Identity(model=self.content["identity"], settings={})
+
+    def open(self, name: str, model: Identity) -> None:
+        """Create the probe, or continue it.
+
+        Args:
+            model: what says which one it is.
+
+        Raises:
+            MedtasksError: the folder holds the probe of another model.
+        """
+        identity = model.model
+        if self.file.is_file():
+            self.load()
+            if self.content["identity"] != identity:
+                raise MedtasksError(
+                    f"this folder holds the probe of another model: {_one_line(self.content['identity'])}, "
+                    f"not {_one_line(identity)}",
+                    where=self.folder,
+                    remedy="use another --output_path; `medtasks contamination --table DIR DIR` compares",
+                )
+        else:
+            self.content = {
+                "schema": SCHEMA,
+                "name": name,
+                "identity": identity,
+                "versions": {"medtasks": __version__, "lm_eval": version("lm-eval")},
+                "rule": RULE,
+                "tasks": {},
+            }
+
+    def load(self) -> None:
+        """Read an existing probe.
+
+        Raises:
+            MedtasksError: there is none, or it was made by another rule.
+        """
+        self.content = read_json(self.file)
+        if (self.content.get("schema"), self.content.get("rule")) != (SCHEMA, RULE):
+            raise MedtasksError(
+                "was written by another version", where=self.file, remedy="use another --output_path"
+            )
+
+    def is_current(self, task: str, loaded: Loaded, n_documents: int) -> bool:
+        """Whether the task's verdicts are there, and are of these rows."""
+        stored = self.tasks.get(task)
+        return stored is not None and (stored["rows_hash"], stored["n_documents"]) == (
+            loaded.rows_hash,
+            n_documents,
+        )
+
+    def keep(self, dataset: Dataset, loaded: Loaded, asked: Asked) -> None:
+        """Record a task and write the files."""
+        counts = tally(asked.verdicts)
+        self.tasks[dataset.id] = {
+            "benchmark": dataset.metadata.suite,
+            "language": dataset.metadata.language,
+            "version": dataset.version,
+            "origin": loaded.origin,
+            "revision": loaded.revision,
+            "rows_hash": loaded.rows_hash,
+            "n_documents": counts.n_documents,
+            "n_too_short": counts.n_too_short,
+            "n_probed": counts.n_probed,
+            "n_cuts_moved": asked.n_cuts_moved,
+            "n_leaked": counts.n_leaked,
+            "share": counts.share,
+            "interval_95": counts.interval,
+            "documents": [
+                {"id": verdict.document, "n_matches": verdict.n_matches, "leaked": verdict.leaked}
+                for verdict in asked.verdicts
+            ],
+        }
+        self.save()
+        self._write_table()
+
+    def _write_table(self) -> None:
+        rows: list[list[object]] = [
+            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
+        ]
+        for name, task in self.tasks.items():
+            facts = [task["benchmark"], task["language"], task["origin"]]
+            bounds = task["interval_95"] or (None, None)
+            stored: Mapping[str, object] = task
+            rows.append([self.model, name, *facts, *(stored[key] for key in _COLUMNS), *bounds])
+        write_text(self.folder / TABLE, csv_text(rows))
+
+
+def _one_line(identity: Config) -> str:
+    return " ".join(
+        [identity["model"], ",".join(f"{key}={value}" for key, value in identity["model_args"].items())]
+    ).strip()
+
+
+def read_probes(folders: Iterable[Path]) -> list[ProbeFolder]:
+    """The probes in folders, or in the folders directly below them.
+
+    Raises:
+        MedtasksError: a folder holds none.
+    """
+    probes = []
+    for folder in folders:
+        files = [folder / FILE] if (folder / FILE).is_file() else sorted(folder.glob(f"*/{FILE}"))
+        if not files:
+            raise MedtasksError(
+                f"no {FILE} here or one folder below",
+                where=folder,
+                remedy="name folders that `medtasks contamination` wrote",
+            )
+        for file in files:
+            probe = ProbeFolder(file.parent)
+            probe.load()
+            probes.append(probe)
+    return probes

@@ -1,0 +1,303 @@
+"""Departments of documents, named by a model, and how far people agree (MLB, section 3.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.judge.asks import done_requests
+from medtasks_ext.judge.cases import Case, JudgedTask
+from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.judge.reply import UnreadableError, Verdict
+from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of, read_departments
+from medtasks_ext.results.labels import DEPARTMENT, Labels, department_labels, department_values
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.spec import Judging
+from medtasks_ext.stats.bootstrap import percentile_interval, resample
+from medtasks_ext.stats.counts import Counts
+from medtasks_ext.stats.statistic import Statistic, as_they_are
+from medtasks_lab.studies.judge_evaluation import OF_COUNTS, Figure
+
+if TYPE_CHECKING:
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.stats.statistic import Array
+
+PROTOCOL, FIELD, NOTHING = "departments", "department", "none"
+PLACES = ("first", "second", "third")
+ROLE = "an experienced physician at the triage desk of a general hospital"
+SCHEMA = 1
+#: What questions are called that the model gave no departments.
+NOT_LABELLED = "not labelled"
+#: Measures of agreement, in the order of display.
+MEASURES = ("exact", "precision", "recall", "f1", "cohen_kappa")
+
+
+class DepartmentRubric(Rubric):
+    """How a model is asked for the departments of a text."""
+
+    def __init__(self) -> None:
+        listed = "\n".join(
+            f"- {primary}: {'; '.join(entry['secondary'])}" for primary, entry in departments().items()
+        )
+        super().__init__(
+            Judging(
+                protocol=PROTOCOL,
+                question="-",
+                role=ROLE,
+                goal=listed,
+                axes=dict.fromkeys(PLACES, "-"),
+                show_gold=False,
+            )
+        )
+        names = [name for entry in departments().values() for name in entry["secondary"]]
+        self.protocol = self.protocol.model_copy(
+            update={"verdict": {FIELD: [*names, NO_DEPARTMENT, NOTHING]}}
+        )
+
+    def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
+        """The departments in a reply about those texts.
+
+        Raises:
+            UnreadableError: there are none, one twice, or `No Department` beside others.
+        """
+        verdict = super().read(reply, texts)
+        named = [name for place in PLACES if (name := verdict[place][FIELD]) != NOTHING]
+        if not named or verdict[PLACES[0]][FIELD] == NOTHING:
+            raise UnreadableError("no first department")
+        if len(set(named)) < len(named):
+            raise UnreadableError("a department is named twice")
+        if NO_DEPARTMENT in named and len(named) > 1:
+            raise UnreadableError(f"{NO_DEPARTMENT!r} stands beside others")
+        return verdict
+
+    def names(self, ratings: Mapping[str, float]) -> list[str]:
+        """The departments behind the ratings of a verdict, the best first."""
+        values = self.protocol.verdict[FIELD]
+        found = [str(values[int(ratings[place])]) for place in PLACES]
+        return [name for name in found if name != NOTHING]
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """The departments of a task's questions."""
+
+    task: str
+    labeller: dict[str, str]  # name and model of who labelled
+    prompt_version: str
+    origin: str  # of the rows; `sample` means synthetic
+    rows_hash: str  # identifies the documents in our wording
+    by_question: dict[str, list[str]]  # id -> secondary departments, best first
+    missing: list[str]  # ids of questions without a label
+
+
+def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
+    """The questions of a task as cases for a judge."""
+    task = JudgedTask(dataset.id, rubric, open_access=dataset.metadata.access == "open")
+    task.cases = [
+        Case(
+            document=str(document["id"]),
+            run=None,
+            texts={"question": document.input, "response": ""},
+            rubric=rubric,
+            synthetic=document["data"] == "sample",
+        )
+        for document in documents
+    ]
+    return task
+
+
+def labelling(
+    task: JudgedTask,
+    rubric: DepartmentRubric,
+    documents: Sequence[Document],
+    jury: Jury,
+    store: JudgementStore,
+) -> Labelling:
+    """What the model has said of a task so far."""
+    by_question: dict[str, list[str]] = {}
+    for case in task.cases:
+        for judged in done_requests(task, case, jury, store):
+            by_question[case.document] = rubric.names(judged.ratings)
+    loaded = documents[0].loaded
+    return Labelling(
+        task=task.name,
+        labeller={"name": jury.judges[0].name, "model": jury.judges[0].model},
+        prompt_version=rubric.version,
+        origin=loaded.origin,
+        rows_hash=loaded.rows_hash,
+        by_question=by_question,
+        missing=[case.document for case in task.cases if case.document not in by_question],
+    )
+
+
+# ---------------------------------------------------------------------- agreement with people
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a model's departments are those that people named."""
+
+    questions: int  # that both labelled
+    figures: dict[str, Figure]  # measure -> value with its interval; of secondary departments
+    primary: dict[str, Figure]  # the same of primary ones
+
+
+def own_labels(documents: Iterable[Document]) -> dict[str, list[str]]:
+    """The departments that rows name themselves, which people gave."""
+    return {str(item["id"]): list(item["department"]) for item in documents if item.get("department")}
+
+
+def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
+    """(task, id) -> the departments that people named; a file with columns `task`, `id` and `department`.
+
+    Several departments are a list, or joined by `;`.
+
+    Raises:
+        MedtasksError: it is missing, or a row is none of this kind.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, row in enumerate(read_rows(path), start=1):
+        try:
+            value = row[DEPARTMENT]
+            names = value.split(";") if isinstance(value, str) else value
+            key = (str(row["task"]), str(row["id"]))
+            named = read_departments(names)
+        except KeyError as error:
+            raise MedtasksError(
+                f"row {number} has no column {error.args[0]}",
+                where=path,
+                remedy="the columns are task, id and department",
+            ) from None
+        except ValueError as error:
+            raise MedtasksError(
+                f"row {number}: {error}",
+                where=path,
+                remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
+            ) from None
+        if key in found:
+            raise MedtasksError(
+                f"row {number} names a question again", where=path, remedy="keep one row of it"
+            )
+        found[key] = named
+    return found
+
+
+def agreement(
+    people: Mapping[tuple[str, str], Sequence[str]], model: Mapping[tuple[str, str], Sequence[str]]
+) -> Agreement:
+    """Compare the labels of questions that both have.
+
+    Precision, recall, F1 and Cohen's kappa are of all decisions, question by department: positive is a
+    department that is named. Exact: the same set. Intervals: questions resampled 1,000 times.
+
+    Args:
+        people: (task, question) -> departments that people named, which count as right.
+        model: the same by the model.
+    """
+    keys = sorted(key for key in people if key in model)
+    secondary = [({*people[key]}, {*model[key]}) for key in keys]
+    primary = [({primary_of(n) for n in one}, {primary_of(n) for n in other}) for one, other in secondary]
+    n_secondary = sum(len(entry["secondary"]) for entry in departments().values()) + 1
+    return Agreement(len(keys), _figures(secondary, n_secondary), _figures(primary, len(departments()) + 1))
+
+
+def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[str, Figure]:
+    """Measure -> value with its interval.
+
+    Args:
+        labels: how many there are, `No Department` among them.
+    """
+    if not pairs:
+        return dict.fromkeys(MEASURES, Figure(None, None))
+    rows = []
+    for people, model in pairs:
+        both, union = len(people & model), len(people | model)
+        rows.append((both, len(model - people), len(people - model), labels - union, people == model, 1))
+    statistics = {name: Statistic(name, as_they_are, _of(name)) for name in MEASURES}
+    counts = Counts(as_they_are(rows), statistics)
+    limits = {name: percentile_interval(item.values) for name, item in resample([counts], DEPARTMENT).items()}
+    return {name: Figure(value, limits.get(name)) for name, value in counts.values().items()}
+
+
+def _of(measure: str) -> Any:
+    def value(sums: Array) -> Array:
+        if measure == "exact":
+            exact: Array = sums[..., 4] / sums[..., 5]
+            return exact
+        return OF_COUNTS[measure](sums[..., :4])
+
+    return value
+
+
+# ---------------------------------------------------------------------- the file
+
+
+def write_labelling(folder: Path, found: Labelling) -> Path:
+    """Write `FOLDER/TASK.json`."""
+    path = folder / f"{found.task}.json"
+    write_json(
+        path,
+        {
+            "schema": SCHEMA,
+            "labels": DEPARTMENT,
+            "task": found.task,
+            "labeller": found.labeller,
+            "prompt_version": found.prompt_version,
+            "origin": found.origin,
+            "rows_hash": found.rows_hash,
+            "questions": [{"id": name, DEPARTMENT: named} for name, named in found.by_question.items()],
+            "missing": found.missing,
+        },
+    )
+    return path
+
+
+def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
+    """Read a file of `medtasks departments`.
+
+    Args:
+        tasks: with the same documents as the one that was labelled.
+
+    Raises:
+        MedtasksError: it is something else.
+    """
+    content = read_json(path)
+    try:
+        if (content["schema"], content["labels"]) != (SCHEMA, DEPARTMENT):
+            raise ValueError
+        questions = {str(item["id"]): read_departments(item[DEPARTMENT]) for item in content["questions"]}
+        return Labels(
+            axis=DEPARTMENT,
+            task=content["task"],
+            tasks=frozenset({content["task"], *tasks}),
+            origin=content["origin"],
+            rows_hash=content["rows_hash"],
+            by_question={
+                **{name: department_labels(named) for name, named in questions.items()},
+                **{str(name): (NOT_LABELLED,) for name in content["missing"]},
+            },
+            values=(*department_values(), NOT_LABELLED),
+            where=str(path),
+            wording="own",
+        )
+    except (KeyError, TypeError, ValueError):
+        raise MedtasksError(
+            "is no file of labels of documents",
+            where=path,
+            remedy="`medtasks difficulty` and `medtasks departments` write them",
+        ) from None
+
+
+def counts_of(found: Labelling) -> Iterator[tuple[str, int]]:
+    """(primary department, questions that have it), in the order of the vocabulary."""
+    named = [{primary_of(name) for name in names} for names in found.by_question.values()]
+    for primary in (*departments(), NO_DEPARTMENT):
+        if n := sum(primary in some for some in named):
+            yield primary, n

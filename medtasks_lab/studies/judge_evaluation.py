@@ -1,0 +1,237 @@
+"""A judge's decisions on scoring points against those of experts (MLB, section 4.4 and Table 5)."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from medtasks_ext.judge.asks import done_requests
+from medtasks_ext.judge.cases import Case as JudgedCase
+from medtasks_ext.judge.cases import JudgedTask
+from medtasks_ext.judge.protocol import AXIS
+from medtasks_ext.judge.scoring_point import point_rubric
+from medtasks_ext.results.published import published
+from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
+from medtasks_lab.studies.judge_sft import Case, PointKey, groups_by_question, point_texts
+
+if TYPE_CHECKING:
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.registry import Registry
+
+METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
+TASK = "scoring_points"
+PUBLISHED_FILE = "judges.csv"
+
+
+class Figure(NamedTuple):
+    """A metric with its 95 % interval; None where it is undefined, or fewer than two questions."""
+
+    value: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How far a judge decides as experts do."""
+
+    figures: dict[str, Figure]  # metric -> value and interval; positive is a point that is met
+    points: int  # points that both decided
+    met: int  # of these, met by the experts' decision
+    questions: int  # questions of these points, the unit that is resampled
+    missing: int  # points that experts decided and the judge did not
+
+
+def evaluate(
+    cases: Mapping[str, Case], expert: Mapping[PointKey, bool], judge: Mapping[PointKey, bool]
+) -> Evaluation:
+    """Compare decisions on the points that both decided.
+
+    Args:
+        expert: (case, point) -> met.
+        judge: the same by the judge.
+    """
+    keys = sorted(key for key in expert if key in judge)
+    truth, given = [expert[key] for key in keys], [judge[key] for key in keys]
+    groups = groups_by_question(cases.values())
+    questions = [groups[case] for case, _ in keys]
+    values, intervals = _values(truth, given), _intervals(truth, given, questions)
+    return Evaluation(
+        figures={name: Figure(values[name], intervals.get(name)) for name in METRICS},
+        points=len(keys),
+        met=sum(truth),
+        questions=len(set(questions)),
+        missing=len(expert) - len(keys),
+    )
+
+
+def _values(truth: Sequence[bool], given: Sequence[bool]) -> dict[str, float | None]:
+    from sklearn.metrics import accuracy_score, cohen_kappa_score, precision_recall_fscore_support
+
+    if not truth:
+        return dict.fromkeys(METRICS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is undefined is None below
+        precision, recall, f1, _ = precision_recall_fscore_support(
+            truth, given, labels=[False, True], pos_label=True, average="binary", zero_division=np.nan
+        )
+        kappa = cohen_kappa_score(truth, given, labels=[False, True])
+    found = (accuracy_score(truth, given), precision, recall, f1, kappa)
+    return {
+        name: None if math.isnan(value) else float(value) for name, value in zip(METRICS, found, strict=True)
+    }
+
+
+def _intervals(truth: Sequence[bool], given: Sequence[bool], questions: Sequence[int]) -> dict[str, Interval]:
+    """Questions with all their points are drawn with replacement."""
+    if not truth:
+        return {}
+    rows = [(t and g, not t and g, t and not g, not t and not g) for t, g in zip(truth, given, strict=True)]
+    statistics = {name: Statistic(name, as_they_are, value) for name, value in OF_COUNTS.items()}
+    counts = Counts(by_unit(as_they_are(rows), questions), statistics)
+    return {name: percentile_interval(item.values) for name, item in resample([counts], TASK).items()}
+
+
+# ---------------------------------------------------------------------- counts, and published rates
+
+
+def _kappa_of_counts(sums: Array) -> Array:
+    tp, fp, fn, tn = np.moveaxis(sums, -1, 0)
+    n = tp + fp + fn + tn
+    expected = ratios((tp + fn) * (tp + fp) + (fp + tn) * (fn + tn), n * n)
+    return ratios(ratios(tp + tn, n) - expected, 1 - expected)
+
+
+#: metric -> its value from sums of (tp, fp, fn, tn), (..., 4) -> (...)
+OF_COUNTS = {
+    "accuracy": lambda sums: ratios(sums[..., 0] + sums[..., 3], sums.sum(axis=-1)),
+    "precision": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 1]),
+    "recall": lambda sums: ratios(sums[..., 0], sums[..., 0] + sums[..., 2]),
+    "f1": lambda sums: f1_scores(sums[..., 0], sums[..., 1], sums[..., 2]),
+    "cohen_kappa": _kappa_of_counts,
+}
+
+
+def share_met(accuracy: float, precision: float, recall: float) -> float:
+    """The share of positives that three rates of one binary task imply.
+
+    Of all decisions, s (1 - R) are missed and s R (1 / P - 1) wrongly given, where s is that share;
+    together they are 1 - accuracy.
+
+    Raises:
+        ValueError: precision and recall are both 1, or precision is 0: the rates fit any share.
+    """
+    wrong_per_positive = math.inf if precision == 0 else 1 - recall + recall * (1 / precision - 1)
+    if wrong_per_positive in (0, math.inf):
+        raise ValueError("these rates do not determine the share of positives")
+    return (1 - accuracy) / wrong_per_positive
+
+
+def kappa_from_rates(accuracy: float, precision: float, recall: float) -> float:
+    """Cohen's kappa (po - pe) / (1 - pe) of a binary task, from three of its rates.
+
+    po is the accuracy; pe follows from the shares of positives by either side, s and s R / P.
+
+    Raises:
+        ValueError: the rates do not determine the share of positives.
+    """
+    positive = share_met(accuracy, precision, recall)
+    given = positive * recall / precision
+    expected = positive * given + (1 - positive) * (1 - given)
+    return (accuracy - expected) / (1 - expected)
+
+
+class PublishedRow(NamedTuple):
+    """A line of the paper's Table 5, and what follows from its accuracy, precision and recall."""
+
+    model: str
+    n_sft: int
+    printed: dict[str, float]
+    f1: float
+    cohen_kappa: float
+    share_met: float
+
+
+def published_table() -> list[PublishedRow]:
+    """Table 5 with F1, kappa and share of positives recomputed from its other columns."""
+    rows = []
+    for row in published(PUBLISHED_FILE):
+        printed = {name: float(row[name]) for name in METRICS}
+        accuracy, precision, recall = (printed[name] for name in METRICS[:3])
+        rows.append(
+            PublishedRow(
+                row["model"],
+                int(row["n_sft"]),
+                printed,
+                2 * precision * recall / (precision + recall),
+                kappa_from_rates(accuracy, precision, recall),
+                share_met(accuracy, precision, recall),
+            )
+        )
+    return rows
+
+
+def sizes_that_fit(shares: Sequence[float], largest: int, digits: int = 4) -> list[int]:
+    """Numbers of decisions, up to `largest`, of which every printed share is a whole number."""
+    return [n for n in range(1, largest + 1) if n_fitting(shares, n, digits) == len(shares)]
+
+
+def n_fitting(shares: Sequence[float], n: int, digits: int = 4) -> int:
+    """How many of the shares are k / n, rounded, for a whole number k."""
+    return sum(round(round(share * n) / n, digits) == round(share, digits) for share in shares)
+
+
+def published_sizes(rows: Sequence[PublishedRow], largest: int = 1500) -> tuple[int, int, int]:
+    """What Table 5 was computed on: decisions, how many of them are met, and how many recalls fit that.
+
+    The size is the only one up to `largest` that gives all accuracies. The points met are, within the
+    shares that the rows imply, the number that gives most of the recalls.
+    """
+    [size] = sizes_that_fit([row.printed["accuracy"] for row in rows], largest)
+    recalls = [row.printed["recall"] for row in rows]
+    shares = [row.share_met for row in rows]
+    possible = range(math.floor(size * min(shares)), math.ceil(size * max(shares)) + 1)
+    met = max(possible, key=lambda n: n_fitting(recalls, n))
+    return size, met, n_fitting(recalls, met)
+
+
+# ---------------------------------------------------------------------- asking judges
+
+
+def points_to_judge(
+    cases: Mapping[str, Case], expert: Mapping[PointKey, bool], tasks: Registry
+) -> tuple[JudgedTask, dict[str, PointKey]]:
+    """The points that experts decided as a task for `judge.engine`, and which document is which point.
+
+    Its text is open where that of all the cases' tasks is.
+    """
+    rubric = point_rubric()
+    named = {case.task for case in cases.values()}
+    is_open = all(name in tasks.tasks and tasks.tasks[name][0].metadata.access == "open" for name in named)
+    task, keys = JudgedTask(TASK, rubric, open_access=is_open), {}
+    for case_id, point_id in sorted(expert):
+        case = cases[case_id]
+        point = next(item for item in case.points if item.id == point_id)
+        document = json.dumps([case_id, point_id], ensure_ascii=False)  # ids may hold any character
+        keys[document] = (case_id, point_id)
+        task.cases.append(JudgedCase(document, None, point_texts(case, point), rubric))
+    return task, keys
+
+
+def judge_decisions(
+    task: JudgedTask, keys: Mapping[str, PointKey], jury: Jury, store: JudgementStore
+) -> dict[str, dict[PointKey, bool]]:
+    """Judge -> its decisions so far."""
+    found: dict[str, dict[PointKey, bool]] = {name: {} for name in jury.names}
+    for case in task.cases:
+        for judged in done_requests(task, case, jury, store):
+            found[judged.request.judge][keys[case.document]] = bool(judged.ratings[AXIS])
+    return found

@@ -1,0 +1,287 @@
+"""Whether a submission holds: every score computed again from what it carries, by the code of a run."""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
+from medtasks_ext.stats.statistic import mean
+from medtasks_lab.submissions.documents import (
+    PublicScores,
+    documents_of,
+    public_scores,
+    read_documents,
+    spread_of,
+)
+from medtasks_lab.submissions.make import TOLERANCE, suite_results
+from medtasks_lab.submissions.read import submitted_entry
+from medtasks_lab.submissions.record import DOCUMENTS, FILES, RECORD, Place, Submission, read_record
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_lab.submissions.record import TaskResult
+
+_MADE = "the files are written by `medtasks submit`, never by hand"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What does not fit."""
+
+    file: str  # of the submission, or its folder
+    key: str  # inside it; empty for the file as a whole
+    what: str  # is wrong
+    remedy: str  # how to mend it
+
+    def __str__(self) -> str:
+        return f"{self.file}: {f'{self.key}: ' if self.key else ''}{self.what}\n  → {self.remedy}"
+
+
+@dataclass
+class Checked:
+    """What was looked at."""
+
+    model: str = ""  # ORG/MODEL
+    tasks: int = 0  # whose scores were computed again
+    documents: int = 0  # they follow from
+    findings: list[Finding] = field(default_factory=list)  # what does not fit
+
+
+def check_submission(folder: Path, tasks: Registry) -> Checked:
+    """Compute everything in a submission that can be computed, and compare.
+
+    Args:
+        folder: `ORG/MODEL/DATE`; its neighbours are looked at for the same model and conditions.
+    """
+    found = Checked()
+    try:
+        place = Place.of(folder)
+        found.model = place.model
+        if findings := list(_files(place)):
+            found.findings += findings
+            return found
+        record = read_record(folder)
+        found.findings += _names(record, place)
+        found.findings += [
+            finding for name, item in record.tasks.items() for finding in _known(name, item, tasks)
+        ]
+        if found.findings:
+            return found
+        found.findings += _scores(folder, record, tasks, found)
+        found.findings += _groups(folder, record, tasks)
+        found.findings += _twice(place, record, tasks)
+    except MedtasksError as error:
+        where = Path(str(error.where or folder))
+        name = where.name if where.parent == folder else str(where)
+        found.findings.append(Finding(name, "", error.what, error.remedy or _MADE))
+    return found
+
+
+def _files(place: Place) -> Iterator[Finding]:
+    """Only the two files, no links: what else lies there could be text."""
+    above = [place.folder, place.folder.parent, place.folder.parent.parent]
+    for folder in above:
+        if folder.is_symlink():
+            yield Finding(str(folder), "", "is a symbolic link", "put the folder itself there")
+            return
+    if not place.folder.is_dir():
+        yield Finding(str(place.folder), "", "no such folder", "name a folder ORG/MODEL/DATE")
+        return
+    for item in sorted(os.scandir(place.folder), key=lambda item: item.name):
+        if item.is_symlink():
+            yield Finding(item.name, "", "is a symbolic link", "put the file itself there")
+        elif item.name not in FILES:
+            yield Finding(item.name[:80], "", f"is no file of a submission ({', '.join(FILES)})", "delete it")
+        elif not stat.S_ISREG(item.stat(follow_symlinks=False).st_mode):
+            yield Finding(item.name, "", "is no file", "put the file itself there")
+
+
+def _names(record: Submission, place: Place) -> Iterator[Finding]:
+    for key, said, named in (("model", record.model, place.model), ("date", record.date, place.date)):
+        if said != named:
+            yield Finding(
+                RECORD, key, f"is {said}, and the folder says {named}", "move the folder, or submit anew"
+            )
+    if not any(file.startswith("responses/") for file in record.heads):
+        yield Finding(RECORD, "heads", "has no chain of answers", "submit a run of `medtasks run`")
+    if record.invented is not None:
+        yield Finding(RECORD, "invented", "the scores are invented", "submit a run")
+
+
+def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
+    """What a task's record says beside its scores."""
+    key = f"tasks.{name}"
+    asked = tasks.asked(name)
+    if asked is None:
+        yield Finding(
+            RECORD, key, "no task is called so", "submit with the version of medtasks of this repository"
+        )
+        return
+    dataset, strategy = asked
+    conditions, said = item.conditions, item.conditions.asked
+    key_asked = f"{key}.conditions.asked"
+    if item.version.partition("-")[0] != dataset.version.partition("-")[0]:
+        what = f"is {item.version}, and the task is {dataset.version} here"
+        yield Finding(RECORD, f"{key_asked}.version", what, "`medtasks rescore RUN`, then submit anew")
+    if said.strategy != strategy:
+        what = f"is {said.strategy}, and the task is {strategy}"
+        yield Finding(RECORD, f"{key_asked}.strategy", what, _MADE)
+    if conditions.synthetic or said.rows.origin == "sample":
+        what = "the rows are synthetic sample rows"
+        yield Finding(RECORD, f"{key_asked}.rows.source", what, "run on the task's own data")
+    if item.score is None:
+        yield Finding(RECORD, f"{key}.score", "is missing", "submit tasks that have a score")
+    statistic = score_statistic(dataset)
+    if item.statistic != statistic.name:
+        what = f"is {item.statistic[:40]}, and the task's is {statistic.name}"
+        yield Finding(RECORD, f"{key}.statistic", what, "`medtasks rescore RUN`, then submit anew")
+    withheld = dataset.metadata.access != "open" and statistic is not mean
+    if withheld != (item.sums is not None):
+        what = (
+            "the counts of documents are not public: sums must stand here"
+            if withheld
+            else "belongs to no such task"
+        )
+        yield Finding(RECORD, f"{key}.sums", what, _MADE)
+    of_suite = dataset.n_documents
+    stated, here = said.rows.n_of_suite or 0, conditions.observed.n_here or 0
+    if stated != of_suite:
+        what = f"is {stated}, and the suite states {of_suite}"
+        yield Finding(RECORD, f"{key_asked}.rows.n_of_suite", what, _MADE)
+    if conditions.observed.n != item.n:
+        what = f"is {conditions.observed.n}, and there are {item.n} documents"
+        yield Finding(RECORD, f"{key}.conditions.observed.n", what, _MADE)
+    if item.n > here:
+        yield Finding(RECORD, f"{key}.n", f"{item.n:,} documents of {here:,} rows", _MADE)
+
+
+# ---------------------------------------------------------------------- scores
+
+
+def _scores(folder: Path, record: Submission, tasks: Registry, found: Checked) -> Iterator[Finding]:
+    datasets = {name: known[0] for name in record.tasks if (known := tasks.asked(name))}
+    documents = documents_of(
+        read_documents(folder / DOCUMENTS),
+        {name: item.n for name, item in record.tasks.items()},
+        {name: score_statistic(dataset) for name, dataset in datasets.items()},
+        {name: item.sums for name, item in record.tasks.items() if item.sums is not None},
+    )
+    for name, item in record.tasks.items():
+        found.tasks += 1
+        found.documents += item.n
+        yield from _task(name, item, documents[name], datasets[name])
+
+
+def _task(name: str, item: TaskResult, documents: PublicScores, dataset: Dataset) -> Iterator[Finding]:
+    if finding := _sound(name, documents, dataset):
+        yield finding
+        return
+    again = {"score": documents.value, "valid": documents.valid, "unclosed": documents.unclosed}
+    draws = documents.draws(dataset.id)
+    stated = {"score": item.score, "valid": item.valid, "unclosed": item.unclosed}
+    for key, value in again.items():
+        if not _same(stated[key], value):
+            what = f"is {stated[key]}, and follows as {value} from the documents"
+            yield Finding(RECORD, f"tasks.{name}.{key}", what, _MADE)
+    spread = item.spread
+    if draws is None:
+        # the run's own, which nobody can compute from sums; there must be no other
+        if spread is not None and (documents.sums is None or not spread.low <= spread.high):
+            yield Finding(RECORD, f"tasks.{name}.spread", "does not follow from the documents", _MADE)
+        return
+    expected = spread_of(draws)
+    if spread is None or not all(map(_same, (spread.low, spread.high, spread.sd), expected)):
+        what = "is not the interval that follows from the documents"
+        yield Finding(RECORD, f"tasks.{name}.spread", what, _MADE)
+
+
+def _sound(name: str, documents: PublicScores, dataset: Dataset) -> Finding | None:
+    """Whether the values of documents are possible, and stand in the order in which they must."""
+    scores = documents.scores
+    counts = np.array(documents.sums) if documents.sums is not None else scores.counts
+    shares = [values[~np.isnan(values)] for values in (scores.valid, scores.unclosed)]
+    key, remedy = f"rows of {name}", _MADE
+    if not np.isfinite(counts).all() or not all(((part >= 0) & (part <= 1)).all() for part in shares):
+        return Finding(DOCUMENTS, key, "a value is no number, or no share", remedy)
+    if scores.counts[~scores.scored].any():
+        return Finding(DOCUMENTS, key, "a document that takes no part in the score has counts", remedy)
+    if documents.sums is None and scores.statistic is not mean:
+        alone, counted = np.full(len(scores.scores), np.nan), scores.counts.any(axis=1)
+        alone[counted] = scores.statistic.value(scores.counts[counted])
+        if not np.allclose(alone, scores.scores, atol=TOLERANCE, equal_nan=True):
+            return Finding(DOCUMENTS, key, "the score of a document does not follow from its counts", remedy)
+    if dataset.metadata.access != "open":
+        mixed = public_scores(scores, is_open=False).scores
+        if not (
+            np.array_equal(mixed.scores, scores.scores, equal_nan=True)
+            and np.array_equal(mixed.units, scores.units)
+        ):
+            return Finding(
+                DOCUMENTS, key, "documents of data that is not open keep an order of their own", remedy
+            )
+    return None
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _groups(folder: Path, record: Submission, tasks: Registry) -> Iterator[Finding]:
+    again = suite_results(submitted_entry(record, folder, tasks), tasks)
+    for name in sorted(again.keys() | record.groups.keys()):
+        one, other = record.groups.get(name), again.get(name)
+        if one is None or other is None:
+            yield Finding(
+                RECORD,
+                f"groups.{name[:80]}",
+                "follows from no task" if other is None else "is missing",
+                _MADE,
+            )
+        elif not _same(one.score, other.score) or (one.tasks, one.of) != (other.tasks, other.of):
+            what = f"is {one.score} on {one.tasks} tasks, and follows as {other.score} on {other.tasks}"
+            yield Finding(RECORD, f"groups.{name}", what, _MADE)
+
+
+# ---------------------------------------------------------------------- the same twice
+
+
+def _twice(place: Place, record: Submission, tasks: Registry) -> Iterator[Finding]:
+    """The same model under the same conditions must not stand there twice."""
+    own = submitted_entry(record, place.folder, tasks)
+    for folder in _beside(place):
+        try:
+            other = read_record(folder)
+        except MedtasksError:
+            continue  # its own check says what is wrong with it
+        entry = submitted_entry(other, folder, tasks)
+        shared = own.experiments.keys() & entry.experiments.keys()
+        same = sorted(shared - unlike_tasks(own, entry).keys())
+        if same and not unlike_runs(own, entry):
+            named = f"{folder.parent.parent.name}/{folder.parent.name}/{folder.name}"
+            what = f"{len(same)} tasks are those of {named}: same model, same conditions (first: {same[0]})"
+            yield Finding(
+                RECORD, "tasks", what, f"delete {named}, which this one replaces, or leave this one out"
+            )
+
+
+def _beside(place: Place) -> list[Path]:
+    """Other submissions of the model, however its name is spelled."""
+    root, wanted = place.folder.absolute().parents[2], place.model.casefold()
+    found = (file.parent for file in root.glob(f"*/*/*/{RECORD}"))
+    return sorted(
+        folder
+        for folder in found
+        if folder != place.folder.absolute() and "/".join(folder.parts[-3:-1]).casefold() == wanted
+    )

@@ -1,0 +1,67 @@
+"""A submission as a line of a leaderboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.results.experiments import Entry, Experiment
+from medtasks_ext.stats.bootstrap import Interval
+from medtasks_lab.submissions.record import RECORD, Submission
+
+if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.registry import Registry
+    from medtasks_lab.submissions.record import TaskResult
+
+
+def submission_folders(root: Path) -> list[Path]:
+    """The folders `ORG/MODEL/DATE` below a folder that hold a submission, in order."""
+    return sorted(file.parent for file in root.glob(f"*/*/*/{RECORD}"))
+
+
+def submitted_entry(record: Submission, folder: Path, tasks: Registry) -> Entry:
+    """A submission as results are read; tasks that the registry does not know are left out."""
+    experiments = {
+        name: _experiment(name, item, tasks)
+        for name, item in record.tasks.items()
+        if tasks.asked(name) is not None
+    }
+    return Entry(
+        model=record.model,
+        label="",
+        kind="medtasks",
+        conditions=record.run,
+        experiments=experiments,
+        folders=(folder,),
+        manifest={"versions": record.versions, "started": record.started},
+        details={name: str(said) for name, said in record.about.model_dump(exclude_none=True).items()},
+    )
+
+
+def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
+    known = tasks.asked(name)
+    assert known is not None  # the caller looked
+    dataset, _ = known
+    measured = {"score": item.score, "valid": item.valid, "unclosed_reasoning": item.unclosed}
+    metrics = {metric: value for metric, value in measured.items() if value is not None}
+    rows, seen = item.conditions.asked.rows, item.conditions.observed
+    if seen.judged is not None:
+        metrics["judged"] = seen.judged
+    loaded: LoadedRecord = {
+        "origin": rows.origin or "unknown",
+        "rebuilt": rows.source == "rebuilt",
+        "n_test": item.n if seen.n_here is None else seen.n_here,
+        "n_held_out": seen.n_held_out or 0,
+        "n_dropped": seen.n_dropped or 0,
+    }
+    return Experiment(
+        task=name,
+        dataset=dataset,
+        conditions=item.conditions,
+        metrics=metrics,
+        intervals={"score": Interval(item.spread.low, item.spread.high)} if item.spread else {},
+        n=item.n,
+        loaded=loaded,
+        tokens=None if item.tokens is None else dict(item.tokens),  # type: ignore[arg-type]
+    )
