@@ -14,7 +14,7 @@ from typing import Any, Literal
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
 from medtasks_ext.registry.suites import Suite
-from medtasks_ext.rows.files import Row
+from medtasks_ext.rows.row import Row
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
 Shape = Literal["letter", "label", "labels", "text"]
