@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,9 +192,9 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
         return _build(key)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"] if part not in (spec.get("kind"),))
+        place = tuple(part for part in first["loc"] if part != spec.get("kind"))
         raise MedtasksError(
-            f"answer{'.' + path if path else ''}: {first['msg']}",
+            fault_of({**first, "loc": place}, "answer"),
             where=where,
             remedy="docs/keys.md lists the answer kinds and their keys",
         ) from None

@@ -15,9 +15,8 @@ from rich.text import Text
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, texts
 from medtasks_ext.cli.tables import show as show_table
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from medtasks_ext.report.view.column import Column

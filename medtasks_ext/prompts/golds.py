@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import ReadRow
     from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from medtasks_ext.rows.texts import PromptTemplate
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.fields import ReadRow
     from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import ReadRow
     from medtasks_ext.rows.spec import DatasetSpec
 
 log = logging.getLogger(__name__)

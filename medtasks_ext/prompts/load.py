@@ -25,7 +25,8 @@ from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
-from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
+from medtasks_ext.rows.row import Origin, Rows
+from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.by_class import ClassDraw
-from medtasks_ext.prompts.record import words
-from medtasks_ext.rows.fields import ReadRow
+from medtasks_ext.prompts.documents import words
+from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Rows
     from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
 
 log = logging.getLogger(__name__)

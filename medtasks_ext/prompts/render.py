@@ -9,16 +9,15 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import excerpt
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
-from medtasks_ext.prompts.documents import Document, Documents
+from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
 from medtasks_ext.prompts.official.choice import Wish, chosen_words
-from medtasks_ext.prompts.record import digest, words
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
-from medtasks_ext.rows.fields import ReadRow
+from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.rows.texts import PromptTemplate, TextReader
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Rows
     from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 
 

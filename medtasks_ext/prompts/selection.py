@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import excerpt, shows_text
-from medtasks_ext.rows.fields import ReadRow
 from medtasks_ext.rows.options import check_options, mended, permuted
+from medtasks_ext.rows.row import ReadRow
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.faults import Faults

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import TERMS, Suite
-from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.tasks import Dataset
 
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {

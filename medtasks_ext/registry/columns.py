@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.groups import is_apart
+from medtasks_ext.registry.groups import is_apart, shared_group_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry.groups import Registry
+    from medtasks_ext.registry.tasks import Dataset
 
 
 @lru_cache(maxsize=8)
@@ -21,6 +23,52 @@ def axis_values(tasks: Registry, axes: tuple[str, ...]) -> dict[str, dict[str, S
         axis: {dataset.id: tasks.values(dataset, axis) for dataset in tasks.datasets.values()}
         for axis in axes
     }
+
+
+def grouped_tasks(tasks: Registry, strategies: Iterable[str]) -> list[tuple[Dataset, str, str]]:
+    """(dataset, strategy, name of the task) of all datasets that are in groups, in the registry's order."""
+    return [
+        (dataset, strategy, dataset.task(strategy))
+        for dataset in tasks.datasets.values()
+        if dataset.metadata.grouped
+        for strategy in strategies
+    ]
+
+
+@lru_cache(maxsize=8)
+def listed(tasks: Registry) -> dict[str, frozenset[str]]:
+    """Suite -> ids of the datasets that its paper has."""
+    return {
+        suite.id: frozenset(item.id for item in tasks.datasets.values() if suite.lists(item.key))
+        for suite in tasks.suites.values()
+    }
+
+
+#: axis, value, and the suite inside which a group is; None across suites
+Place = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True)
+class NamedGroup:
+    """A group's zero-shot name, and the ids that its score is taken over: a mean over parts."""
+
+    name: str  # empty where the axis has no names
+    parts: tuple[tuple[str, ...], ...] | None  # None where the registry has no group of the name
+
+
+def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedGroup]:
+    """The groups of values of axes, as the registry has them."""
+    found = {}
+    for axis, value, suite in places:
+        if axis == "suite":
+            name: str | None = value
+        elif suite is None:
+            name = shared_group_name(axis, value)
+        else:
+            name = tasks.suites[suite].group_name(axis, value)
+        parts = tuple(map(tuple, tasks.parts(name))) if name in tasks.groups else None
+        found[axis, value, suite] = NamedGroup(name or "", parts)
+    return found
 
 
 @lru_cache(maxsize=8)

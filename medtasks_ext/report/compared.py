@@ -12,7 +12,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.conditions import Asked, comparable
+from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.stats.comparison import (
     Pairs,
     Ranking,
@@ -136,7 +136,7 @@ def _compared(
     known: _Scored,
 ) -> Iterator[Compared]:
     scored = known.get((suite.value, strategy, sample), {})
-    ways: dict[str, list[Asked]] = {}
+    ways: dict[str, list[Facts]] = {}
     own = {
         place: {name: _asked(entries[place], item, ways.setdefault(name, [])) for name, item in found.items()}
         for place, found in scored.items()
@@ -231,7 +231,7 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
     return len(asked) * (len(asked) - 1) * len(shared)
 
 
-def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
+def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     """What decides whether entries can be compared on a task: which rows were asked, and how.
 
     Args:

@@ -12,7 +12,6 @@ import numpy as np
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
 from medtasks_ext.report.axes import titles_of
-from medtasks_ext.results.conditions import unlike_the_paper
 from medtasks_ext.results.frames import axes, names, schema, table, table_of
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.bootstrap import Interval
@@ -33,7 +32,7 @@ _Values = dict[str, "Callable[[Any], Any]"]
 _CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
 
 
-def _condition(name: str) -> Callable[[Experiment], str | None]:
+def _condition(name: str) -> Callable[[Experiment], Any]:
     field = name.removesuffix("_asked")
     return lambda item: item.shown[field]
 
@@ -88,7 +87,7 @@ _OF_EXPERIMENT: _Values = {
     "context": lambda item: item.facts.context,
     "seed": lambda item: item.facts.seed,
     "grade": lambda item: getattr(item.beside_the_paper, "grade", None),
-    "otherwise": lambda item: "; ".join(unlike_the_paper(item)) or None,
+    "otherwise": lambda item: item.otherwise or None,
     "sample": lambda item: item.sample,
 }
 _OF_METRIC = ("metric", "value", "interval_low", "interval_high")

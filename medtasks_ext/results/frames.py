@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.registry.tasks import suites
+from medtasks_ext.registry import suites
 
 if TYPE_CHECKING:
     import pyarrow as pa

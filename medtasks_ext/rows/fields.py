@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.privacy import columns_found, shows_text, what_happened
+from medtasks_ext.privacy import columns_found, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.authors import AuthorsFiles, authors_of
 from medtasks_ext.rows.closed import columns_of
@@ -16,6 +15,7 @@ from medtasks_ext.rows.columns import CellReader, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.quarantine import Quarantine
+from medtasks_ext.rows.row import ReadRow, ReadRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,54 +25,11 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.columns import Cells
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.points import Point
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Rows
     from medtasks_ext.rows.spec import DatasetSpec, RowSchema
 
 #: Rows among which an option that is never right is no chance.
 _ENOUGH = 10
-
-
-@dataclass(slots=True)
-class ReadRow:
-    """A row as its fields.
-
-    Attributes:
-        fields: its columns and what the schema derives from them.
-        place: which row it is, such as `test row 5, item 2`.
-        where: its file, for messages.
-        instruction: that comes with a row of the authors' own files, if any.
-        points: its scoring points, where the task has some.
-    """
-
-    fields: Row
-    place: str
-    where: str
-    instruction: str | None = None
-    points: list[Point] | None = None
-
-    @property
-    def named(self) -> str:
-        """The row for messages; an id may name a patient."""
-        return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
-
-
-@dataclass(frozen=True)
-class ReadRows:
-    """The rows of a split.
-
-    Attributes:
-        n_dropped: rows left out since their gold is blank.
-        rebuilt: the schema says that they are not the suite's own.
-        excluded: reason -> rows that the task's file excludes.
-        n_source: rows of the source, excluded ones among them.
-    """
-
-    rows: list[ReadRow]
-    n_dropped: int = 0
-    rebuilt: bool = False
-    excluded: dict[str, int] = field(default_factory=dict)
-    n_source: int = 0
 
 
 class FieldReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
@@ -12,7 +13,6 @@ from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.rows.archives import open_archive
 from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
 from medtasks_ext.rows.docx import paragraphs
-from medtasks_ext.rows.elements import element_rows
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".feather", ".docx", ".xml")
 Row = dict[str, Any]
@@ -80,8 +80,34 @@ def parse_rows(content: bytes, suffix: str, where: str) -> list[Row]:
     if suffix == ".docx":
         return [{"paragraphs": paragraphs(content, where)}]
     if suffix == ".xml":
-        return element_rows(content, where)
+        return _element_rows(content, where)
     return _parse(content, suffix, where)
+
+
+def _element_rows(content: bytes, where: str) -> list[Row]:
+    """A row per child of the root: its attributes, and its children by name.
+
+    A child without attributes and children of its own is its text; others are lists of such
+    dictionaries, also where there is only one.
+
+    Raises:
+        MedtasksError: the content is not XML.
+    """
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        raise MedtasksError(f"is not valid XML ({error})", where=where, remedy="download it again") from None
+    return [_element_fields(element) for element in root]
+
+
+def _element_fields(element: ElementTree.Element) -> Row:
+    fields: Row = dict(element.attrib)
+    for child in element:
+        if len(child) or child.attrib:
+            fields.setdefault(child.tag, []).append(_element_fields(child))
+        else:
+            fields[child.tag] = (child.text or "").strip()
+    return fields
 
 
 def _columnar(content: bytes, suffix: str, where: str) -> list[Row]:

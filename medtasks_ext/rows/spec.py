@@ -10,12 +10,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -571,11 +570,7 @@ def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:
         return DatasetSpec(**block)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(_described(item) for item in error.errors()),
+            "; ".join(faults_of(error)),
             where=where,
             remedy="CONTRIBUTING.md shows a complete task file",
         ) from None
-
-
-def _described(error: Any) -> str:
-    return describe({**error, "loc": error["loc"][1:]}, str(error["loc"][0]))

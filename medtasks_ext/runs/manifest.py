@@ -19,6 +19,7 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.secrets import dropped_secrets
+from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
@@ -229,10 +230,8 @@ class Manifest(_Record):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole"
             raise MedtasksError(
-                f"is no manifest of a run ({place}: {first['msg'].lower()})",
+                f"is no manifest of a run ({faults_of(error)[0]})",
                 where=path,
                 remedy="restore the file; it says whose responses the folder holds",
             ) from None

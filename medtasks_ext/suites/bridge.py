@@ -31,7 +31,7 @@ from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.places import letters
 from medtasks_ext.rows.remote import RemoteFile
-from medtasks_ext.rows.sources import Rows
+from medtasks_ext.rows.row import Rows
 from medtasks_ext.rows.spec import RowSchema
 
 #: The columns of the authors' files.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +13,6 @@ from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -181,30 +178,16 @@ def _ask(
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judging import ask_all
-    from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
-    from medtasks_ext.judge.jury import check_keys, load_jury
-    from medtasks_ext.judge.planner import JuryPlanner
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.judge.jury import load_jury
+    from medtasks_lab.cli.ask_folder import ask_in_folder
     from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
 
     jury = load_jury(name)
-    check_keys(jury.judges)
     task, keys = points_to_judge(cases, truth, registry())
-    store = JudgementStore(out)
-    with Lease(out, "medtasks judge-eval"), closing(store):
-        store.open()
-        engine = JuryPlanner(jury, [RunToJudge([task], store)], Budget(), egress=Egress.of(allow_hosts))
-        asks = engine.pending()
-        engine.check(asks)
-        outcome = ask_all(engine, asks) if asks else None
-        for judge, reason in (outcome.stopped if outcome else {}).items():
+    with ask_in_folder(out, jury, [task], command="medtasks judge-eval", allow_host=allow_hosts) as asked:
+        assert asked is not None  # no dry run
+        for judge, reason in (asked.end.stopped if asked.end else {}).items():
             say(f"✗ judge {judge}: {reason}")
-        reasons = Counter(
-            (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
-        )
-        for (judge, reason), count in reasons.most_common():
+        for (judge, reason), count in asked.missing.most_common():
             say(f"missing: {judge}: {count:,} ({reason})")
-        return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
+        return judge_decisions(task, keys, jury, asked.store), asked.interrupted

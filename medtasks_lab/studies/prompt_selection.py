@@ -21,20 +21,19 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.suites import TERMS, vocabulary
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Origin, Rows
+    from medtasks_ext.rows.row import Origin, Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
 #: The paper's numbers of candidates, rows and models.
@@ -95,8 +94,7 @@ def read_candidates(path: Path) -> Candidates:
     try:
         return Candidates(**read_yaml(path))
     except (ValidationError, TypeError) as error:
-        errors = error.errors() if isinstance(error, ValidationError) else []
-        what = "; ".join(dict.fromkeys(describe(item, "candidates") for item in errors)) or str(error)
+        what = "; ".join(faults_of(error, "candidates")) if isinstance(error, ValidationError) else str(error)
         raise MedtasksError(what, where=path, remedy=_REMEDY) from None
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import forget
 from medtasks_ext.registry.functions import TRUSTED_PACKAGES, catalogue, check_function, function_named
-from medtasks_ext.registry.tasks import forget
 from tests.conftest import ROOT
 
 EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n\n\ndef f(*given, **named):\n    return {{}}\n"

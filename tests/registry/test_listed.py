@@ -14,10 +14,9 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.models.baselines import Oracle
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers
 from tests.report.made import write_run

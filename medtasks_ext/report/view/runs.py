@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry.suites import near
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import asked_task, runs_below, samples_file, unknown_tasks
