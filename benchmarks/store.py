@@ -276,7 +276,7 @@ def loop(folder: str) -> dict[str, float]:
 
 def read(folder: str) -> dict[str, float]:
     """What a report starts from."""
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     here = _registry()
     clock = Clock()

@@ -75,6 +75,33 @@ class Repaired(TypedDict):
     subject: NotRequired[int]
 
 
+def repaired(document: Mapping[str, Any], answer: Any, span: Span | None, why: str) -> Repaired:
+    """The repaired reading of a kind whose gold answers need no other one."""
+    return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
+
+
+class Parsed(TypedDict):
+    """A response as its answer format reads it.
+
+    Attributes:
+        answer: the parsed answer that is scored, made of JSON types; None where nothing could be read.
+        valid: whether an answer could be read.
+        span: its place in the response, (first, last + 1), where the reader knows it.
+        why: why it was read so.
+        reader: whose reading it is: the suite's own, or the repaired one where the suite released none.
+        unclosed_reasoning: whether a reasoning trace never ended.
+        repaired: the repaired reading, and the gold answer as it is compared with that.
+    """
+
+    answer: Any
+    valid: bool
+    span: tuple[int, int] | None
+    why: str
+    reader: Literal["official", "repaired"]
+    unclosed_reasoning: bool
+    repaired: Repaired
+
+
 #: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
 KINDS: dict[str, type[AnswerFormat]] = {}
 

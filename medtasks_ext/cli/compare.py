@@ -21,10 +21,10 @@ from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.published_changes import published_changes, published_named
-from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

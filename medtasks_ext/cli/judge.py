@@ -264,7 +264,7 @@ def _seal(run: Run, store: JudgementStore) -> None:
     """Bring what was said to the disk, and its state into the manifest."""
     store.close()
     if store.seals != run.manifest.judgements:
-        run.manifest.judgements = store.seals
+        run.manifest.seal_judgements(store.seals)
         run.save()
 
 

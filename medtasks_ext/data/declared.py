@@ -294,7 +294,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     if not isinstance(rows.draw_fewshot, bool):
         yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for number, schema in enumerate(rows.schemas):
-        yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
+        place = f"rows.schemas.{number}" if rows.several else "rows"
+        yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
         yield f"rows.exclude.{number}.when", exclusion.when or "", True
     for number, original in enumerate(rows.original):

@@ -15,10 +15,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
-from medtasks_ext.prompts.pool import check_answers, parts, pool_rows
+from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
-from medtasks_ext.prompts.selection import sampled, trials, with_own_ids
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.faults import Faults

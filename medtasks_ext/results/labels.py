@@ -199,7 +199,8 @@ def own_labels(item: Experiment) -> list[Labels]:
 
 def _may_name(dataset: Dataset) -> bool:
     """Whether a row of the dataset may name departments or a level: samples of others need not be read."""
-    schemas = dataset.blocks.get("rows", {}).get("schemas", ())
+    rows = dataset.blocks.get("rows", {})
+    schemas = [rows, *rows.get("schemas", ())]
     return any({DEPARTMENT, DIFFICULTY} & {*s.get("columns", ()), *s.get("optional", ())} for s in schemas)
 
 

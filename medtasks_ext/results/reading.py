@@ -1,11 +1,11 @@
-"""Reading results: folders of `medtasks run`, output of plain `lm_eval`, and published scores."""
+"""Reading the results of one run: of `medtasks run`, or of plain `lm_eval`."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,9 +23,6 @@ from medtasks_ext.results.experiments import (
     Entry,
     Experiment,
     Fault,
-    told_apart,
-    unlike_runs,
-    unlike_tasks,
     without_nan,
 )
 from medtasks_ext.results.older_conditions import stored_conditions
@@ -48,66 +45,11 @@ if TYPE_CHECKING:
 _LOG_AGAIN = "run the task again with --log_samples"
 
 
-@dataclass
-class Results:
-    """Everything that was read."""
-
-    entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
-    faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
-
-
-def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
-    """Read runs, of whatever kind each path holds.
-
-    Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
-    as entries of their own.
-
-    Args:
-        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
-            `results_….json` files, or stores.
-
-    Raises:
-        MedtasksError: a path holds no results at all.
-    """
-    from medtasks_ext.results.store.layout import is_store
-
-    found = Results()
-    read: list[Entry] = []
-    for path in paths:
-        if is_store(path):
-            from medtasks_ext.results.store.read import read_store
-
-            read.extend(read_store(path, tasks, found.faults))
-        elif runs := runs_below(path):
-            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
-        else:
-            read.extend(read_runs(path, tasks, found.faults))
-    found.entries = _joined(read, found.faults)
-    told_apart(found.entries)
-    return found
-
-
-def runs_below(path: Path) -> list[Path]:
-    """The folders of runs that a folder holds; none where the folder is a run itself."""
-    if not path.is_dir() or (path / "run.json").is_file():
-        return []
-    return sorted(file.parent for file in path.glob("*/run.json"))
-
-
-def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """A run of several in a folder; where one cannot be read, the others are."""
-    try:
-        return read_runs(run, tasks, faults)
-    except MedtasksError as error:
-        faults.append(Fault(str(run), error.what, error.remedy))
-        return []
-
-
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     """The runs that a path holds, an entry for each; labels are left to `told_apart`.
 
     Args:
-        path: as for `read_results`, but no store.
+        path: a folder of `medtasks run`, one of `lm_eval --output_path`, or a `results_….json` file.
         faults: what is found wrong is added here.
 
     Raises:
@@ -126,45 +68,6 @@ def check_runs(path: Path) -> None:
         Manifest.read_whole(path)
     else:
         _lm_eval_files(path)
-
-
-def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
-    joined: list[Entry] = []
-    for entry in entries:
-        for known in joined:
-            if known.model != entry.model or unlike_runs(known, entry):
-                continue
-            if conflict := _disagreement(known, entry):
-                faults.append(conflict)
-                continue
-            known.experiments = {**entry.experiments, **known.experiments}
-            known.folders += tuple(item for item in entry.folders if item not in known.folders)
-            known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
-            break
-        else:
-            joined.append(entry)
-    return joined
-
-
-def _disagreement(one: Entry, other: Entry) -> Fault | None:
-    shared = [name for name in one.experiments if name in other.experiments]
-    asked_otherwise = unlike_tasks(other, one)
-    unlike = [
-        name
-        for name in shared
-        if name in asked_otherwise or one.experiments[name].metrics != other.experiments[name].metrics
-    ]
-    if not unlike:
-        return None
-    first = next(iter(asked_otherwise), unlike[0])
-    why = "; ".join(map(str, asked_otherwise.get(first, ()))) or "although model and conditions are the same"
-    return Fault(
-        ", ".join(map(str, other.folders)),
-        f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
-        f"both hold (first: {first}), {why}; both are shown",
-        "leave one of the two runs out",
-        skipped=False,
-    )
 
 
 # ---------------------------------------------------------------------- medtasks run

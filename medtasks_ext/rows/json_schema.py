@@ -49,6 +49,8 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     definitions["Answer"] = plain(schemas[("3", "validation")])
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
     definitions["Database"]["required"].remove("revision")  # the lock has it
+    for name, part in definitions["RowSchema"]["properties"].items():
+        definitions["Source"]["properties"][name]["description"] = part["description"]
     known = list(tasks.suites.values())
     _say_what_suites_say(definitions, known)
     needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")

@@ -1,17 +1,17 @@
-"""Rows: those of a source, and each as its fields."""
+"""Rows: as a source has them, and as the fields that prompts are made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-    from medtasks_ext.rows.files import Row
-
+#: A row of a source: column -> cell.
+Row = dict[str, Any]
 Origin = Literal["local", "hub", "release", "sample"]
 
 
@@ -65,21 +65,3 @@ class ReadRow:
     def named(self) -> str:
         """The row for messages; an id may name a patient."""
         return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
-
-
-@dataclass(frozen=True)
-class ReadRows:
-    """The rows of a split.
-
-    Attributes:
-        n_dropped: rows left out since their gold is blank.
-        rebuilt: the schema says that they are not the suite's own.
-        excluded: reason -> rows that the task's file excludes.
-        n_source: rows of the source, excluded ones among them.
-    """
-
-    rows: list[ReadRow]
-    n_dropped: int = 0
-    rebuilt: bool = False
-    excluded: dict[str, int] = field(default_factory=dict)
-    n_source: int = 0

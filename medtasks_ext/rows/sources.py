@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ORIGINALS, hook
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.files import Row, read_rows
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
-from medtasks_ext.rows.row import Origin, Rows
+from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:

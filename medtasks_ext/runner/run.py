@@ -53,6 +53,7 @@ from medtasks_ext.runs.conditions import (
 )
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
+    CHAINED,
     RUN_SCHEMA,
     Identity,
     Manifest,
@@ -156,6 +157,7 @@ class Run:
         if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
+            self.manifest.schema_version = RUN_SCHEMA
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
         self.note_session(arguments)
@@ -185,14 +187,14 @@ class Run:
             return False
 
     def _check_same(self, identity: Identity) -> None:
-        if self.manifest.schema_version < RUN_SCHEMA:
+        if self.manifest.schema_version < CHAINED:
             raise MedtasksError(
                 f"was written by an older version (schema {self.manifest.schema_version}, here {RUN_SCHEMA}) "
                 "and cannot be continued; it can be reported and rescored",
                 where=self.manifest_file,
                 remedy="use another --output_path",
             )
-        if different := differences(self.manifest.identity.model_dump(), identity.model_dump()):
+        if different := self.manifest.identity.differs_from(identity):
             raise MedtasksError(
                 f"this folder holds a run with other settings: {'; '.join(different)}",
                 where=self.folder,
@@ -480,7 +482,9 @@ class Run:
         """
         known = self.state(task)
         stays = {name: getattr(known, name) for name in ("choice", *kept)}
-        self.manifest.tasks[task] = entry.model_copy(update=stays)
+        new = entry.model_copy(update=stays)
+        self.manifest.replace_seals("responses", known.sealed, new.sealed)
+        self.manifest.tasks[task] = new
 
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
@@ -715,15 +719,3 @@ def nothing_to_run(settings: Settings) -> MedtasksError:
         f"none of the tasks has data here{mode}",
         remedy="`medtasks data where TASK` says how it is got; --data sample takes synthetic rows",
     )
-
-
-def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """In words, where two records differ."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys([*old, *new])
-        return [
-            line
-            for key in keys
-            for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
-        ]
-    return [] if old == new else [f"{path} was {old!r}, is {new!r}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,11 +195,11 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.engines.stream import Stream
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
-    from medtasks_ext.runs.outcomes import OutcomeLog
-    from medtasks_lab.studies.contamination.ask import NoAnswerError, ask
+    from medtasks_lab.studies.contamination.ask import Asked, NoAnswerError, ProbePlanner
     from medtasks_lab.studies.contamination.probe import CUTS
     from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 
@@ -210,33 +210,32 @@ def _ask_all(
     probe.save()
     failed = {}
     tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
-    with closing(engine), Progress(tally) as progress:
-        for name, documents in waiting.items():
-            log = OutcomeLog(probe.responses, name)
-            try:
-                asked = ask(
-                    engine,
-                    log,
-                    name,
-                    documents,
-                    tokenizer,
-                    identity=probe.identity.digest,
-                    fixed=fixed,
-                    text=texts[name],
-                    watcher=progress,
-                )
-            except Exception as error:  # any fault of one task must not cost the others
-                if isinstance(error, NoAnswerError) and error.fault and error.fault.kind.ends_all:
-                    raise stopped(error.fault) from None
-                reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
-                failed[name] = reason.splitlines()[0]
-                progress.say_task(name, "failed")
-                continue
-            finally:
-                log.close()
-            probe.keep(tasks.datasets[name], documents[0].loaded, asked)
-            found = probe.tasks[name]
-            progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+
+    def ended(name: str, result: Callable[[], Asked]) -> None:
+        try:
+            asked = result()
+        except Exception as error:  # any fault of one task must not cost the others
+            reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
+            failed[name] = reason.splitlines()[0]
+            progress.say_task(name, "failed")
+            return
+        probe.keep(tasks.datasets[name], waiting[name][0].loaded, asked)
+        found = probe.tasks[name]
+        progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+
+    with Progress(tally) as progress:
+        planner = ProbePlanner(
+            probe.responses,
+            {name: (items, texts[name]) for name, items in waiting.items()},
+            tokenizer,
+            identity=probe.identity.digest,
+            fixed=fixed,
+            watcher=progress,
+            ended=ended,
+        )
+        Stream([planner], {"": engine}, say=progress.say).go()
+    if planner.fault is not None:
+        raise stopped(planner.fault)
     return failed
 
 

@@ -68,7 +68,7 @@ def choose(
     """
     quiet()
     from medtasks_ext.registry.folders import add_own_folders
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
     from medtasks_lab.studies.prompt_selection import read_candidates, read_plan, select, write_selection
 
     place = Path(folder)

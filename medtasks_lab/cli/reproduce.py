@@ -159,7 +159,7 @@ def _chosen(name: str, known: dict[str, Atlas]) -> dict[str, list[str]]:
 def _entries(paths: Sequence[Path]) -> list[Entry]:
     if not paths:
         return []
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     results = read_results(paths, registry())
     for fault in results.faults:

@@ -20,7 +20,7 @@ from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Protocol
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
 _REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"

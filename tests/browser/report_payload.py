@@ -11,9 +11,9 @@ import numpy as np
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
 from medtasks_ext.report.frames import Frames
+from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import Results
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, RunConditions, Wording
 from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 

@@ -176,8 +176,8 @@ def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks)
 
 
 def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.prompts.strategies import LINES
-    from medtasks_ext.prompts.strategies import strategy_line as line_of
+    from medtasks_ext.prompts.instructions import LINES
+    from medtasks_ext.prompts.instructions import strategy_line as line_of
     from medtasks_ext.rows.spec import dataset_spec
 
     def strategy_line(dataset, *, cot):

@@ -8,8 +8,8 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.rollup import group_row
 from tests.conftest import write_jsonl
 from tests.report.made import write_run

@@ -20,7 +20,7 @@ from medtasks_ext.results.document_scores import (
     save_document_scores,
     score_statistic,
 )
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.resample import _compact, _sums, open_store, task_bootstrap
 from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
