@@ -18,7 +18,7 @@ ByLabels = Annotated[
         "--by",
         metavar="FILE",
         help="Scores by difficulty, by department, on clean inputs: files or folders of `medtasks "
-        "difficulty`, `departments`, `contamination`; repeatable.",
+        "study difficulty`, `departments`, `contamination`; repeatable.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]

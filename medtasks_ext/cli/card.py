@@ -99,7 +99,9 @@ def _verify(entry: Entry) -> None:
 def _only(entries: list[Entry]) -> Entry:
     found = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
     if not found:
-        raise MedtasksError("no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge RUN`")
+        raise MedtasksError(
+            "no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge run RUN`"
+        )
     if len(found) > 1:
         labels = "; ".join(item.label for item in found)
         raise MedtasksError(

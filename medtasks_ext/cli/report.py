@@ -127,11 +127,13 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
 
 def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:
     from medtasks_ext.report.payload import payload
+    from medtasks_ext.report.views import write_views
     from medtasks_ext.report.write import write_report
 
     if text == "all":
         say("--include-text: the page holds text of gated and private data, as confidential as they are")
-    return write_report(folder, report, payload(report, text))
+    written = write_report(folder, report, payload(report, text))
+    return written + write_views(folder, report, written)
 
 
 def _summary(report: Report) -> Json:

@@ -27,7 +27,10 @@ TASK_KEYS: dict[str, Json] = {
         "description": f"The class of all tasks: !function {TASK_CLASS}",
     },
     "dataset": {**_TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {"enum": ["zero_shot"], "description": "`medtasks build` writes the files of the others."},
+    "strategy": {
+        "enum": ["zero_shot"],
+        "description": "`medtasks dev build` writes the others.",
+    },
     "tag": {"type": ["string", "array"], "description": "Derived from `about`; do not write tags."},
     "training_split": _TEXT,
     "validation_split": _TEXT,
@@ -73,7 +76,7 @@ def task_schema() -> Json:
     """The schema of a hand-written task file (JSON Schema, draft 7), from the models that read it.
 
     A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
-    answers can be read) is left to `medtasks validate`.
+    answers can be read) is left to `medtasks dev validate`.
     """
     return _schema(registry())
 

@@ -1,4 +1,4 @@
-"""`medtasks departments`."""
+"""`medtasks study departments`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from medtasks_lab.studies.departments import DepartmentRubric, Labelling
     from medtasks_lab.studies.judge_evaluation import Figure
 
-PANEL = "Studies"
+AFTER_INTERRUPT = "goes on"
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
@@ -64,7 +64,7 @@ def departments(
     Up to three of a two-tier list, or none, as MLB does; with the agreement with people where rows or a file
     name departments. Resumable.
 
-    Example: medtasks departments --tasks mlb --jury labeller.yaml -o departments
+    Example: medtasks study departments --tasks mlb --jury labeller.yaml -o departments
 
     Exit code 1: labels are missing.
     """
@@ -97,7 +97,7 @@ def departments(
     store = JudgementStore(folder)
     private = any(not task.open_access for task in to_label)
     with (
-        nullcontext() if dry_run else Lease(folder, "medtasks departments", private=private),
+        nullcontext() if dry_run else Lease(folder, "medtasks study departments", private=private),
         closing(store),
     ):
         store.open(write=not dry_run)

@@ -1,4 +1,4 @@
-"""`medtasks difficulty`."""
+"""`medtasks study difficulty`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_lab.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
 
-PANEL = "Studies"
-
 
 def difficulty(
     folders: Annotated[
@@ -28,7 +26,7 @@ def difficulty(
 
     By the answers of a panel of models, as MLB does.
 
-    Example: medtasks difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
+    Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
     """
     names = names_in(tasks)
     known = registry()
@@ -38,7 +36,7 @@ def difficulty(
     _print(gradings)
     for path in written:
         typer.echo(path)
-    say_next(f"medtasks sample {written[0]} --size 300 -o samples.json")
+    say_next(f"medtasks study sample {written[0]} --size 300 -o samples.json")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`medtasks judge-eval`."""
+"""`medtasks judge eval`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_lab.studies.judge_evaluation import Evaluation
     from medtasks_lab.studies.judge_sft import Case, PointKey
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
@@ -55,20 +55,20 @@ def judge_eval(
 
     On scoring points, as MLB does.
 
-    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+    Example: medtasks judge eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
 
     Exit code 1: decisions are missing.
     """
     quiet()
     if published and not files:
         _print_published()
-        say_next("medtasks judge-eval CASES --jury JURY")
+        say_next("medtasks judge eval CASES --jury JURY")
         return COMPLETE
     if not files or bool(decided) == bool(jury):
         raise MedtasksError(
             "needs the cases, and either decisions (--judge FILE) or judges to ask (--jury FILE)",
-            where="medtasks judge-eval",
-            remedy="`medtasks judge-eval --help` has an example; --published needs nothing",
+            where="medtasks judge eval",
+            remedy="`medtasks judge eval --help` has an example; --published needs nothing",
         )
     from medtasks_lab.studies.judge_evaluation import METRICS, evaluate
     from medtasks_lab.studies.judge_sft import decisions_about, expert_decisions, read_cases
@@ -98,7 +98,7 @@ def judge_eval(
         return INTERRUPTED
     if any(item.missing for item in found.values()):
         return INCOMPLETE
-    say_next("name the judge as adjudicator in a jury file", "medtasks judge RUN --jury JURY --dry-run")
+    say_next("name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run")
     return COMPLETE
 
 
@@ -191,7 +191,7 @@ def _ask(
     check_keys(jury.judges)
     task, keys = points_to_judge(cases, truth, registry())
     store = JudgementStore(out)
-    with Lease(out, "medtasks judge-eval"), closing(store):
+    with Lease(out, "medtasks judge eval"), closing(store):
         store.open()
         engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
         asks = engine.pending()

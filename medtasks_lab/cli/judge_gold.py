@@ -1,4 +1,4 @@
-"""`medtasks judge-gold`."""
+"""`medtasks judge gold`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from medtasks_lab.cli.ask_folder import Asked
     from medtasks_lab.judge.gold import GoldFigures
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
@@ -41,7 +41,7 @@ def judge_gold(
 
     And compare the jury's scores of answers with and without a flagged reference. Resumable.
 
-    Example: medtasks judge-gold runs/MODEL --jury jury.yaml -o gold --dry-run
+    Example: medtasks judge gold runs/MODEL --jury jury.yaml -o gold --dry-run
 
     Exit code 1: verdicts are missing.
     """
@@ -78,7 +78,7 @@ def judge_gold(
         folder,
         jury,
         cases,
-        command="medtasks judge-gold",
+        command="medtasks judge gold",
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
@@ -91,7 +91,9 @@ def judge_gold(
     code = _end(found, asked, folder)
     if code == DONE:
         shown = " ".join(runs)
-        say_next(f"medtasks view {shown}" if found.scores else f"medtasks judge {shown} --jury {jury_name}")
+        say_next(
+            f"medtasks view {shown}" if found.scores else f"medtasks judge run {shown} --jury {jury_name}"
+        )
     return code
 
 

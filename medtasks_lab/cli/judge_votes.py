@@ -1,4 +1,4 @@
-"""`medtasks judge-votes`."""
+"""`medtasks judge votes`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from medtasks_lab.cli.ask_folder import Asked
     from medtasks_lab.judge.votes import VoteFigures
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
@@ -41,7 +41,7 @@ def judge_votes(
 
     On single criteria, as HealthBench does: macro F1 of each judge, beside that of each physician. Resumable.
 
-    Example: medtasks judge-votes votes.jsonl --task healthbench_full --jury jury.yaml -o votes --dry-run
+    Example: medtasks judge votes votes.jsonl --task healthbench_full --jury jury.yaml -o votes --dry-run
 
     Exit code 1: verdicts are missing.
     """
@@ -67,7 +67,7 @@ def judge_votes(
         folder,
         jury,
         [asked_about],
-        command="medtasks judge-votes",
+        command="medtasks judge votes",
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,

@@ -13,6 +13,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 PANEL = "Leaderboard"
+AFTER_INTERRUPT = "begins again"
 
 
 def site(

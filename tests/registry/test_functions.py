@@ -90,7 +90,7 @@ def test_no_module_beside_a_file_is_imported_by_any_command(medtasks, task, mark
         assert not marker.exists(), command
     done = medtasks(*run)
     assert done.code and "is not in the catalogue of functions" in done.text
-    checked = medtasks("validate", str(task.parent))
+    checked = medtasks("dev", "validate", str(task.parent))
     assert checked.code == 1 and "catalogue of functions" in checked.text
 
 

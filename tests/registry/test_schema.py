@@ -1,4 +1,4 @@
-"""The schema of task files: editors complete and refuse what `medtasks validate` accepts and refuses."""
+"""The schema of task files: editors complete and refuse what `medtasks dev validate` accepts and refuses."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _Dumper.add_representer(str, _text)
 
 
 def refused(root: Path, config: dict) -> str:
-    """What `validate` says of the task file alone."""
+    """What `dev validate` says of the task file alone."""
     folder = root / "medhelm" / "hospice_referral"
     (folder / "task.yaml").write_text(yaml.dump(config, Dumper=_Dumper), encoding="utf-8")
     task_file, *_ = checks_of(Registry(root), Dataset(folder))
@@ -164,7 +164,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
             changed("class", "!function medtasks_ext.task.Task"),
             "write `!function medtasks_ext.task.MedicalTask`",
         ),
-        (changed("strategy", "cot"), "`medtasks build` writes"),
+        (changed("strategy", "cot"), "`medtasks dev build` writes"),
     ],
 )
 def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
