@@ -71,7 +71,7 @@ def asked(n: int) -> dict[str, float]:
     from medtasks_ext.registry import registry
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runner.stream import Stream
+    from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
     class AtOnce(Engine):
@@ -117,7 +117,7 @@ def asked(n: int) -> dict[str, float]:
         tasks: Any = {name: _Task(name, n // TASKS) for name in names}
         count = Count()
         began = time.perf_counter()
-        Stream(made, Model(), AtOnce(), tasks, Settings(), count, instant=True).go()
+        RunPlanner(made, Model(), AtOnce(), tasks, Settings(), count, instant=True).go()
         seconds = time.perf_counter() - began
         stored = sum(file.read_bytes().count(b"\n") for file in Path(folder, "responses").iterdir())
     return {"seconds": seconds, "gigabytes": peak_gigabytes(), "half": count.half, "stored": stored}

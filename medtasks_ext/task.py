@@ -29,13 +29,14 @@ from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
+from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
 #: Keys that lm-eval does not know.
-OWN_KEYS = ("dataset", "strategy", *BLOCKS, "about")
+OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 #: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
 OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs")
 #: Shots of the prompts of each strategy; None: as many as the caller asks for, none by default.
@@ -71,9 +72,12 @@ class MedicalTask(ConfigurableTask):
         source = Path((config.get("metadata") or {}).get("config_source", "inline"))
         self._check(config, source)
         self.strategy: str = config.get("strategy", "zero_shot")  # `zero_shot`, `cot` or `five_shot`
-        self.own = {key: config[key] for key in OWN_KEYS if key in config}
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         _ = self.dataset_given.metadata
+        self.own = {
+            key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
+        }
+        self.own["about"] = dict(self.dataset_given.record)  # with the card, so that results hold all facts
         super().__init__(config=self._complete(config), **kwargs)
 
     @classmethod
@@ -110,7 +114,7 @@ class MedicalTask(ConfigurableTask):
         for fault in unsafe_keys(config):
             what, _, remedy = fault.partition(" → ")
             raise MedtasksError(what, where=source, remedy=remedy)
-        for key in ("dataset", "prompt", "answer", "about"):  # `rows` may follow from the suite
+        for key in ("dataset", "prompt", "answer"):  # `rows` may follow from the suite
             if key not in config:
                 raise MedtasksError(
                     f"{key}: missing key",

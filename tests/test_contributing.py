@@ -1,8 +1,7 @@
 """CONTRIBUTING.md, followed to the letter in a copy of the tree: its commands run, its dataset joins.
 
 A fenced block after `<!-- not run by the test: REASON -->` is left out. Every other `sh` block is run; every
-other fenced block is the content of the file that the line above it names, or is appended to it if that
-line says so.
+other fenced block is the content of the file that the line above it names.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class Step:
 
     content: str
     file: str | None
-    appended: bool
 
 
 def steps() -> tuple[list[Step], list[str]]:
@@ -58,10 +56,10 @@ def steps() -> tuple[list[Step], list[str]]:
         if reason := re.fullmatch(r"<!-- not run by the test: (.+) -->", block["above"]):
             left_out.append(reason[1])
         elif block["kind"] == "sh":
-            followed.append(Step(block["content"], None, False))
+            followed.append(Step(block["content"], None))
         else:
             *_, file = re.findall(r"`([^`]+/[^`]+)`", block["above"])
-            followed.append(Step(block["content"], file, "ppend to" in block["above"]))
+            followed.append(Step(block["content"], file))
     return followed, left_out
 
 
@@ -91,9 +89,8 @@ def copy(tmp_path_factory):
             printed += done.stdout
         else:
             file = tree / step.file
-            assert file.is_file(), f"{step.file}: no earlier step made it"
-            before = file.read_text(encoding="utf-8") + "\n" if step.appended else ""
-            file.write_text(before + step.content, encoding="utf-8")
+            assert file.parent.is_dir(), f"{step.file}: no earlier step made its folder"
+            file.write_text(step.content, encoding="utf-8")
     return tree, printed
 
 
@@ -102,7 +99,8 @@ def test_the_example_is_a_dataset_that_does_not_exist():
     assert {step.file for step in steps()[0] if step.file} == {
         "tasks/medhelm/falls_clinic/task.yaml",
         "tasks/medhelm/falls_clinic/sample.jsonl",
-        "medtasks_ext/registry/citations.bib",
+        "tasks/medhelm/falls_clinic/card.yaml",
+        "tasks/medhelm/falls_clinic/citation.bib",
     }
 
 

@@ -15,7 +15,8 @@ from lm_eval.utils import handle_non_serializable
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
-from medtasks_ext.registry import registry, tasks_folder
+from medtasks_ext.registry import Dataset, registry, tasks_folder
+from medtasks_ext.registry.metadata import Card, TaskFacts
 from medtasks_ext.task import OWN_KEYS
 from tests.conftest import write_jsonl
 
@@ -133,6 +134,33 @@ def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine
     assert set(manager.all_tasks) == {"my_mednli", "t", "x"}
 
 
+def test_lm_eval_passes_over_cards_without_a_word(caplog):
+    assert not {"task", "group", "class"} & set(Card.model_fields)  # by which lm-eval knows its files
+    folder = tasks_folder() / "medhelm" / "aci_bench"
+    assert (folder / "card.yaml").is_file() and (folder / "data.lock").is_file()
+    with caplog.at_level("INFO"):
+        manager = TaskManager(include_defaults=False, include_path=str(folder))
+    assert manager.all_tasks == ["medhelm_aci_bench"] and not caplog.records
+
+
+def test_a_variant_elsewhere_has_the_card_and_the_lock_of_the_dataset(mine):
+    """Unless it says where other files lie, which the lock does not know."""
+    aci = tasks_folder() / "medhelm" / "aci_bench"
+    said = Dataset(aci).config
+    changed = built(mine(include=aci / "task.yaml", prompt={**said["prompt"], "cue": "Note:"}))
+    assert changed.own["about"]["summary"].startswith("Given the transcript of a visit")
+    download = changed.dataset_given.blocks["rows"]["download"]
+    assert download == Dataset(aci).blocks["rows"]["download"]
+    assert download["revision"] == Dataset(aci).lock.revision and len(download["digests"]) == 4
+    elsewhere = {
+        **said["rows"]["download"],
+        "revision": "2",
+        "test": ["https://example.org/{revision}/a.csv"],
+    }
+    other = built(mine(include=aci / "task.yaml", rows={**said["rows"], "download": elsewhere}))
+    assert "digests" not in other.dataset_given.blocks["rows"]["download"]
+
+
 def test_other_answers_bring_the_metrics_of_their_family(mine):
     answer = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function", ""))["answer"]
     several = {"kind": "label_list", "prefix": answer["prefix"], "labels": answer["labels"]}
@@ -235,7 +263,10 @@ def test_values_of_metadata_and_model_arguments_change_no_document(mine):
 # ---------------------------------------------------------------------- refusals
 
 
+#: MedNLI's task file, with all facts under `about`
 WHOLE = yaml.safe_load((MEDNLI / "task.yaml").read_text().replace("!function ", "!!str "))
+WHOLE = {key: value for key, value in WHOLE.items() if key not in TaskFacts.model_fields}
+WHOLE["about"] = dict(Dataset(MEDNLI).record)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +305,8 @@ def test_a_missing_key_is_refused_with_file_and_remedy(mine, key):
     path.write_text(f"class: !function medtasks_ext.task.MedicalTask\n{path.read_text()}")
     with pytest.raises(MedtasksError) as error:
         built(path)
-    assert key in error.value.what and "missing key" in error.value.what
+    named = "name" if key == "about" else key  # the card is there, and what a task file says is missing
+    assert named in error.value.what and "missing key" in error.value.what
     assert str(error.value.where) == str(path) and error.value.remedy
 
 

@@ -13,7 +13,7 @@ from medtasks_ext.registry.build import build as build_folder
 from medtasks_ext.registry.folders import INSTALLED, built_folder
 
 #: Beside the folder of the tasks that lm-eval indexes.
-SCHEMA, CATALOGUE = "schema.json", "catalogue"
+SCHEMA, CARD_SCHEMA, CATALOGUE = "schema.json", "card_schema.json", "catalogue"
 
 
 def build(
@@ -21,7 +21,7 @@ def build(
 ) -> int:
     """Build what follows from task files.
 
-    Variants, tags and groups for lm-eval, the schema for editors, the catalogue; in a checkout the pages of
+    Variants, tags and groups for lm-eval, the schemas for editors, the catalogue; in a checkout the pages of
     commands, keys and metrics.
 
     Example: medtasks dev build
@@ -30,7 +30,7 @@ def build(
     """
     from medtasks_ext.cli import reference
     from medtasks_ext.registry import catalogue
-    from medtasks_ext.rows.json_schema import schema_text
+    from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 
     tasks = registry()
     pages = reference.pages(tasks)
@@ -47,7 +47,10 @@ def build(
             "an installed package was built already", where=folder, remedy="build in a checkout, or own tasks"
         )
     changed = build_folder(tasks, folder)
-    files = {folder.with_name(SCHEMA): schema_text()}
+    files = {
+        folder.with_name(SCHEMA): schema_text(task_schema()),
+        folder.with_name(CARD_SCHEMA): schema_text(card_schema()),
+    }
     files |= {folder.with_name(CATALOGUE) / name: text for name, text in catalogue.pages(tasks).items()}
     for path, text in {**files, **pages}.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +58,7 @@ def build(
     n_groups = len(list(folder.glob("groups/*.yaml")))
     names = f"{len(list(folder.rglob('*.yaml'))) - n_groups} tasks, {n_groups} groups"
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
-    typer.echo(f"{folder.with_name(SCHEMA)}: for editors")
+    typer.echo(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
     say_next("medtasks doctor")
     return 0

@@ -34,7 +34,7 @@ def cite(
             raise MedtasksError(
                 f"no BibTeX entry {key!r}, the source of {of[0]}",
                 where=CITATIONS_FILE,
-                remedy=f"add the entry there or to {BESIDE} beside the task, or correct `about.citation`",
+                remedy=f"add the entry there or to {BESIDE} beside the task, or correct `citation` there",
             )
     typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
     doubtful = [key for key in used if entries[key].unverified]

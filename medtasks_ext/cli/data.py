@@ -235,6 +235,28 @@ def data_where(
     return 0
 
 
+@app.command("pin")
+def data_pin(
+    words: Annotated[
+        list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
+    ],
+) -> int:
+    """Write which bytes the public files of datasets have.
+
+    Fetches files that are not here, and writes `data.lock` beside the task file: the commit of a branch,
+    digests and sizes. Other content is refused from then on.
+
+    Example: medtasks data pin medhelm_live_sct_bench
+    """
+    from medtasks_ext.data.pins import pin
+    from medtasks_ext.registry.datalock import LOCK_FILE
+
+    for dataset in chosen(words):
+        typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(pin(dataset)) or "nothing new"))
+    say_next("medtasks data fetch TASK")
+    return 0
+
+
 #: After a file whose content nobody has stated.
 _UNPINNED = "  (unpinned: recorded at first use, other content is refused later)"
 
@@ -272,6 +294,7 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
+    from medtasks_ext.rows.authors import authors_of
     from medtasks_ext.rows.missing import source_of
     from medtasks_ext.rows.places import dataset_folder, places
 
@@ -285,8 +308,8 @@ def _layouts(dataset: Dataset) -> list[str]:
             columns = [
                 ", ".join(schema.columns) for schema in source.schemas if "_file" not in schema.columns
             ]
-            if source.official_name:
-                columns.insert(0, "task, split, input, output")
+            if authors := authors_of(dataset, source):
+                columns.insert(0, ", ".join(authors.schema.columns))
             lines.append(
                 "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
             )

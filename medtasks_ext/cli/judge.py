@@ -32,11 +32,12 @@ from medtasks_ext.hooks import JUDGE, hook
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Budget, Estimate
+    from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.engine import Engine, Outcome
     from medtasks_ext.judge.jury import Judge, Jury
+    from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
@@ -116,8 +117,8 @@ def judge(
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
@@ -154,7 +155,7 @@ def judge(
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
-        engine = Engine(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        engine = JuryPlanner(jury, list(to_judge.values()), budget, say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending()
         possible = engine.possible(asks)
@@ -285,7 +286,7 @@ def _again(folders: Sequence[str], jury: str) -> str:
     return shlex.join(["medtasks", "judge", "run", *folders, "--jury", jury])
 
 
-def _write_requests(engine: Engine, asks: Sequence[Ask], path: Path, again: str) -> int:
+def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
     from medtasks_ext.judge.batch import write_requests
 
     written = write_requests(engine.jury.models, asks, path)
@@ -313,7 +314,7 @@ def _at_most(judge: Judge, item: Estimate) -> str:
     return f", at most {item.cost:,.2f} USD{batch}"
 
 
-def _take_responses(engine: Engine, files: Sequence[str]) -> bool:
+def _take_responses(engine: JuryPlanner, files: Sequence[str]) -> bool:
     """Record what is in files of results; whether every line is a result of these runs."""
     from medtasks_ext.judge.batch import JudgeIntake
 
@@ -333,7 +334,7 @@ def _finish(
     jury: Jury,
     runs: Mapping[str, Run],
     to_judge: Mapping[str, Any],
-    outcome: Outcome | None,
+    outcome: End | None,
     people: Ratings,
     budget: Budget,
     again: str,

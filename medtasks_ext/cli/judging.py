@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import sys
 import time
@@ -22,16 +21,17 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cost import jury_bound
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Budget, Estimate
-    from medtasks_ext.judge.engine import Engine, Outcome
+    from medtasks_ext.judge.budget import Estimate
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.runner.run import Run
 
 LINE_SECONDS = 10.0
 
 
-def warn_withheld(engine: Engine, asks: Sequence[Ask]) -> None:
+def warn_withheld(engine: JuryPlanner, asks: Sequence[Ask]) -> None:
     """Say which texts a judge's server may not receive."""
     try:
         engine.check(asks)
@@ -170,14 +170,11 @@ class _Progress:
         say("asked: " + ", ".join(parts))
 
 
-def ask_all(engine: Engine, asks: Sequence[Ask]) -> Outcome:
+def ask_all(engine: JuryPlanner, asks: Sequence[Ask]) -> End:
     """Ask the judges, with a display of how far they are."""
     with _Progress(Counter(ask.request.judge for ask in asks)) as progress:
         engine.report, engine.say = progress.report, progress.say
-        try:
-            return asyncio.run(engine.run())
-        except asyncio.CancelledError:  # the second signal
-            raise KeyboardInterrupt from None
+        return engine.run()
 
 
 def number(value: float | None, digits: int) -> str:

@@ -86,7 +86,7 @@ def new(
         typer.echo(f"means of {joined.id} leave it out until `datasets` in {joined.file} lists it")
     place = f"{joined.id}/{folder.folder.name}"
     steps = [
-        f"in {folder.folder.name}/task.yaml and sample.jsonl, replace all that is marked TODO",
+        f"in {folder.folder.name}/task.yaml, card.yaml and sample.jsonl, replace all that is marked TODO",
         f"medtasks preview {folder.task} --data sample     shows the prompts",
         f"medtasks dev validate {folder.task}                  says what is missing",
     ]

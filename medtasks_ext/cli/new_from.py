@@ -15,6 +15,7 @@ from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
+from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
 from medtasks_ext.registry.new import Template, suite_of
 from medtasks_ext.rows.files import read_rows
 
@@ -49,7 +50,12 @@ class Found:
         if self.hub is None or self.hub.gated:
             return template
         head, rest = template.block.split("\nprompt:", 1)
-        return replace(template, block=f"{head.rstrip()}\n{self.hub.download}\nprompt:{rest}")
+        lock = DataLock(revision=self.hub.revision).text
+        return replace(
+            template,
+            block=f"{head.rstrip()}\n{self.hub.download}\nprompt:{rest}",
+            files={**template.files, LOCK_FILE: lock},
+        )
 
 
 def read(source: str, answer: str | None) -> Found:

@@ -192,7 +192,7 @@ def _covered(suite: Suite) -> str:
         said.append(f"{known} of {len(of_it)} datasets")
     if judged := sum(bool(item.blocks.get("judge", {}).get("official")) for item in of_it):
         said.append(f"the judges of {judged}")
-    if suite.release:
+    if suite.files:
         said.append("datasets whose rows, or the release's, carry an instruction")
     return "official words: " + ("; ".join(said) or "none published")
 
@@ -260,4 +260,4 @@ def has_official(task: str) -> bool:
     official = dataset.suite.official
     if official is None:
         return False
-    return bool(official.lines) or ("official" in dataset.blocks and strategy == "zero_shot")
+    return bool(dataset.suite.files) or ("official" in dataset.blocks and strategy == "zero_shot")

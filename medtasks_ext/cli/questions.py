@@ -116,7 +116,7 @@ def _meaning(question: Question) -> str:
     """What belongs there, in a sentence."""
     if question.help:
         return question.help
-    said = str(task_schema()["$defs"]["Metadata"]["properties"][question.key]["description"])
+    said = str(task_schema()["$defs"]["About"]["properties"][question.key]["description"])
     return said if said.endswith(".") else f"{said}."
 
 

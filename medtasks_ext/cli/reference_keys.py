@@ -13,13 +13,14 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.judge.jury import Adjudicator, Judge
 from medtasks_ext.metrics.glossary import meanings, rules
 from medtasks_ext.registry import Registry, Suite
-from medtasks_ext.rows.json_schema import described, task_schema
+from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile
+from medtasks_ext.registry.metadata import TaskFacts
+from medtasks_ext.rows.json_schema import card_schema, described, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 
 _SPLITS = {"official": "the source's", "drawn": "drawn"}
 #: heading -> models of `task.yaml` whose keys stand below it
 _BLOCKS = {
-    "about": ("Metadata", "SuiteWords"),
     "rows": ("Source", "RowSchema", "Column", "Download", "Terms", "Exclusion", "Database"),
     "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
@@ -39,7 +40,9 @@ def _text(lines: Iterator[str]) -> str:
 
 
 def _keys(tasks: Registry) -> Iterator[str]:
-    models = task_schema()["$defs"]
+    task = task_schema()
+    models = task["$defs"]
+    top = described({"description": TaskFacts.__doc__, "properties": {}})["description"]
     yield from (
         "<!-- written by `medtasks dev build` from the models that read the files -->",
         "# Keys of the files that you write",
@@ -47,6 +50,19 @@ def _keys(tasks: Registry) -> Iterator[str]:
         "[tasks/README.md](../tasks/README.md) shows a task file, [metadata](metadata.md#a-suite) a suite,",
         "[judging](judging.md#the-jury-file) a jury. A key in **bold** is required.",
     )
+    facts = {key: task["properties"][key] for key in TaskFacts.model_fields}
+    required = TaskFacts.model_json_schema()["required"]
+    yield from ("", "## Facts at the top of a task file")
+    yield from _section({"description": top, "properties": facts, "required": required}, "")
+    yield from (
+        "",
+        "## `card.yaml`",
+        *_section(card_schema(), ""),
+        *_section(models["SuiteWords"], "`SuiteWords`"),
+    )
+    yield from ("", "## `data.lock`", *_section(described(DataLock.model_json_schema()), ""))
+    for model in (LockedFile, LockedDatabase):
+        yield from _section(described(model.model_json_schema()), f"`{model.__name__}`")
     for block, names in _BLOCKS.items():
         yield from ("", f"## `{block}` of a task file")
         for name in names:

@@ -340,7 +340,7 @@ def _stream(
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
-    from medtasks_ext.runner.stream import Stream
+    from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
     built_in, most = _is_built_in(model), highest_cost(price, engine)
@@ -350,7 +350,7 @@ def _stream(
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
-    stream = Stream(
+    stream = RunPlanner(
         run,
         model,
         engine,

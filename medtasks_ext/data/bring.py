@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.fields import OFFICIAL
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import SUFFIXES, Row, parse_rows
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import row_file
@@ -99,7 +99,8 @@ def _columns(dataset: Dataset, row: Row, given: Mapping[str, str], file: Path) -
             where=file,
             remedy="see its header",
         )
-    schemas = [*source.schemas, *([OFFICIAL] if source.official_name else [])]
+    authors = authors_of(dataset, source)
+    schemas = [*source.schemas, *([authors.schema] if authors else [])]
     known = {name for schema in schemas for name in (*schema.columns, *schema.optional)}
     if unknown := [name for name in given if name not in known]:
         raise MedtasksError(

@@ -19,18 +19,19 @@ from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
+from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE, near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
-from medtasks_ext.rows.json_schema import TASK_KEYS, VERSION, known_keys, task_schema
+from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema
 
 #: Rows that a sample has at least.
 MIN_TEST, MIN_FEWSHOT = 6, 5
 #: What a dataset folder may hold.
-_SUFFIXES = (".yaml", ".jsonl", ".json", ".bib", ".sql", ".md")
+_SUFFIXES = (".yaml", ".lock", ".jsonl", ".json", ".bib", ".sql", ".md")
 
 #: (what holds, what finds problems, whether later steps need it)
 Step = tuple[str, Callable[[], Iterator[str]], bool]
@@ -116,24 +117,29 @@ class DeclaredFolder:
         folder = self.dataset.key
         if config.get("dataset") not in (None, folder):
             yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
-        about, answer, metadata = config.get("about"), config.get("answer"), config.get("metadata")
+        answer, metadata = config.get("answer"), config.get("metadata")
         if isinstance(metadata, dict):
             for key in metadata.keys() - {"version"}:
                 yield f"{TASK_FILE}: metadata.{key}: unknown key{near(str(key), ['version'])}"
-        if isinstance(about, dict):
-            facts = self.dataset.facts
-
-            def read(written: Any) -> Metadata:
-                return Metadata.read(written, facts)
-
-            yield from _faults(read, about, "about", _meanings())
-            suite, task = self.dataset.suite.id, config.get("task")
-            if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
-                yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
+        yield from self._facts()
+        suite, task = self.dataset.suite.id, config.get("task")
+        if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
+            yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
         yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)
+
+    def _facts(self) -> Iterator[str]:
+        """Faults of the facts, each with the file in which it stands."""
+        try:
+            Metadata.read(self.dataset.record, self.dataset.facts)
+        except ValidationError as error:
+            for item in error.errors():
+                file, root = self.dataset.place_of(str(item["loc"][0]))
+                yield f"{file.name}: {_worded(item, root, _meanings())}"
+        except MedtasksError as error:
+            yield f"{TASK_FILE}: {error.what} → {error.remedy}"
 
     def placeholders(self) -> Iterator[str]:
         """What a person has yet to write."""
@@ -164,7 +170,9 @@ class DeclaredFolder:
         known = entries_of([self.dataset])
         for key in self.dataset.metadata.axis("citation"):
             if key not in known and not key.startswith(PLACEHOLDER):
-                yield f"{TASK_FILE}: about.citation: {key} has no entry → write it into {BESIDE} here"
+                file, root = self.dataset.place_of("citation")
+                place = f"{file.name}: {root + '.' if root else ''}citation"
+                yield f"{place}: {key} has no entry → write it into {BESIDE} here"
 
     def programs(self) -> Iterator[str]:
         """What would run when the task is used, and may not."""
@@ -214,7 +222,7 @@ _NEEDED = {
     "class": f"write `!function {TASK_CLASS}`",
     "task": "name the task: SUITE_DATASET",
     "dataset": "name the folder: SUITE/DATASET",
-    **dict.fromkeys(("rows", "prompt", "answer", "about"), "see the example in CONTRIBUTING.md"),
+    **dict.fromkeys(("rows", "prompt", "answer"), "see the example in CONTRIBUTING.md"),
     "metadata": "write `version: 1-A` below it",
 }
 
@@ -238,14 +246,18 @@ def _faults(
         read(block)
     except ValidationError as error:
         for item in error.errors():
-            place = item["loc"][skip:]
-            meaning = (meanings or {}).get(str(place[0])) if item["type"] == "missing" and place else None
-            fault = describe({**item, "loc": place}, root, known_keys()).lstrip(".")
-            yield f"{TASK_FILE}: {fault}" + (f" → {meaning}" if meaning else "")
+            yield f"{TASK_FILE}: {_worded({**item, 'loc': item['loc'][skip:]}, root, meanings)}"
+
+
+def _worded(fault: Any, root: str, meanings: Mapping[str, str] | None) -> str:
+    """One fault of a model in words; of a missing key, with what belongs there."""
+    place = fault["loc"]
+    meaning = (meanings or {}).get(str(place[0])) if fault["type"] == "missing" and place else None
+    return describe(fault, root, known_keys()).lstrip(".") + (f" → {meaning}" if meaning else "")
 
 
 def _meanings() -> dict[str, str]:
-    record = task_schema()["$defs"]["Metadata"]["properties"]
+    record = task_schema()["$defs"]["About"]["properties"]
     return {key: part["description"] for key, part in record.items() if "description" in part}
 
 

@@ -31,8 +31,8 @@ class HubDataset:
     @property
     def download(self) -> str:
         """The block `download` of a task file, within `rows`."""
-        lines = [f"repo: {self.repo}", f"revision: {self.revision}", f"test: {self.test}"]
-        lines += [f"fewshot: {self.fewshot}"] if self.fewshot else []
+        lines = [f"repo: {self.repo}", f"test: [{self.test}]"]
+        lines += [f"fewshot: [{self.fewshot}]"] if self.fewshot else []
         return "  download:\n" + "".join(f"    {line}\n" for line in lines)
 
 

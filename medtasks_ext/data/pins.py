@@ -1,96 +1,94 @@
-"""Writing into a task file what pins its source: the commit of a branch, the SHA-256 of a file at a URL."""
+"""`data.lock` of a dataset, written from the files that come: the commit of a branch, digests, sizes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import yaml
-
 from medtasks_ext.atomic import write_text
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.datalock import LOCK_FILE, DataLock, LockedDatabase, LockedFile, locked_names
+from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.rows.digests import members_digest, sha256_of
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import COMMIT, RemoteFile, remote_file
+from medtasks_ext.rows.remote import COMMIT, RemoteFile, remote_file, remote_files
+from medtasks_ext.rows.sources import is_allowed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from medtasks_ext.registry import Dataset
 
 
 def pin(dataset: Dataset) -> list[str]:
-    """Pin what is not pinned, to the content that is in the caches now.
+    """Write the lock of a dataset: what its public files hold now, fetched where they are not here.
 
-    Only the lines of the pins change; comments and layout of the file stay. Files must have been fetched.
+    A file that is pinned has to be what it was; its digest stays, of whichever kind it is. What the task file
+    pins itself is left to it.
 
     Returns:
-        What was written, a line each; empty where everything is pinned, or nothing can be.
+        What is new in the lock, a line each.
+
+    Raises:
+        MedtasksError: a file cannot be had, or is not the one that is pinned; terms have not been accepted;
+            the folder is that of an installed package.
     """
-    download = source_of(dataset).download
+    source, before = source_of(dataset), dataset.lock or DataLock()
+    download, database = source.download, source.database
     if download is None:
         return []
+    if PACKAGE in dataset.folder.parents:
+        raise MedtasksError(
+            "the installed tasks are replaced by updates",
+            where=dataset.folder,
+            remedy="pin in a clone of the repository, or in a folder of your own",
+        )
+    if not is_allowed(source):
+        raise MedtasksError(
+            "its terms are not accepted here",
+            where=dataset.id,
+            remedy=f"medtasks data fetch --accept {dataset.id}",
+        )
+    files = {file.name: file for file in remote_files(source)}
+    stated = dataset.config["rows"]["download"]
+    follows = download.repo and not COMMIT.fullmatch(str(stated.get("revision", "")))
     names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
-    files = {name.partition("!")[0]: remote_file(source_of(dataset), name) for name in names}
-    loose = {name: file for name, file in files.items() if not file.is_pinned}
-    if not loose:
-        return []
-    text = dataset.file.read_text(encoding="utf-8")
-    if download.repo:
-        if (commit := _commit(next(iter(loose.values())))) is None:
-            return []
-        changed, said = _with_revision(text, commit), [f"revision: {commit}"]
-    else:
-        digests = {name: _digest(file) for name, file in loose.items()}
-        said = [f"{_quoted(name)}: {digest}" for name, digest in digests.items()]
-        changed = _with_digests(text, said)
-    write_text(dataset.file, changed)
-    return said
+    content = {
+        key: _locked(remote_file(source, name))
+        for key, name in locked_names(names).items()
+        if name not in stated.get("digests", {})
+    }
+    known = None if "revision" in stated and not follows else download.revision
+    after = DataLock(revision=_commit(files) if follows else known, files=content)
+    if database and "revision" not in dataset.config["rows"]["database"]:
+        held = _locked(files[database.url.format(revision=database.revision)])
+        locked = LockedDatabase(revision=database.revision, **held.model_dump())
+        after = after.model_copy(update={"database": locked})
+    if after != before:
+        write_text(dataset.folder / LOCK_FILE, after.text)
+    return _new(before, after)
 
 
-def _commit(file: RemoteFile) -> str | None:
-    """The commit that a file of the hub's cache is of, which names its folder there."""
+def _commit(files: Mapping[str, RemoteFile]) -> str | None:
+    """The commit that files of the hub are of; that of a branch names their folder in the hub's cache."""
+    file = next(iter(files.values()))
+    if COMMIT.fullmatch(file.revision):
+        return file.revision
     parts = file.get().parts
     found = parts[parts.index("snapshots") + 1] if "snapshots" in parts else ""
     return found if COMMIT.fullmatch(found) else None
 
 
-def _digest(file: RemoteFile) -> str:
+def _locked(file: RemoteFile) -> LockedFile:
     path = file.get()
-    return f"members:{members_digest(path, file.members)}" if file.members else f"sha256:{sha256_of(path)}"
+    new = f"members:{members_digest(path, file.members)}" if file.members else f"sha256:{sha256_of(path)}"
+    return LockedFile(digest=file.digest or new, size=path.stat().st_size)
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"' if ":" in name or "{" in name else name
-
-
-def _download(text: str) -> yaml.MappingNode:
-    """`rows.download` with the places of its keys."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    for key in ("rows", "download"):
-        assert isinstance(node, yaml.MappingNode)  # the task was read before
-        node = next(value for name, value in node.value if name.value == key)
-    assert isinstance(node, yaml.MappingNode)
-    return node
-
-
-def _with_revision(text: str, commit: str) -> str:
-    node = next(value for name, value in _download(text).value if name.value == "revision")
-    return text[: node.start_mark.index] + commit + text[node.end_mark.index :]
-
-
-def _with_digests(text: str, entries: list[str]) -> str:
-    """The text with further digests, behind those that are there or behind the keys of the download."""
-    download = _download(text)
-    indent = " " * download.start_mark.column
-    there = next((value for name, value in download.value if name.value == "digests"), None)
-    lines = [f"{indent}  {entry}\n" for entry in entries]
-    last = (there or download).value[-1][1]
-    if there is None:
-        lines = [f"{indent}digests:\n", *lines]
-    end = text.find("\n", _end(last)) + 1
-    return text[:end] + "".join(lines) + text[end:]
-
-
-def _end(node: yaml.Node) -> int:
-    """Where a node's own text ends: a block ends behind the blank lines and comments that follow it."""
-    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
-        last = node.value[-1]
-        return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
-    return int(node.end_mark.index)
+def _new(before: DataLock, after: DataLock) -> list[str]:
+    lines = [f"revision: {after.revision}"] if after.revision != before.revision else []
+    lines += [
+        f"{name}: {file.digest}" for name, file in after.files.items() if before.files.get(name) != file
+    ]
+    if after.database and after.database != before.database:
+        lines.append(f"database: {after.database.digest}")
+    return lines

@@ -19,6 +19,7 @@ from medtasks_ext.data.pins import pin
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.registry.datalock import LOCK_FILE
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import sha256_of
@@ -91,9 +92,9 @@ def main(arguments: Sequence[str]) -> int:
     table = [[field.name for field in fields(Line)], *(asdict(line).values() for line in lines)]
     write_text(Path(target), csv_text(table, ends="\n"))
     for dataset, some in found.items() if "--pin" in arguments else ():
-        if any(line.rows for line in some):
-            for pinned in pin(dataset):
-                print(f"pinned in {dataset.file}: {pinned}")
+        loose = any(not file.is_pinned for file in remote_files(source_of(dataset)))
+        for pinned in pin(dataset) if loose and any(line.rows for line in some) else ():
+            print(f"pinned in {dataset.folder / LOCK_FILE}: {pinned}")
     tried = {line.dataset for line in lines if "terms" not in line.result}
     lost = sorted(tried - {line.dataset for line in lines if line.rows})
     print(f"{len(tried) - len(lost)} of {len(tried)} datasets can be had; {target}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from medtasks_ext.data.status_cache import Found, found_once
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import Origin, find_origin, local_files, original_folder
@@ -119,8 +120,9 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
         files = local_files(dataset, source)
         return str(files.test if files else original_folder(dataset, source)), None, True
     if origin == "release":
-        assert dataset.suite.release is not None  # find_origin said so
-        return dataset.suite.release.repo, None, True
+        authors = authors_of(dataset, source)
+        assert authors is not None  # find_origin said so
+        return authors.repo, None, True
     assert source.download is not None  # find_origin said so
     files_there = remote_files(source)
     here = all(file.here() for file in files_there)

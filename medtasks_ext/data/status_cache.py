@@ -55,7 +55,7 @@ def found_once(dataset: Dataset, origin: str, files: Sequence[Path], look: Calla
     """
     if not files or shows_text():
         return look()
-    said = [dataset.id, dataset.blocks, dataset.config["about"], origin, _program()]
+    said = [dataset.id, dataset.blocks, dataset.record, origin, _program()]
     contents = [(str(file), sha256_of(file)) for file in files]
     key = sha256(json.dumps([said, contents], default=str).encode()).hexdigest()[:32]
     path = cache_dir() / "status" / f"{key}.json"

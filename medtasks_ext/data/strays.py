@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtasks_ext.registry import Registry
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.places import BESIDE, dataset_folder, row_file, row_files
-from medtasks_ext.rows.sources import letters
+from medtasks_ext.rows.places import BESIDE, dataset_folder, letters, row_file, row_files
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Names:
         self.inside: dict[str, set[str]] = {}  # folder of a dataset -> names in it
         self.databases: set[str] = set()
         self.made: set[str] = set()  # folders of datasets whose rows are made from a source
-        official = set()
+        official = set[str]()
         for dataset in registry.datasets.values():
             source, folder = source_of(dataset), dataset_folder(dataset)
             self.inside[folder] = {*BESIDE, *row_files("test"), *row_files("fewshot"), "original"}
@@ -49,12 +49,12 @@ class _Names:
                 self.made.add(folder)
             if source.database:
                 self.databases.add(f"{folder}/{source.database.file}")
-            suite = dataset.metadata.suite
-            for name in filter(None, (source.official_name, *source.other_names)):
-                official |= {f"{suite}/{name}.SFT.json", f"{suite}/example/{name}.example.json"}
+            if authors := authors_of(dataset, source):
+                official.update(path for paths in authors.paths for path in paths)
         self.suites = {path.partition("/")[0] for path in self.inside}
         self.official = {_key(path): path for path in sorted(official)}
         self.outer = sorted({*self.suites, *self.inside, *official})
+        self._endings = {f".{ending}" for path in official for ending in path.rsplit(".", 2)[1:]}
 
     def is_folder(self, place: str) -> bool:
         """Whether it is a folder whose files have names of their own."""
@@ -75,10 +75,17 @@ class _Names:
         if parent in self.inside:
             close = difflib.get_close_matches(name, self.inside[parent], n=1, cutoff=0.75)
             return f"{parent}/{close[0]}" if close else None
-        same = [known for known in self.outer if _plain(known) == _plain(place)]
+        same = [known for known in self.outer if self._plain(known) == self._plain(place)]
         whole = [known for known in self.inside if letters(known) == letters(name)]  # medhelm_clear
         close = difflib.get_close_matches(place, self.outer, n=1, cutoff=0.8)
         return next(iter([*same, *whole, *close]), None)
+
+    def _plain(self, place: str) -> str:
+        """The last part of a path without suffixes, case and punctuation."""
+        path = PurePosixPath(place)
+        while path.suffix in (".jsonl", *self._endings):
+            path = path.with_suffix("")
+        return letters(path.name)
 
 
 def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> Iterator[Stray]:
@@ -115,15 +122,7 @@ def _is_empty(entry: Path) -> bool:
 
 
 def _key(place: str) -> str:
-    """An official path without case and punctuation in its name; empty where it ends otherwise."""
+    """An official path without case and punctuation in its name; its two suffixes stay."""
     parent, _, name = place.rpartition("/")
-    suffix = ".example.json" if parent.endswith("/example") else ".SFT.json"
-    return f"{parent}/{letters(name.removesuffix(suffix))}" if name.endswith(suffix) else ""
-
-
-def _plain(place: str) -> str:
-    """The last part of a path without suffixes, case and punctuation."""
-    name = PurePosixPath(place).name
-    for suffix in (".jsonl", ".json", ".SFT", ".example"):
-        name = name.removesuffix(suffix)
-    return letters(name)
+    stem, *endings = name.rsplit(".", 2)
+    return f"{parent}/{letters(stem)}.{'.'.join(endings)}"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.csvfile import csv_text
 from medtasks_ext.registry import Dataset
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.cells import NOTES
 from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import TYPES, Column
-from medtasks_ext.rows.fields import OFFICIAL
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
@@ -60,7 +60,7 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     """
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     examples = _examples(dataset)
-    schema = schema_of(spec, examples[0])
+    schema = _schema_of(dataset, spec, examples[0])
     needed, optional = columns_of(spec, schema)
     columns = {
         name: (needed.get(name) or optional[name], meaning, name in needed)
@@ -82,20 +82,14 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
 _Columns = dict[str, tuple[Column, str, bool]]
 
 
-def schema_of(spec: DatasetSpec, row: Row) -> RowSchema:
+def _schema_of(dataset: Dataset, spec: DatasetSpec, row: Row) -> RowSchema:
     """The schema that a row is in."""
-    schemas = [*spec.rows.schemas, OFFICIAL]
+    authors = authors_of(dataset, spec.rows)
+    schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
     return next(schema for schema in schemas if all(column in row for column in schema.columns))
 
 
 def _meanings(schema: RowSchema) -> dict[str, str]:
-    if schema is OFFICIAL:
-        return {
-            "task": "official name of the task",
-            "split": "`test` for rows that are scored",
-            "input": "the text",
-            "output": "the gold answer, written as the answer format asks",
-        }
     if isinstance(schema.columns, dict):
         return schema.columns
     return dict.fromkeys(schema.columns, _NO_MEANING)

@@ -5,34 +5,28 @@ Needs lm-eval's extra `api`, so import it where it is used.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.egress import Egress, Place, is_loopback, keep_from_proxies
-from medtasks_ext.engines.engine import Done, Engine, Feed
+from medtasks_ext.egress import Egress, Place, keep_from_proxies
 from medtasks_ext.engines.faults import withheld
-from medtasks_ext.engines.http import Client, Clock, Retry, Server
+from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.records import Answer, Fault, Request
+from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import shows_text, what_happened
+from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
-
-
-#: How long a thread waits for the feed before it looks whether the run has ended.
-WAIT_SECONDS = 0.2
 
 
 def takes(lm: LM) -> bool:
@@ -40,11 +34,8 @@ def takes(lm: LM) -> bool:
     return reader_of(type(lm)) is not None
 
 
-class ApiEngine(Engine):
-    """Asks a server for completions, as many at a time as the model's `num_concurrent` says.
-
-    A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
-    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault.
+class ApiEngine(ServerEngine):
+    """Asks the server of a model of lm-eval, as many requests at a time as its `num_concurrent` says.
 
     Args:
         lm: a model that `takes` says yes to.
@@ -66,15 +57,9 @@ class ApiEngine(Engine):
         read = reader_of(type(lm))
         if read is None or not isinstance(lm, TemplateAPI):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
-        self._lm, self._read = lm, read
-        self._quotes, self._say, self._clock = quotes, say, clock
-        self._server, self._retry = _server(lm), Retry(max_retries=max(0, lm.max_retries))
-        self.window = self._server.connections
-        self.address, self.egress = self._server.url, egress or Egress.of()
-        self.local = is_loopback(self.address)
-        self.ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: Client | None = None
+        self._lm = lm
+        retry = Retry(max_retries=max(0, lm.max_retries))
+        super().__init__(_server(lm), retry, read, quotes=quotes, say=say, clock=clock, egress=egress)
 
     def prepare(self, request: Request) -> Request | Fault:
         """Count and keep the tokens, where the model sends tokens.
@@ -92,77 +77,16 @@ class ApiEngine(Engine):
         keep_from_proxies(place)  # lm-eval's client asks where the server counts tokens
         return place
 
-    def run(self, feed: Feed, done: Done) -> None:
-        """Ask until the feed is over, or a fault ends it all.
+    def body(self, request: Request) -> Any:
+        """What lm-eval sends."""
+        return payload(self._lm, request)
 
-        Raises:
-            MedtasksError: certificates cannot be read, or the key holds a line break.
-        """
-        self.ended = None
-        asyncio.run(self._run(feed, done))
-
-    def stop(self) -> None:
-        """Send nothing again: a request that waits for another try ends with the fault of the last.
-
-        Requests under way come home, and new ones are taken until the feed is over. May be called from any
-        thread and from a handler of signals.
-        """
-        if self._client and self._loop:
-            with suppress(RuntimeError):  # the run has just ended
-                self._loop.call_soon_threadsafe(self._client.stop)
-
-    async def _run(self, feed: Feed, done: Done) -> None:
-        taking = asyncio.Lock()
-        async with Client(
-            self._server, self._retry, say=self._say, clock=self._clock, egress=self.egress
-        ) as client:
-            self._loop, self._client = asyncio.get_running_loop(), client
-            workers = [
-                asyncio.ensure_future(self._work(client, feed, taking, done)) for _ in range(self.window)
-            ]
-            try:
-                await asyncio.gather(*workers)
-            finally:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
-
-    async def _work(self, client: Client, feed: Feed, taking: asyncio.Lock, done: Done) -> None:
-        """One connection: a request after the other."""
-        while request := await self._next(client, feed, taking):
-            outcome = await self._outcome(client, request)
-            if isinstance(outcome, Fault) and outcome.kind.ends_all:
-                self.ended = self.ended or outcome
-                client.stop()
-            done(request, outcome)
-
-    async def _next(self, client: Client, feed: Feed, taking: asyncio.Lock) -> Request | None:
-        """The next request, as soon as the server may be asked; None if there is none any more.
-
-        One worker looks at a time. A thread waits for the feed, which cannot wake this loop.
-        """
-        async with taking:
-            while not (self.ended or feed.over):
-                if client.held:
-                    await client.turn(at_most=WAIT_SECONDS)
-                elif request := feed.take():
-                    return request
-                else:
-                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
-        return None
-
-    async def _outcome(self, client: Client, request: Request) -> Outcome:
-        sent = 0
-        try:
-            body = payload(self._lm, request)
-            sent = 1
-            outcome = await client.answer(body, self._read, quote=self._quotes(request), text=request.text)
-        except Exception as error:
-            return Fault(FaultKind.ENGINE, what_happened(error), tries=sent, maybe_paid=sent)
-        if isinstance(outcome, Answer):
-            mark = getattr(self._lm, "think_end_token", None)
-            return replace(outcome, text=after_thinking(outcome.text, mark))
-        return outcome
+    async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
+        """Try once; a trace of reasoning is taken away where the model names its end."""
+        got = await super().send(client, request, body)
+        if isinstance(got, Failed):
+            return got
+        return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
 
 
 def _server(lm: TemplateAPI) -> Server:

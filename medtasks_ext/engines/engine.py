@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeAlias
@@ -9,8 +10,12 @@ from typing import Protocol, TypeAlias
 from medtasks_ext.egress import Egress, Text
 from medtasks_ext.engines.records import Fault, Outcome, Request
 
+#: How long a thread waits for a feed before it looks whether the stream has ended.
+WAIT_SECONDS = 0.2
 #: Called with each request and its outcome, in the thread that runs the engine.
 Done: TypeAlias = Callable[["Request", "Outcome"], None]
+
+Again: TypeAlias = Callable[["Request", "Fault"], bool | None]
 
 
 class Feed(Protocol):
@@ -44,6 +49,8 @@ class Engine(ABC):
     local: bool = True
     address: str = ""  # of the server that gets the prompts; empty where no server does
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
+    #: asked before a request is sent once more after a fault: whether it may be, None if not now
+    again: Again = staticmethod(lambda request, fault: True)
 
     def check(self, texts: Iterable[Text]) -> None:
         """Refuse texts that the server may not receive, before any is sent.
@@ -68,6 +75,10 @@ class Engine(ABC):
         Raises:
             MedtasksError: the engine cannot work at all.
         """
+
+    async def ask(self, feed: Feed, done: Done) -> None:
+        """The same beside other engines; one that waits for a server shares the loop with them."""
+        await asyncio.to_thread(self.run, feed, done)
 
     def stop(self) -> None:  # noqa: B027  most try nothing again
         """Try nothing again; requests under way come home. May be called from a handler of signals."""

@@ -20,17 +20,23 @@ class ThreadedFeed:
     Args:
         requests: in order; closed in the thread that ran it.
         ahead: how many to have ready.
+        may: called with a request before it is given out; False if it has to wait.
         taken: called with each request when it is given out.
+        more: whether requests may still be added once the iterator is at its end.
     """
 
     def __init__(
         self,
         requests: Generator[Request, None, None],
         ahead: int,
+        *,
+        may: Callable[[Request], bool] = lambda request: True,
         taken: Callable[[Request], None] = lambda request: None,
+        more: Callable[[], bool] | None = None,
     ) -> None:
-        self._requests, self._ahead, self._taken = requests, ahead, taken
+        self._requests, self._ahead, self._may, self._taken, self._more = requests, ahead, may, taken, more
         self._ready: deque[tuple[Request, int]] = deque()
+        self._held = False  # whether the next request has to wait
         self._bytes = 0
         self._changed = threading.Condition()
         self._stopped = self._exhausted = False
@@ -70,15 +76,32 @@ class ThreadedFeed:
     def over(self) -> bool:
         """Whether nothing will come any more."""
         with self._changed:
-            return self._stopped or (self._exhausted and not self._ready)
+            if self._stopped or self._ready or not self._exhausted:
+                return self._stopped
+        return self._more is None or not self._more()
+
+    @property
+    def ready(self) -> bool:
+        """Whether a request is ready."""
+        return bool(self._ready)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is ready or being built; asked without the lock."""
+        return not self._stopped and (bool(self._ready) or not self._exhausted)
 
     def take(self) -> Request | None:
         """The next request; None if none is ready now, or the feed is over."""
         with self._changed:
-            self._dry = self._resting and not self._ready
+            waits = self._resting or (self._exhausted and self._more is not None)
+            self._dry = waits and not self._ready
             if self._stopped or not self._ready:
                 return None
-            request, size = self._ready.popleft()
+            request, size = self._ready[0]
+            self._held = not self._may(request)
+            if self._held:
+                return None
+            self._ready.popleft()
             self._bytes -= size
             self._changed.notify_all()
         self._taken(request)
@@ -107,10 +130,24 @@ class ThreadedFeed:
         """Wait until a request is ready or the feed is over, at most so long."""
         with self._changed:
             if self._dry:
-                self._dry, self._wanted = False, True
+                self._dry, self._wanted = False, self._resting
                 self._changed.notify_all()
-            if not self._ready and not self._exhausted and not self._stopped:
+            comes = not self._exhausted or self._more is not None
+            if not self._stopped and (self._held if self._ready else comes):
+                self._held = False
                 self._changed.wait(seconds)
+
+    def add(self, request: Request) -> None:
+        """Give out a request before all others; it follows from an outcome."""
+        with self._changed:
+            self._ready.appendleft((request, size := _size(request)))
+            self._bytes += size
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Have the reader look again."""
+        with self._changed:
+            self._changed.notify_all()
 
     def stop(self) -> None:
         """Give out nothing more."""

@@ -12,7 +12,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text, shown_url
+from medtasks_ext.engines.engine import WAIT_SECONDS
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
@@ -71,6 +72,26 @@ class Retry:
         """Seconds until then: what the server asks for, and a random time that keeps requests apart."""
         highest = min(self.longest_pause, self.first_pause * 2.0 ** min(tries, 64))
         return (after or 0.0) + random.uniform(0, highest)
+
+
+class Pace:
+    """Spaces the requests to one server evenly."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._gap = 60.0 / per_minute if per_minute else 0.0
+        self._next = 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds until the next turn comes."""
+        return max(0.0, self._next - time.monotonic())
+
+    def wait(self) -> float:
+        """Take the next turn; seconds until it comes."""
+        now = time.monotonic()
+        turn = max(now, self._next)
+        self._next = turn + self._gap
+        return turn - now
 
 
 class Clock:
@@ -171,6 +192,11 @@ class Client:
         while not self._stopped.is_set() and (seconds := min(self.held, end - self._clock.now())) > 0:
             await self._clock.pause(seconds, self._stopped)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until `stop`."""
+        if seconds > 0 and not self._stopped.is_set():
+            await self._clock.pause(seconds, self._stopped)
+
     def stop(self) -> None:
         """Repeat nothing any more: requests under way end with what this try gives, pauses end now."""
         self._stopped.set()
@@ -206,19 +232,40 @@ class Client:
             read: makes an answer of the reply.
             quote: whether a fault may quote the server's own words, which may quote the request.
         """
+        return await self.repeated(lambda: self.ask(body, read, path=path, quote=quote, text=text))
+
+    async def repeated(
+        self,
+        send: Callable[[], Awaitable[Answer | Failed]],
+        again: Callable[[Fault], bool | None] = lambda fault: True,
+        pace: Pace | None = None,
+    ) -> Answer | Fault:
+        """Send, and again by the rule until there is an answer.
+
+        Args:
+            send: one try.
+            again: whether another try may be made; None if not now.
+            pace: of all requests to the server, this one's first try among them.
+        """
         tries = maybe_paid = 0
+        await self.turn()
         while True:
-            await self.turn()
-            got = await self.ask(body, read, path=path, quote=quote, text=text)
+            got = await send()
             if isinstance(got, Answer):
                 return got
             tries += got.fault.tries
             maybe_paid += got.fault.maybe_paid
-            if self.retry.again(got.fault, tries):
-                await self._clock.pause(self.retry.pause(tries, got.after), self._stopped)
-                if not self._stopped.is_set():
-                    continue
-            return replace(got.fault, tries=tries, maybe_paid=maybe_paid)
+            fault = replace(got.fault, tries=tries, maybe_paid=maybe_paid)
+            if not self.retry.again(fault, tries):
+                return fault
+            await self.pause(self.retry.pause(tries, got.after))
+            await self.turn()
+            if pace is not None:
+                await self.pause(pace.wait())
+            while not self._stopped.is_set() and (may := again(got.fault)) is None:
+                await self.pause(WAIT_SECONDS)
+            if self._stopped.is_set() or not may:
+                return fault
 
     async def ask(
         self,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from medtasks_ext.engines.batch import CHAT, BatchFiles, Became, Intake, Written
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.records import Answer, Outcome
-from medtasks_ext.judge.client import chat_body
+from medtasks_ext.judge.engine import chat_body
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.asks import Ask
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import Judge
+    from medtasks_ext.judge.planner import JuryPlanner
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _body(judge: Judge, same: list[Ask]) -> dict[str, object]:
 class JudgeIntake(Intake):
     """Stores results of batches as judgements and failures."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: JuryPlanner) -> None:
         super().__init__(CHAT, "these runs under this jury")
         self._engine = engine
         self._pending = by_key(engine.pending())

@@ -1,13 +1,13 @@
-"""What judging costs: estimates before, a limit while it runs."""
+"""What judging costs: estimates before, and what earlier calls have spent."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from medtasks_ext.judge.client import BYTES_PER_TOKEN
+from medtasks_ext.engines.budget import Budget
+from medtasks_ext.judge.engine import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Judge, Jury
@@ -43,52 +43,6 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     share = judge.batch_share
     batch_cost = None if cost is None or share is None else cost * share
     return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
-
-
-class Budget:
-    """Money spent, money that requests under way may cost, and the limit on both.
-
-    A request whose reply never arrived may have been charged, so its highest cost counts as spent.
-
-    Args:
-        limit: USD, or None.
-        spent: USD that earlier calls spent.
-        unsure: USD at most of their requests that were sent and whose reply never came.
-        unpriced: their replies of judges without a price.
-    """
-
-    def __init__(
-        self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0, unpriced: int = 0
-    ) -> None:
-        self.limit, self.spent, self.unsure, self.unpriced = limit, spent, unsure, unpriced
-        self.exhausted = False
-        self._reserved: list[float] = []
-        self._freed = asyncio.Condition()
-
-    async def reserve(self, amount: float) -> bool:
-        """Set money aside for a request; False if the limit does not allow it, now or later."""
-        if self.limit is None:
-            return True
-        async with self._freed:
-            while self.spent + self.unsure + sum(self._reserved) + amount > self.limit:
-                if not self._reserved or self.exhausted:
-                    self.exhausted = True
-                    self._freed.notify_all()
-                    return False
-                await self._freed.wait()
-            self._reserved.append(amount)
-            return True
-
-    async def settle(self, reserved: float, *, spent: float | None = 0.0, unsure: float = 0.0) -> None:
-        """Give back what was set aside, and count what the request did cost; None where nobody knows."""
-        self.spent += spent or 0.0
-        self.unpriced += spent is None
-        self.unsure += unsure
-        if self.limit is None:
-            return
-        async with self._freed:
-            self._reserved.remove(reserved)
-            self._freed.notify_all()
 
 
 def highest_cost(judge: Judge, prompt_bytes: int) -> float:

@@ -16,9 +16,8 @@ import numpy as np
 from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
 from medtasks_ext.metrics.open_ended import bertscore_f_values, rouge_scores
 from medtasks_ext.stats import agreement
+from medtasks_ext.stats.agreement import icc_of_groups, krippendorff_alpha, rank_correlation, rating_table
 from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
-from medtasks_ext.stats.correlation import rank_correlation
-from medtasks_ext.stats.reliability import icc_of_groups, krippendorff_alpha, rating_table
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask

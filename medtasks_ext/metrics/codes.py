@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, ratio, set_counts
+from medtasks_ext.metrics.common import (
+    Document,
+    Metrics,
+    both,
+    micro_f1,
+    micro_precision,
+    micro_recall,
+    set_counts,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.parsed import Parsed
@@ -23,12 +31,10 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
-    tp, fp, fn = set_counts(set(gold), set(answer or ()))
-    f1 = f1_from_counts(tp, fp, fn)
+    counts = set_counts(set(gold), set(answer or ()))
     return {
-        "score": f1,
-        "mimiciv_billing_code_f1": f1,
-        "mimiciv_billing_code_precision": ratio(tp, tp + fp),
-        "mimiciv_billing_code_recall": ratio(tp, tp + fn),
-        "billing_code_f1_pooled": (tp, fp, fn),
+        **dict.fromkeys(("score", "mimiciv_billing_code_f1"), micro_f1([counts])),
+        "mimiciv_billing_code_precision": micro_precision([counts]),
+        "mimiciv_billing_code_recall": micro_recall([counts]),
+        "billing_code_f1_pooled": counts,
     }

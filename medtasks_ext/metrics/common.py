@@ -78,15 +78,6 @@ def random_label(document: Document) -> str:
     return random.Random(f"{SEED} {document['id']}").choice(labels)
 
 
-def f1_from_counts(tp: float, fp: float, fn: float) -> float:
-    """Harmonic mean of precision and recall; 0 where it is undefined.
-
-    Computed from both parts, as the official scorers do, rather than as 2tp / (2tp + fp + fn).
-    """
-    precision, recall = ratio(tp, tp + fp), ratio(tp, tp + fn)
-    return ratio(2 * precision * recall, precision + recall)
-
-
 def ratio(part: float, whole: float) -> float:
     """part / whole, 0 where there is no whole."""
     return part / whole if whole else 0.0

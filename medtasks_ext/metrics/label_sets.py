@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.metrics.common import Document, Metrics, both, f1_from_counts, micro_f1, set_counts
+from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 from medtasks_ext.metrics.multi_label import f1_macro
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
         "score": counts,
         "micro_f1": counts,
         "macro_f1": (gold, predicted),
-        "example_f1": right or f1_from_counts(*counts),
+        "example_f1": right or micro_f1([counts]),
         "acc": right,
     }

@@ -10,8 +10,9 @@ import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import excerpt, what_happened
+from medtasks_ext.prompts.record import words
 from medtasks_ext.rows.expressions import UNFIT, Expression
-from medtasks_ext.rows.fields import ReadRow, words
+from medtasks_ext.rows.fields import ReadRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

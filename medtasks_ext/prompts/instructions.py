@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.lines import Swap, official_swap
-from medtasks_ext.prompts.official.released import Released, released_instruction
-from medtasks_ext.prompts.strategies import official_to_cot, strategy_line
-from medtasks_ext.prompts.templates import PromptTemplate
+from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
+from medtasks_ext.rows.texts import PromptTemplate
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
@@ -40,6 +39,7 @@ class Instructions:
     ) -> None:
         self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
         self.given = None if wish == "own" else given  # the data holder's own text, if any
+        self.authors = authors_of(dataset, spec.rows)
         self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
         #: whose words were used so far: `own`, `official`, or `official, own strategy line`
         self.wording = "official" if self.given else "own"
@@ -65,7 +65,7 @@ class Instructions:
         if self.given:
             return self._with_strategy(self.given)
         if self.wish != "own":
-            if (own := row.official_instruction) is not None:
+            if (own := row.instruction) is not None:
                 return self._official(own, row)
             if released := self._released:
                 self.artefact = (released.artefact, released.revision)
@@ -81,14 +81,9 @@ class Instructions:
         return self._template.variables() <= {"strategy", "answer_format"}
 
     @cached_property
-    def _released(self) -> Released | None:
-        return released_instruction(self.dataset, self.spec.rows, must=self.wish == "official")
-
-    @cached_property
-    def _swap(self) -> Swap | None:
-        fetch = self.fetch and self.cot  # as a rule instructions ask for the answer at once as they are
-        must = self.wish == "official" and self.cot
-        return official_swap(self.dataset.suite.official, must=must, fetch=fetch)
+    def _released(self) -> ReleasedInstruction | None:
+        must = self.wish == "official"
+        return self.authors.released_instruction(self.dataset.id, must=must) if self.authors else None
 
     def _official(self, own: str, row: ReadRow) -> str:
         if self._first is None:
@@ -108,14 +103,15 @@ class Instructions:
 
         Where it does not carry the sentence that is swapped, the official code keeps it as it is.
         """
+        assert self.authors is not None  # it is their instruction
         self.wording = "official"
-        if not self.cot:
-            return self._swap.to_answer(own) if self._swap else own
-        if self._swap:
-            swapped = self._swap.to_reason(own)
-        else:
+        if not self.cot:  # as a rule instructions ask for the answer at once as they are: nothing is fetched
+            return self.authors.direct(own, must=False, fetch=False)
+        swapped, is_theirs = self.authors.reasoned(
+            own, self.strategy, must=self.wish == "official", fetch=self.fetch
+        )
+        if not is_theirs:
             self.wording = OWN_LINE
-            swapped = official_to_cot(own, self.strategy)
         if swapped is None and not self._warned:
             self._warned = True  # for the first row that it concerns, not for thousands
             log.warning("%s: %s keeps the direct prompt under CoT", self.dataset.id, row.place)
@@ -125,9 +121,7 @@ class Instructions:
         suite = self.dataset.suite
         return MedtasksError(
             "official words are asked for, and none are known: "
-            + (
-                "its rows carry no instruction" if suite.release else f"{suite.title} has published no prompt"
-            ),
+            + ("its rows carry no instruction" if suite.files else f"{suite.title} has published no prompt"),
             where=f"{self.dataset.id} ({row.where})",
             remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/prompts.md)",
         )

@@ -15,14 +15,14 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
-from medtasks_ext.prompts.official.released import released_examples
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.prompts.selection import sampled, trials, with_own_ids
 from medtasks_ext.registry import Dataset
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.faults import Faults
-from medtasks_ext.rows.fields import FieldReader, let_go
+from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
 from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
@@ -70,7 +70,7 @@ def load_documents(
     Raises:
         MedtasksError: data that is missing or does not satisfy the task's schema.
     """
-    said = json.dumps([dataset.id, dataset.blocks, dataset.config["about"]], ensure_ascii=False, default=str)
+    said = json.dumps([dataset.id, dataset.blocks, dataset.record], ensure_ascii=False, default=str)
     environment = tuple(
         os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA", "MEDTASKS_CACHE")
     )
@@ -160,8 +160,8 @@ def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
     source, own_pool = spec.rows, rows.fewshot_where
-    if use.shots and use.wish != "own":
-        rows = released_examples(dataset, rows, source)
+    if use.shots and use.wish != "own" and (authors := authors_of(dataset, source)):
+        rows = authors.with_released_examples(rows)
     renderer = Renderer(
         dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
     )
@@ -194,7 +194,7 @@ def _rendered(
     shots = renderer.documents(pool, faults, first=lambda index: index == 0)
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
-    documents = renderer.documents(let_go(test), faults, first=lambda index: not use.shots)
+    documents = renderer.documents(test, faults, first=lambda index: not use.shots)
     record = loaded(
         renderer,
         rows,

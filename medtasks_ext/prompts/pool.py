@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.by_class import ClassDraw
-from medtasks_ext.rows.fields import ReadRow, words
+from medtasks_ext.prompts.record import words
+from medtasks_ext.rows.fields import ReadRow
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:

@@ -79,6 +79,11 @@ def loaded(
     )
 
 
+def words(value: object) -> str:
+    """A value as text in which only words count."""
+    return " ".join(str(value).split())
+
+
 def digest(texts: Iterable[str]) -> str:
     """Identifies texts in their order."""
     found = sha256()

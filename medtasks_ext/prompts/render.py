@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
@@ -13,13 +13,13 @@ from medtasks_ext.prompts.documents import Document, Documents
 from medtasks_ext.prompts.golds import Golds
 from medtasks_ext.prompts.instructions import Instructions
 from medtasks_ext.prompts.official.choice import Wish, chosen_words
-from medtasks_ext.prompts.record import digest
-from medtasks_ext.prompts.templates import PromptTemplate
+from medtasks_ext.prompts.record import digest, words
 from medtasks_ext.registry.departments import read_departments
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
-from medtasks_ext.rows.fields import ReadRow, words
+from medtasks_ext.rows.fields import ReadRow
+from medtasks_ext.rows.texts import PromptTemplate, TextReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,10 +61,8 @@ class Renderer:
         #: whose words the prompts use otherwise
         self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
         self.dialogues = spec.prompt.messages and Dialogues(spec.prompt.messages, dataset.file)
-        self.input = PromptTemplate("input", spec.prompt.input, dataset.file)
-        cue = "" if cot else spec.prompt.cue
-        self.cue = cue and PromptTemplate("cue", cue, dataset.file)
-        self.golds = Golds(dataset, spec, self.answers)
+        self.texts = TextReader(spec, dataset.file, cot=cot)
+        self.golds = Golds(dataset, spec, self.answers, self.texts.target.variables())
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
@@ -75,23 +73,25 @@ class Renderer:
         #: on which answers are run, if they are SQL
         self.database = find_database(dataset, wanted, rows.origin) if wanted else None
 
-    def documents(
-        self, rows: Iterable[ReadRow], faults: Faults, *, first: Callable[[int], bool]
-    ) -> Documents:
+    def documents(self, rows: list[ReadRow], faults: Faults, *, first: Callable[[int], bool]) -> Documents:
         """The documents of rows.
 
         Args:
-            rows: test rows, or the pool.
+            rows: test rows, or the pool; they leave the list, and memory, once their documents are made.
             faults: keeps rows that cannot be rendered.
             first: whether the prompt of the row at that place stands in the first turn of a chat.
         """
-        made = (
-            faults.tried(
-                row.place, row.where, self.document, row, first=first(index), scored=not faults.check
-            )
-            for index, row in enumerate(rows)
-        )
-        return Documents(document for document in made if document is not None)
+        made = Documents()
+        rows.reverse()
+        for index in range(len(rows)):
+            row = rows.pop()
+            if faults.watch:
+                faults.step(row.place)
+            try:
+                made.append(self.document(row, first=first(index), scored=not faults.check))
+            except Exception as error:  # also of a value of a kind that nobody thought of
+                faults.take(error, row.place, row.where)
+        return made
 
     def document(self, row: ReadRow, *, first: bool, scored: bool = True) -> Document:
         """The document of a row.
@@ -111,9 +111,7 @@ class Renderer:
         dialogue = self.dialogues.of(row) if self.dialogues else None
         if dialogue:
             values |= {"input": dialogue.last, "transcript": dialogue.transcript}
-        text = alone = self.input.of(row, values)
-        if self.cue:
-            text = f"{text}\n{self.cue.of(row, values)}"
+        alone, text, written = self.texts.read(row, values)
         own_input, instance = text, ""
         if self.words:
             instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
@@ -127,7 +125,7 @@ class Renderer:
             text = f"{instruction}\n\n{text}" if first else text
         elif instruction and not self.in_system:
             text = f"{instruction}\n\n{text}"
-        target, gold = self.golds.of(row, values)
+        target, gold = self.golds.of(row, written, values)
         document = Document(
             id=str(fields["id"]),
             system=self._system(system),

@@ -60,7 +60,7 @@ def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
 
 
 def _asked(row: ReadRow, n: int) -> list[ReadRow]:
-    return [ReadRow(fields, row.place, row.where, row.official) for fields in permuted(row.fields, n)]
+    return [ReadRow(fields, row.place, row.where, row.instruction) for fields in permuted(row.fields, n)]
 
 
 def _with_options(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:

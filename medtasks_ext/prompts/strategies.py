@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
-
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.suites import Lines
 from medtasks_ext.rows.spec import DatasetSpec
@@ -18,9 +15,6 @@ LINES = Lines(
     reason='First reason step by step. Then write "Result:" at the start of a line and after it '
     "nothing but the answer.",
 )
-#: The sentence of official instructions by which their code recognises a direct prompt (BRIDGE): its
-#: length and SHA-256, since its words are not ours.
-DIRECT_SENTENCE = (72, "94f52a806e0f65ed89a3881c3d8db70a87e08acd3cc287cda9289ea4b711a491")
 
 
 def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
@@ -40,24 +34,3 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
     given = dataset.suite.strategy_lines
     lines = given.get(dataset.metadata.language) or given.get("en") or LINES
     return lines.reason if cot else lines.answer
-
-
-def official_to_cot(instruction: str, line: str) -> str | None:
-    """An official instruction with its strategy sentence swapped for chain-of-thought.
-
-    Returns None where the instruction does not carry the sentence; the official code then keeps
-    the direct prompt (BRIDGE, `dataset/process.py`).
-
-    Args:
-        line: the chain-of-thought line that takes the sentence's place.
-    """
-    sentence = direct_sentence(instruction)
-    return instruction.replace(sentence, line) if sentence else None
-
-
-@lru_cache(maxsize=256)  # the rows of a file share their instruction
-def direct_sentence(instruction: str) -> str | None:
-    """The sentence of an official instruction that asks for the answer alone, if it has one."""
-    length, digest = DIRECT_SENTENCE
-    windows = (instruction[start : start + length] for start in range(len(instruction) - length + 1))
-    return next((text for text in windows if hashlib.sha256(text.encode()).hexdigest() == digest), None)

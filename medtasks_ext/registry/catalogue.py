@@ -208,7 +208,7 @@ def _rows(dataset: Dataset) -> list[str]:
     facts = []
     if download := source.get("download"):
         name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
-        facts.append(f"pinned download: `{name}` at `{str(download['revision'])[:12]}`")
+        facts.append(f"pinned download: `{name}` at `{str(download.get('revision', 'main'))[:12]}`")
     layouts, schemas = source.get("original", []), source.get("schemas", [])
     if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
         facts.append("*rebuilt* where rows come from the original source")

@@ -103,7 +103,7 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
 
     Raises:
         MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
-            `about.primary_metric` is none of the metrics.
+            `primary_metric` is none of the metrics.
     """
     if said.get("process_results"):
         return  # which metrics documents get is known to that function alone
@@ -117,11 +117,12 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
                 where=where,
                 remedy="leave `metric_list` out, or state `process_results`, too",
             )
-    primary = _mapping(said.get("about")).get("primary_metric")
+    about = _mapping(said.get("about"))
+    place, primary = "about." if about.get("primary_metric") else "", {**said, **about}.get("primary_metric")
     # what judges score has the name that the paper gives to it
     if primary and family.primary and not family.judge and primary not in metrics:
         raise MedtasksError(
-            f"about.primary_metric: {primary!r} is no metric of answers of kind {kind!r}",
+            f"{place}primary_metric: {primary!r} is no metric of answers of kind {kind!r}",
             where=where,
             remedy=f"leave it out: the score is then {family.primary}",
         )

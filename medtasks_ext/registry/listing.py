@@ -57,7 +57,7 @@ def _check_listed(registry: Registry, suite: Suite, key: str, names: list[str]) 
             raise MedtasksError(
                 f"{key}: {name!r} is a draft, and counts in no suite",
                 where=suite.file,
-                remedy="leave it out until `about.draft` is gone",
+                remedy="leave it out until `draft` is gone from its card",
             )
         if twin := metadata.twin_of:
             raise MedtasksError(

@@ -1,6 +1,7 @@
-"""`about` of a task file: strict, and the only place where a fact about a dataset is written.
+"""The facts about a dataset: strict, each written in one place.
 
-Tags, variants, groups, documentation and the axes of reports are derived from it. What a fact may be
+Those that move a prompt, a budget, a score or a permission stand in its task file, the others in its card.
+Tags, variants, groups, documentation and the axes of reports are derived from them. What a fact may be
 depends on the suite in whose folder the dataset lies (`suites.py`).
 """
 
@@ -119,24 +120,13 @@ class SuiteWords(Strict):
         return given
 
 
-class Metadata(Strict):
-    """`about` of a task file.
+class TaskFacts(Strict):
+    """Facts in a task file that move a prompt, a budget, a score or a permission, at its top level.
 
     Attributes:
         name: the suite's own name of the dataset.
-        summary: one sentence: what goes in, what comes out.
         language: of the documents, a code of ISO 639.
-        task_type: what is done with a document.
-        documents: the kinds of documents.
-        specialties: medical specialties; a task counts fully in each of them.
-        stage: clinical stage.
-        axes: the values on the suite's own axes, which its `suite.yaml` lists.
         access: who can get the data.
-        suite_words: the suite's own words for access and specialties, where they differ.
-        url: where the data is.
-        licence: the terms under which it is.
-        citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries.
-        n_test: number of test documents that the paper states.
         primary_metric: the metric that `score` repeats, where the answer kind does not say (`metrics` of
             `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
@@ -144,33 +134,73 @@ class Metadata(Strict):
         published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
             zero-shot stands beside ours of that strategy.
         official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
+    """
+
+    name: str
+    language: Language
+    access: AccessId = "private"  # who does not say it gives nothing away
+    primary_metric: str = Field(default="", validate_default=True)
+    oracle_max: float | Literal["unbounded", "per_document"] = 1.0
+    published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    official_budget: int | None = Field(default=None, ge=1)
+
+    @field_validator("primary_metric")
+    @classmethod
+    def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
+        facts = _facts(info)
+        if metric := given or facts.primary:
+            return metric
+        if facts.kind not in answer_kinds():  # the fault is there, and whoever reads the file says so
+            return given
+        raise ValueError(f"missing key: answers of kind {facts.kind!r} do not say which metric is the score")
+
+
+class Card(Strict):
+    """`card.yaml`: what a reader wants to know of a dataset.
+
+    Attributes:
+        summary: one sentence: what goes in, what comes out.
+        task_type: what is done with a document.
+        documents: the kinds of documents.
+        specialties: medical specialties; a task counts fully in each of them.
+        stage: clinical stage.
+        axes: the values on the suite's own axes, which its `suite.yaml` lists.
+        suite_words: the suite's own words for access and specialties, where they differ.
+        url: where the data is.
+        licence: the terms under which it is.
+        citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries.
+        n_test: number of test documents that the paper states.
         verify: what could not be settled, one sentence each.
         twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
         draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
             group.
     """
 
-    name: str
     summary: str
-    language: Language
     task_type: TaskType
     documents: list[DocumentType] = Field(min_length=1)
     specialties: list[Specialty] = Field(min_length=1)
     stage: StageId
     axes: dict[str, str] = Field(default={}, validate_default=True)
-    access: AccessId
     suite_words: SuiteWords = SuiteWords()
     url: str
     licence: str
     citation: str | Annotated[list[str], Field(min_length=1)]
     n_test: int
-    primary_metric: str = Field(default="", validate_default=True)
-    oracle_max: float | Literal["unbounded", "per_document"] = 1.0
-    published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
-    official_budget: int | None = Field(default=None, ge=1)
     verify: list[str] = []
     twin_of: str | None = None
     draft: str | None = Field(default=None, min_length=1)
+
+    @field_validator("axes")
+    @classmethod
+    def _are_axes_of_the_suite(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        if faults := list(_facts(info).suite.axis_faults(given)):
+            raise ValueError("; ".join(faults))
+        return given
+
+
+class Metadata(Card, TaskFacts):
+    """All facts about a dataset: of its task file and its card, or of `about` in a task file for both."""
 
     _facts: Facts = PrivateAttr()
 
@@ -185,23 +215,6 @@ class Metadata(Strict):
             ValidationError: an unknown key, a missing one, or a value that the axis does not have.
         """
         return cls.model_validate(record, context=facts)
-
-    @field_validator("axes")
-    @classmethod
-    def _are_axes_of_the_suite(cls, given: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        if faults := list(_facts(info).suite.axis_faults(given)):
-            raise ValueError("; ".join(faults))
-        return given
-
-    @field_validator("primary_metric")
-    @classmethod
-    def _of_the_answer_kind(cls, given: str, info: ValidationInfo) -> str:
-        facts = _facts(info)
-        if metric := given or facts.primary:
-            return metric
-        if facts.kind not in answer_kinds():  # the fault is there, and whoever reads the file says so
-            return given
-        raise ValueError(f"missing key: answers of kind {facts.kind!r} do not say which metric is the score")
 
     def model_post_init(self, context: Any, /) -> None:
         """Keep what the record was read with."""

@@ -18,10 +18,10 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.languages import code_of, three_letter_names
-from medtasks_ext.registry.metadata import Metadata
+from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, near
-from medtasks_ext.registry.tasks import TASK_FILE, Registry, facts_of
+from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, Registry, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -153,7 +153,7 @@ class Template:
 
     kind: str  # of the answers. Answers that may be scored in several ways have a template for each
     about: str  # what an answer looks like
-    block: str  # the task file up to `about`
+    block: str  # the task file between the facts and the version
     rows: tuple[Mapping[str, Any], ...]  # patterns of sample rows
     files: Mapping[str, str]  # what stands beside the task file: name -> content
     oracle_max: str | None  # what a perfect answer gets, where it is not 1
@@ -234,11 +234,13 @@ def draft(tasks: Registry, answers: Mapping[str, Any], template: Template | None
         raise MedtasksError("the installed tasks are replaced by updates", where=home, remedy=_OWN_TASKS)
     _check_name(tasks, task, name, folder)
     template = template or templates()[answers["kind"]]
-    written = _task_file(task, suite, template, answers)
+    written, card = _task_file(task, suite, template, answers), _card(suite, answers)
     said = yaml_text(written)
-    Metadata.read(said["about"], facts_of(suite, said))  # as it will be read
+    top = {key: said[key] for key in TaskFacts.model_fields if key in said}
+    Metadata.read({**top, **yaml_text(card)}, facts_of(suite, said))  # as it will be read
     files = {
         TASK_FILE: written,
+        CARD_FILE: card,
         "sample.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(template)),
         **template.files,
     }
@@ -283,42 +285,41 @@ def _exists(folder: Path) -> MedtasksError:
 
 
 def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str, Any]) -> str:
-    told = {key: answers.get(key) or f"{PLACEHOLDER} {what}" for key, what in _OPEN.items()}
-    n_test = answers.get("n_test")
     download = (
-        "# TODO: pin the public files (docs/data.md), as rows.download with\n"
-        "# repo (on the Hugging Face hub; without it `test` lists URLs), revision, test, fewshot\n"
+        "# TODO: name the public files (docs/data.md), as rows.download with repo (on the Hugging Face hub;\n"
+        "# without it `test` lists URLs), test, fewshot; `medtasks data pin` then writes data.lock\n"
     )
-    record = [
-        ("name", _scalar(told["name"])),
-        ("summary", _scalar(told["summary"])),
-        ("language", _scalar(answers["language"])),
-        ("task_type", answers["task_type"]),
-        ("documents", _scalar(answers["documents"])),
-        ("specialties", _scalar(answers["specialties"])),
-        ("stage", answers["stage"]),
-        *([("axes", "".join(f"\n    {key}: {answers[key]}" for key in suite.axes))] if suite.axes else []),
-        ("access", answers["access"]),
-        *((key, _scalar(told[key])) for key in ("url", "licence", "citation")),
-        ("n_test", n_test or f"0  # {PLACEHOLDER} number of test documents"),
-        *([("oracle_max", template.oracle_max)] if template.oracle_max else []),
+    lines = [
+        f"class: !function {TASK_CLASS}",
+        f"task: {task}",
+        f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
+        f"name: {_scalar(_told(answers, 'name'))}",
+        f"language: {_scalar(answers['language'])}",
+        f"access: {answers['access']}",
+        *([f"oracle_max: {template.oracle_max}"] if template.oracle_max else []),
+        "",
+        (download if answers["access"] == "open" and not _PINNED.search(template.block) else "")
+        + template.block,
+        "metadata: {version: 1-A}",
+        "",
     ]
-    return "\n".join(
-        [
-            f"class: !function {TASK_CLASS}",
-            f"task: {task}",
-            f"dataset: {suite.id}/{task.removeprefix(f'{suite.id}_')}",
-            "",
-            (download if answers["access"] == "open" and not _PINNED.search(template.block) else "")
-            + template.block,
-            "about:",
-            *(f"  {key}: {value}".replace(": \n", ":\n") for key, value in record),
-            "",
-            "metadata:",
-            "  version: 1-A",
-            "",
-        ]
-    )
+    return "\n".join(lines)
+
+
+def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
+    axes = "".join(f"\n  {key}: {answers[key]}" for key in suite.axes)
+    record = {
+        "summary": _scalar(_told(answers, "summary")),
+        **{key: _scalar(answers[key]) for key in ("task_type", "documents", "specialties", "stage")},
+        **({"axes": axes} if axes else {}),
+        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", "citation")},
+        "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",
+    }
+    return "".join(f"{key}: {value}\n".replace(": \n", ":\n") for key, value in record.items())
+
+
+def _told(answers: Mapping[str, Any], key: str) -> Any:
+    return answers.get(key) or f"{PLACEHOLDER} {_OPEN[key]}"
 
 
 def _scalar(value: Any) -> str:

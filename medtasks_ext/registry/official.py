@@ -12,6 +12,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from medtasks_ext.strict import Strict
 
+#: Dotted name of a function or class: `package.module.name`.
+Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -80,30 +82,16 @@ class Adapters(Strict):
     """Prompts that adapters make of instances, in one user turn.
 
     Attributes:
-        artefact: that holds the code.
+        code: dotted name of the class that reads adapters, in a module of `medtasks_ext.suites`.
+        artefact: that holds the words.
         specs: the file whose functions build the adapters.
         folder: where the files of wrappers are.
     """
 
+    code: Reference
     artefact: str
     specs: InsidePath
     folder: InsidePath
-
-
-class StrategyLines(Strict):
-    """The sentence of an instruction that asks for the answer at once, and the one that takes its place.
-
-    Attributes:
-        artefact: that holds both.
-        file: the file in it; a single file is itself.
-        answer: name of the list of sentences that ask for the answer at once.
-        reason: name of the list of those that ask to reason first, in the same order.
-    """
-
-    artefact: str
-    file: InsidePath | None = None
-    answer: str
-    reason: str
 
 
 class Juries(Strict):
@@ -135,18 +123,16 @@ class SuiteOfficial(Strict):
     Attributes:
         artefacts: name -> released file.
         adapters: for suites whose prompts adapters make.
-        lines: for suites whose rows carry an instruction.
         juries: for suites whose judges are asked by released texts.
     """
 
     artefacts: dict[str, Artefact] = {}
     adapters: Adapters | None = None
-    lines: StrategyLines | None = None
     juries: Juries | None = None
 
     @model_validator(mode="after")
     def _artefacts_are_known(self) -> SuiteOfficial:
-        for part in (self.adapters, self.lines, self.juries):
+        for part in (self.adapters, self.juries):
             if part and part.artefact not in self.artefacts:
                 raise ValueError(f"{part.artefact!r} is none of `artefacts`: {', '.join(self.artefacts)}")
         return self

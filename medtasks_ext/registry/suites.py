@@ -31,7 +31,7 @@ from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
-from medtasks_ext.registry.official import AnswerBudget, SuiteOfficial
+from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict
 
@@ -114,16 +114,6 @@ def _known_access(value: str | None) -> str | None:
 
 _NAME = r"^[a-z0-9]+(_[a-z0-9]+)*$"
 Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
-#: Dotted name of a function: `package.module.function`.
-Reference = Annotated[str, StringConstraints(pattern=r"^\w+(\.\w+)+$")]
-
-
-class Release(Strict):
-    """A suite's public release of inputs on the hub: two archives of a dataset repository."""
-
-    repo: str  # name of the dataset repository
-    rows: str  # archive of the test inputs
-    examples: str  # archive of the few-shot rows
 
 
 class Part(Strict):
@@ -229,12 +219,11 @@ class Suite(Strict):
             they do not say.
         answers: the kinds of answers that its datasets have; by default any.
         jury: the bundled jury that judges its open-ended answers.
-        official_files: whether the authors' file of rows is named as each dataset of the paper.
+        files: dotted name of the class that knows the files of rows that the authors give out for each
+            dataset of the paper, and their public release (`rows.authors.AuthorsFiles`).
         official: where its own words stand, and how they become prompts.
         official_budget: tokens of an answer in the suite's own runs, for datasets without a figure of their
             own: `at_most`, and `share_of_context` where it depends on the model.
-        release: the public release of inputs without gold: `repo` on the hub, archives of `rows` and
-            `examples`.
         official_interval: whether the paper's own interval stands beside ours.
         departments: whether rows may name departments.
         published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
@@ -270,10 +259,9 @@ class Suite(Strict):
     instruction_role: Literal["system", "user"] = "user"
     answers: list[str] = []
     jury: str | None = None
-    official_files: bool = False
+    files: Reference | None = None
     official: SuiteOfficial | None = None
     official_budget: AnswerBudget | None = None
-    release: Release | None = None
     official_interval: bool = False
     departments: bool = False
     published: Published | None = None
@@ -407,7 +395,7 @@ class Suite(Strict):
         """What is wrong with the values that its own axes have for datasets of other suites."""
         for key in (key for key in self.placed if key not in self.of_others):
             if key.rpartition("/")[0] in ("", self.id):
-                yield f"placed: {key!r} is of this folder: write its values under about.axes of its task.yaml"
+                yield f"placed: {key!r} is of this folder: write its values under axes of its card.yaml"
             else:
                 yield f"placed: {key!r} is not among datasets{near(key, self.of_others)}"
         without = [key for key in self.of_others if key not in self.placed] if self.axes else []

@@ -16,9 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.datalock import DataLock, read_lock, with_lock
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
 from medtasks_ext.registry.folders import own_folders, tasks_folder
-from medtasks_ext.registry.metadata import Facts, Metadata
+from medtasks_ext.registry.keys import TASK_KEYS
+from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
 from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import STRATEGIES, dataset_and_strategy, suffix_of
 from medtasks_ext.registry.suites import (
@@ -35,17 +37,18 @@ from medtasks_ext.registry.suites import (
     suites_below,
     vocabulary,
 )
-from medtasks_ext.registry.yamlfile import Config, read_yaml
+from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
 
-#: The hand-written file of a dataset folder.
-TASK_FILE = "task.yaml"
-#: What a task file says of the dataset, besides keys of lm-eval.
+#: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
+TASK_FILE, CARD_FILE = "task.yaml", "card.yaml"
+_KEYS = "docs/keys.md lists the keys and their values"
+#: What a task file says of the dataset, besides keys of lm-eval and single facts (`TaskFacts`).
 BLOCKS = ("rows", "prompt", "answer", "judge", "official")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset folder: its hand-written `task.yaml` and what stands beside it."""
+    """One dataset folder: `task.yaml`, and beside it `card.yaml`, `data.lock` and sample rows."""
 
     folder: Path
     #: what is said in place of the folder's own file, by a task that includes it and changes a part
@@ -81,16 +84,27 @@ class Dataset:
     def blocks(self) -> Config:
         """Where rows come from, how they become prompts, how answers look and are judged."""
         said = {name: self.config[name] for name in BLOCKS if name in self.config}
-        rows = said.get("rows", {})
-        if self.suite.official_files and self.of_paper and isinstance(rows, dict):
-            # the authors' file of rows has the dataset's name, whatever a task that includes it is called
-            own = self.file == self.folder / TASK_FILE
-            about = (self if own else Dataset(self.folder)).config.get("about")
-            if isinstance(about, dict):
-                said["rows"] = {"official_name": about.get("name"), **rows}
+        # the authors' file of rows has the dataset's name, whatever a task that includes it is called
+        own = self if self.file == self.folder / TASK_FILE else Dataset(self.folder)
+        if isinstance(rows := said.get("rows", {}), dict):
+            if self.suite.files and self.of_paper and (name := own._named):
+                rows = said["rows"] = {"official_name": name, **rows}
+            if self.lock and (own is self or _downloads(rows) == _downloads(own.config.get("rows"))):
+                said["rows"] = with_lock(rows, self.lock, self.folder)
         if isinstance(prompt := said.get("prompt"), dict):
             said["prompt"] = {"instruction_role": self.suite.instruction_role, **prompt}
         return said
+
+    @cached_property
+    def lock(self) -> DataLock | None:
+        """Which bytes its public files have; None where nobody has pinned them."""
+        return read_lock(self.folder)
+
+    @property
+    def _named(self) -> Any:
+        """The suite's own name of it, before the facts are checked."""
+        about = self.config.get("about")
+        return self.config.get("name") or (about.get("name") if isinstance(about, dict) else None)
 
     @cached_property
     def family(self) -> Family:
@@ -159,6 +173,52 @@ class Dataset:
         return facts_of(self.suite, self.config)
 
     @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """All facts as the files say them: the task file, at its top level or under `about`, and the card.
+
+        What a file says under `about` takes the place of what it includes, and of the card of a dataset in
+        another folder.
+
+        Raises:
+            MedtasksError: a fact stands in two places, or there is neither a card nor `about`.
+        """
+        about, file = self.config.get("about", {}), self.folder / CARD_FILE
+        if not isinstance(about, dict):
+            raise MedtasksError("about: should be a mapping of keys", where=self.file, remedy=_KEYS)
+        card = read_mapping(file) if file.is_file() else {}
+        if about:
+            own = self.file.parent == self.folder
+            beside = {**(read_mapping(self.file) if self.file.is_file() else {}), **(card if own else {})}
+            if twice := [key for key in about if key in beside]:
+                place = CARD_FILE if twice[0] in card else "the top level"
+                raise MedtasksError(
+                    f"about.{twice[0]}: the key stands at {place}, too",
+                    where=self.file,
+                    remedy="say it in one place",
+                )
+        elif not card:
+            raise MedtasksError(
+                f"about: missing key, as there is no {CARD_FILE} beside the file",
+                where=self.file,
+                remedy=f"write {CARD_FILE}; {_KEYS}",
+            )
+        if wrong := [key for key in card if key not in Card.model_fields]:
+            meant = ": it belongs in " + TASK_FILE if wrong[0] in TaskFacts.model_fields else ""
+            raise MedtasksError(
+                f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), Card.model_fields)}",
+                where=file,
+                remedy=_KEYS,
+            )
+        top = {key: self.config[key] for key in TaskFacts.model_fields if key in self.config}
+        return {**card, **top, **about}
+
+    def place_of(self, key: str) -> tuple[Path, str]:
+        """The file that says a fact, or should, and what stands before its name there."""
+        if key in self.config.get("about", {}) or ("about" in self.config and key not in self.record):
+            return self.file, "about"
+        return (self.folder / CARD_FILE if key in Card.model_fields else self.file), ""
+
+    @cached_property
     def metadata(self) -> Metadata:
         """The strict metadata record.
 
@@ -166,23 +226,29 @@ class Dataset:
             MedtasksError: an unknown key, a missing one, a value outside the vocabulary, or an unknown kind
                 of answers, from which the metric follows.
         """
-        record = self.config.get("about")
-        if not isinstance(record, dict):
+        facts, record = self.facts, self.record
+        if wrong := [key for key in self.config if key not in TASK_KEYS]:
+            meant = f": it belongs in {CARD_FILE}" if wrong[0] in Card.model_fields else ""
             raise MedtasksError(
-                "about: should be a mapping of keys",
+                f"{wrong[0]}: unknown key{meant or near(str(wrong[0]), TASK_KEYS)}",
                 where=self.file,
-                remedy="docs/keys.md lists the keys and their values",
+                remedy="tasks/README.md lists the keys of a task file",
             )
-        facts = self.facts
         check_kind(facts.kind, where=self.file)
         check_metrics(self.config, where=self.file)
         try:
             return Metadata.read(record, facts)
         except ValidationError as error:
+            faults = [(*self.place_of(str(item["loc"][0])), item) for item in error.errors()]
+            files = {file for file, *_ in faults}
             raise MedtasksError(
-                "; ".join(describe(item, "about", Metadata.model_fields) for item in error.errors()),
-                where=self.file,
-                remedy="docs/keys.md lists the keys and their values",
+                "; ".join(
+                    (f"{file.name}: " if len(files) > 1 else "")
+                    + describe(item, root, Metadata.model_fields).lstrip(".")
+                    for file, root, item in faults
+                ),
+                where=self.folder if len(files) > 1 else files.pop(),
+                remedy=_KEYS,
             ) from None
 
     @property
@@ -193,6 +259,11 @@ class Dataset:
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + suffix_of(strategy)
+
+
+def _downloads(rows: Any) -> Any:
+    """What a task file says of files that a lock may pin."""
+    return (rows.get("download"), rows.get("database")) if isinstance(rows, dict) else None
 
 
 def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:

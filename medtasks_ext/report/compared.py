@@ -13,9 +13,15 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
 from medtasks_ext.results.conditions import Asked, comparable
-from medtasks_ext.stats.comparison import Pairs, all_pairs
-from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
-from medtasks_ext.stats.ranking import Ranking, ranking, win_shares
+from medtasks_ext.stats.comparison import (
+    Pairs,
+    Ranking,
+    all_pairs,
+    benjamini_hochberg,
+    holm,
+    ranking,
+    win_shares,
+)
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry

@@ -13,7 +13,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.ways import Pair, Question, prompt_pairs, strategy_pairs
-from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
+from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json

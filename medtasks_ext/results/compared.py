@@ -228,7 +228,7 @@ def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -
 
 
 def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
-    from medtasks_ext.stats.multiplicity import benjamini_hochberg, holm
+    from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
     changes = list(changes)
     if not changes:

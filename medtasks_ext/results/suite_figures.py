@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.comparison import detectable_difference
-from medtasks_ext.stats.ranking import win_shares
+from medtasks_ext.stats.comparison import detectable_difference, win_shares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

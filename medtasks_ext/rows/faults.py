@@ -53,16 +53,32 @@ class Faults:
                 something else.
             named: likewise.
         """
+        if self.watch:
+            self.step(place)
+        try:
+            return make(*args, **named)
+        except Exception as error:
+            self.take(error, place, where)
+        return None
+
+    def step(self, place: str) -> None:
+        """Tell the watch, now and then, which row is read or rendered."""
         self._n_tried += 1
         if self.watch and self._n_tried % STEP == 0:
             self.watch(place)
-        try:
-            return make(*args, **named)
-        except RowError as error:
+
+    def take(self, error: Exception, place: str, where: str) -> None:
+        """Keep what a row raised as a fault of the row, or raise it: always what is no fault of a row.
+
+        Args:
+            error: a `RowError`; another `MedtasksError`; or what a value raises that nobody foresaw.
+            place: the row, for messages.
+            where: its file.
+        """
+        if isinstance(error, RowError):
             self.add(error)
-        except MedtasksError:
-            raise
-        except Exception as error:  # a value of a kind that nobody thought of
+        elif isinstance(error, MedtasksError):
+            raise error
+        else:
             what = f"{place} cannot be used: {what_happened(error)}"
             self.add(RowError(what, row=place, where=where, remedy=REMEDY))
-        return None

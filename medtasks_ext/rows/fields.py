@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, shows_text, what_happened
 from medtasks_ext.registry.suites import vocabulary
+from medtasks_ext.rows.authors import AuthorsFiles, authors_of
 from medtasks_ext.rows.closed import columns_of
-from medtasks_ext.rows.columns import CellReader, Column, is_blank
+from medtasks_ext.rows.columns import CellReader, is_blank
 from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.quarantine import Quarantine
-from medtasks_ext.rows.spec import RowSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,21 +27,8 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.files import Row
     from medtasks_ext.rows.points import Point
     from medtasks_ext.rows.sources import Rows
-    from medtasks_ext.rows.spec import DatasetSpec
+    from medtasks_ext.rows.spec import DatasetSpec, RowSchema
 
-_Row = TypeVar("_Row")
-#: The schema of BRIDGE's own files. Rows with a blank gold are left out, or predicted if none has one.
-OFFICIAL = RowSchema(
-    columns=["task", "split", "input", "output"],
-    optional={"instruction": "what is to be done", "output_list": "all references"},
-    types={
-        "split": ["train", "val", "valid", "validation", "dev", "test"],
-        "output": Column(nullable=True),
-        "output_list": "texts",
-    },
-)
-#: Language codes that official files use besides ISO 639-1.
-_OTHER_CODES = {"cn": "zh", "jp": "ja"}
 #: Rows among which an option that is never right is no chance.
 _ENOUGH = 10
 
@@ -54,26 +41,20 @@ class ReadRow:
         fields: its columns and what the schema derives from them.
         place: which row it is, such as `test row 5, item 2`.
         where: its file, for messages.
-        official: whether it is in the suite's own schema.
+        instruction: that comes with a row of the authors' own files, if any.
         points: its scoring points, where the task has some.
     """
 
     fields: Row
     place: str
     where: str
-    official: bool = False
+    instruction: str | None = None
     points: list[Point] | None = None
 
     @property
     def named(self) -> str:
         """The row for messages; an id may name a patient."""
         return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
-
-    @property
-    def official_instruction(self) -> str | None:
-        """The instruction that comes with an official row, if any."""
-        own = self.fields.get("instruction") if self.official else None
-        return own if isinstance(own, str) and own.strip() else None
 
 
 @dataclass(frozen=True)
@@ -94,17 +75,13 @@ class ReadRows:
     n_source: int = 0
 
 
-def words(value: object) -> str:
-    """A value as text in which only words count."""
-    return " ".join(str(value).split())
-
-
 class FieldReader:
     """Reads the rows of one dataset."""
 
     def __init__(self, dataset: Dataset, spec: DatasetSpec, rows: Rows, faults: Faults) -> None:
         self.dataset, self.spec, self.rows, self.faults = dataset, spec, rows, faults
-        self.source = spec.rows
+        self.source, self.authors = spec.rows, authors_of(dataset, spec.rows)
+        self.schemas = [*([self.authors.schema] if self.authors else []), *self.source.schemas]
 
     def read(self, rows: list[Row], split: str, *, keep_split: bool = True) -> ReadRows:
         """The rows of a split.
@@ -123,8 +100,11 @@ class FieldReader:
         rows, n_source = self._named(rows), len(rows)
         where = (self.rows.fewshot_where if split == "few-shot" else None) or self.rows.where
         public = self.rows.origin in ("hub", "release")
+        schema = self._schema(rows[0])
+        authors = self.authors if self.authors and schema is self.authors.schema else None
         reader = _SchemaReader(
-            self._schema(rows[0]),
+            schema,
+            authors,
             self.spec,
             self.dataset,
             where,
@@ -134,16 +114,18 @@ class FieldReader:
         )
         found: list[ReadRow] = []
         quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
-        for number, row in enumerate(let_go(rows), start=1):
+        rows.reverse()
+        for number in range(1, len(rows) + 1):
+            row = rows.pop()  # leaves memory once its fields are made
             if quarantine.holds(row, number, split):
                 continue
             place = f"{split} row {number}"
             found += self.faults.tried(place, where, reader.read, row, place) or []
-        schema, excluded = reader.schema, quarantine.counts(split)
+        excluded = quarantine.counts(split)
         if schema.distinct:
             alike = {tuple(str(row.fields[name]) for name in schema.distinct): row for row in found}
             found = list(alike.values())
-        kept = _without_blanks(found, "output" if schema is OFFICIAL else self.source.skip_blank)
+        kept = _without_blanks(found, authors.gold if authors else self.source.skip_blank)
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
@@ -159,15 +141,11 @@ class FieldReader:
                 what = f"and none of them has {name} 0, though options are counted from 0"
                 self.faults.notes[what] += len(rows)
 
-    @property
-    def _schemas(self) -> list[RowSchema]:
-        return [*([OFFICIAL] if self.source.official_name else []), *self.source.schemas]
-
     def _named(self, rows: list[Row]) -> list[Row]:
         """The rows, their columns in the case of the schema where only that differs."""
-        if any(all(column in rows[0] for column in schema.columns) for schema in self._schemas):
+        if any(all(column in rows[0] for column in schema.columns) for schema in self.schemas):
             return rows
-        for schema in self._schemas:
+        for schema in self.schemas:
             folded = {column.casefold(): column for column in (*schema.columns, *schema.optional)}
             names = {name: folded.get(name.strip().casefold(), name) for name in rows[0]}
             if set(schema.columns) <= set(names.values()) and len(set(names.values())) == len(names):
@@ -175,7 +153,7 @@ class FieldReader:
         return rows
 
     def _schema(self, row: Row) -> RowSchema:
-        schemas = self._schemas
+        schemas = self.schemas
         for schema in schemas:
             if all(column in row for column in schema.columns):
                 return schema
@@ -186,13 +164,6 @@ class FieldReader:
             where=self.rows.where,
             remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
         )
-
-
-def let_go(rows: list[_Row]) -> Iterator[_Row]:
-    """The rows, one after the other; each leaves the list, and memory, once what it is for is made."""
-    rows.reverse()
-    while rows:
-        yield rows.pop()
 
 
 def _without_blanks(rows: list[ReadRow], name: str | None) -> list[ReadRow]:
@@ -212,6 +183,7 @@ class _SchemaReader:
     def __init__(
         self,
         schema: RowSchema,
+        authors: AuthorsFiles | None,
         spec: DatasetSpec,
         dataset: Dataset,
         where: str,
@@ -221,7 +193,7 @@ class _SchemaReader:
         keeps_blanks: bool,
     ) -> None:
         self.schema, self.dataset, self.where, self.faults = schema, dataset, where, faults
-        self.official, self.keep_split = schema is OFFICIAL, keep_split
+        self.authors, self.keep_split = authors, keep_split
         self.other_languages = vocabulary()["languages"].keys() - {dataset.metadata.language}
         self.blank, self.n_blank = spec.rows.skip_blank, 0
         columns, optional = columns_of(spec, schema)
@@ -235,14 +207,16 @@ class _SchemaReader:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
         found = []
         for at, item in self._items(row, place):
-            if self.official:
-                self._check_language(item, at)
+            if self.authors:
+                self._check_language(item, at, self.authors)
                 if self.keep_split and item.get("split", "test") != "test":
                     continue
             fields = dict(item)
             for name, derive in self.derived.items():
                 fields[name] = self._value(derive, item, at, f"field {name}")
-            found.append(ReadRow(fields, at, self.where, self.official))
+            own = item.get("instruction") if self.authors else None
+            instruction = own if isinstance(own, str) and own.strip() else None
+            found.append(ReadRow(fields, at, self.where, instruction))
         return found
 
     def _items(self, row: Row, place: str) -> Iterator[tuple[str, Row]]:
@@ -316,9 +290,9 @@ class _SchemaReader:
             remedy=REMEDY,
         )
 
-    def _check_language(self, row: Row, place: str) -> None:
+    def _check_language(self, row: Row, place: str, authors: AuthorsFiles) -> None:
         given = str(row.get("language") or "").lower()
-        if _OTHER_CODES.get(given, given) in self.other_languages:
+        if authors.languages.get(given, given) in self.other_languages:
             raise RowError(
                 f"{place} is in language {given!r}, the task in {self.dataset.metadata.language!r}",
                 row=place,

@@ -1,4 +1,4 @@
-"""The JSON Schema of a task file, by which editors complete and check a `task.yaml`."""
+"""The JSON Schemas by which editors complete and check a `task.yaml` and a `card.yaml`."""
 
 from __future__ import annotations
 
@@ -11,64 +11,15 @@ from pydantic import TypeAdapter
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.registry import Metadata, Registry, Suite, registry
-from medtasks_ext.registry.functions import TASK_CLASS
+from medtasks_ext.registry import Registry, Suite, registry
+from medtasks_ext.registry.keys import MAPPING, TASK_KEYS, TEXT
+from medtasks_ext.registry.metadata import Card, TaskFacts
 from medtasks_ext.rows.spec import DatasetSpec
 
-_TEXT, _LIST, _MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
-#: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
-TASK_KEYS: dict[str, Json] = {
-    "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
-    "task": {**_TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
-    "task_alias": _TEXT,
-    "class": {
-        **_TEXT,
-        "pattern": f"^(!function )?{re.escape(TASK_CLASS)}$",
-        "description": f"The class of all tasks: !function {TASK_CLASS}",
-    },
-    "dataset": {**_TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {
-        "enum": ["zero_shot"],
-        "description": "`medtasks dev build` writes the others.",
-    },
-    "tag": {"type": ["string", "array"], "description": "Derived from `about`; do not write tags."},
-    "training_split": _TEXT,
-    "validation_split": _TEXT,
-    "test_split": _TEXT,
-    "fewshot_split": _TEXT,
-    "process_docs": _TEXT,
-    "doc_to_text": _TEXT,
-    "doc_to_target": _TEXT,
-    "doc_to_image": _TEXT,
-    "doc_to_audio": _TEXT,
-    "doc_to_choice": {"type": ["string", "object", "array"]},
-    "unsafe_code": {"type": "boolean"},
-    "process_results": {**_TEXT, "description": "Answer and gold to values; `!function` and its name."},
-    "use_prompt": _TEXT,
-    "description": _TEXT,
-    "target_delimiter": _TEXT,
-    "fewshot_delimiter": _TEXT,
-    "fewshot_config": _MAPPING,
-    "num_fewshot": {"type": "integer", "minimum": 0},
-    "metric_list": {**_LIST, "description": "Metrics and how each is aggregated."},
-    "output_type": _TEXT,
-    "generation_kwargs": {**_MAPPING, "description": "Settings of generation, such as max_gen_toks."},
-    "repeats": {"type": "integer", "minimum": 1},
-    "filter_list": _LIST,
-    "should_decontaminate": {"type": "boolean"},
-    "doc_to_decontamination_query": _TEXT,
-    "gen_prefix": _TEXT,
-    "metadata": _MAPPING,
-    "rows": _MAPPING,
-    "prompt": _MAPPING,
-    "answer": _MAPPING,
-    "judge": _MAPPING,
-    "official": _MAPPING,
-    "about": _MAPPING,
-}
 #: Comparability version `N-X`.
 VERSION = "^[0-9]+-[A-Z]$"
 _ANSWER = {"$ref": "#/$defs/Answer"}
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 _DOCUMENTED = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -78,35 +29,51 @@ def task_schema() -> Json:
     A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
     answers can be read) is left to `medtasks dev validate`.
     """
-    return _schema(registry())
+    return _schemas(registry())[0]
+
+
+def card_schema() -> Json:
+    """The schema of a card, likewise."""
+    return _schemas(registry())[1]
 
 
 @lru_cache(maxsize=2)
-def _schema(tasks: Registry) -> Json:
-    models: tuple[TypeAdapter[Any], ...] = (TypeAdapter(DatasetSpec), TypeAdapter(Metadata), any_format())
+def _schemas(tasks: Registry) -> tuple[Json, Json]:
+    parts = (TypeAdapter(DatasetSpec), TypeAdapter(TaskFacts), TypeAdapter(Card))
+    models: tuple[TypeAdapter[Any], ...] = (*parts, any_format())
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
     definitions = {name: described(_plain(part)) for name, part in shared["$defs"].items()}
-    _, metadata, answer = (_plain(schemas[(key, kind)]) for key, kind, _ in named)  # type: ignore[index]
-    definitions["Answer"] = answer
+    definitions["Answer"] = _plain(schemas[("3", "validation")])
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
+    definitions["Database"]["required"].remove("revision")  # the lock has it
     known = list(tasks.suites.values())
     _say_what_suites_say(definitions, known)
-    needed = definitions["DatasetSpec"]["required"]
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
+    needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")
+    card = {**definitions["Card"], "$schema": _DRAFT, "title": "medtasks: card.yaml of a dataset"}
+    card["$defs"] = {"SuiteWords": definitions["SuiteWords"]}
+    definitions["About"] = {
+        **definitions["Card"],
+        "description": "All facts in the task file, in place of a card and of facts at the top level.",
+        "properties": {**top["properties"], **definitions["Card"]["properties"]},
+        "required": [*top["required"], *definitions.pop("Card")["required"]],
+    }
+    task = {
+        "$schema": _DRAFT,
         "title": "medtasks: task.yaml of a dataset",
         "type": "object",
         "additionalProperties": False,
-        "required": ["class", "task", "dataset", *needed, "about", "metadata"],
+        "required": ["class", "task", "dataset", *needed, "metadata"],
+        "anyOf": [{"required": top["required"]}, {"required": ["about"]}],
         "properties": {
             **TASK_KEYS,
+            **top["properties"],
             **definitions.pop("DatasetSpec")["properties"],
-            "about": metadata,
+            "about": {"$ref": "#/$defs/About"},
             "metadata": _closed(
                 {
                     "version": {
-                        **_TEXT,
+                        **TEXT,
                         "pattern": VERSION,
                         "description": "N-X; scores of different N are not comparable.",
                     },
@@ -116,11 +83,12 @@ def _schema(tasks: Registry) -> Json:
         "allOf": [_rows_unless_given_out(known), *map(_axes_needed, filter(lambda suite: suite.axes, known))],
         "$defs": definitions,
     }
+    return task, card
 
 
 def _rows_unless_given_out(known: list[Suite]) -> Json:
     """`rows` may be left out in the suites whose authors give out a file for each dataset."""
-    names = "|".join(re.escape(suite.id) for suite in known if suite.official_files)
+    names = "|".join(re.escape(suite.id) for suite in known if suite.files)
     of_them = {"properties": {"dataset": {"pattern": f"^({names})/"}}}
     return {"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}
 
@@ -137,10 +105,10 @@ def _axes_needed(suite: Suite) -> Json:
 def _say_what_suites_say(definitions: Json, known: list[Suite]) -> None:
     """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
     definitions["DatasetSpec"]["required"].remove("rows")
-    record, words = definitions["Metadata"], definitions["SuiteWords"]
-    record["properties"]["axes"] = {
-        "description": record["properties"]["axes"]["description"],
-        "anyOf": [_axes_of(suite) for suite in known] or [_MAPPING],
+    card, words = definitions["Card"], definitions["SuiteWords"]
+    card["properties"]["axes"] = {
+        "description": card["properties"]["axes"]["description"],
+        "anyOf": [_axes_of(suite) for suite in known] or [MAPPING],
     }
     words["properties"]["access"]["enum"] = [*dict.fromkeys(word for suite in known for word in suite.access)]
 
@@ -162,20 +130,20 @@ def _axes_of(suite: Suite) -> Json:
     return {**_closed(properties), "description": suite.title, **({"allOf": rules} if rules else {})}
 
 
-def schema_text() -> str:
-    """The schema as text, the same with every version of pydantic."""
-    return json.dumps(task_schema(), ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+def schema_text(schema: Json) -> str:
+    """A schema as text, the same with every version of pydantic."""
+    return json.dumps(schema, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def known_keys() -> set[str]:
-    """Every key that a task file may have somewhere."""
+    """Every key that a task file or a card may have somewhere."""
     parts = [task_schema(), *task_schema()["$defs"].values()]
     return {"version"}.union(*(part.get("properties", ()) for part in parts))
 
 
 def _closed(properties: Json) -> Json:
     return {
-        **_MAPPING,
+        **MAPPING,
         "additionalProperties": False,
         "required": list(properties),
         "properties": properties,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.folders import CHECKOUT, PACKAGE
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import SUFFIXES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruct
 class Place:
     """One layout of local files."""
 
-    #: `official` (BRIDGE's own files), `rows` (in one of several formats), or `original` (the source's files)
+    #: `official` (the authors' own files), `rows` (in one of several formats), `original` (the source's)
     kind: str
     needed: list[str]  # paths below the data folder; for `original` patterns below its folder
     optional: list[str]  # paths that may be there besides: few-shot rows
@@ -34,6 +35,11 @@ class Place:
         return f"{self.folder}/ (as the source distributes them)" if original else self.needed[0]
 
 
+def letters(name: str) -> str:
+    """A name without case, blanks and punctuation."""
+    return "".join(char for char in name.lower() if char.isalnum())
+
+
 def dataset_folder(dataset: Dataset) -> str:
     """The folder of a dataset's files, below the data folder."""
     return f"{dataset.metadata.suite}/{dataset.folder.name}"
@@ -41,11 +47,11 @@ def dataset_folder(dataset: Dataset) -> str:
 
 def places(dataset: Dataset, source: Source) -> list[Place]:
     """The layouts that the loader looks for, the first that is there is used."""
-    folder, suite = dataset_folder(dataset), dataset.metadata.suite
+    folder = dataset_folder(dataset)
     found = []
-    if name := source.official_name:
-        example = f"{suite}/example/{name}.example.json"
-        found.append(Place("official", [f"{suite}/{name}.SFT.json"], [example], folder))
+    if authors := authors_of(dataset, source):
+        test, fewshot = authors.paths[0]
+        found.append(Place("official", [test], [fewshot], folder))
     found.append(Place("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
     found += [Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
     return found

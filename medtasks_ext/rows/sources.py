@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ORIGINALS, hook
-from medtasks_ext.rows import release
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import Row, read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import row_file
@@ -19,7 +19,7 @@ from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.registry.suites import Release
+    from medtasks_ext.rows.authors import AuthorsFiles
     from medtasks_ext.rows.spec import Download, Source
 
 Origin = Literal["local", "hub", "release", "sample"]
@@ -52,6 +52,7 @@ class LocalFiles:
     test: Path
     fewshot: Path | None
     instruction: Path | None
+    authors: AuthorsFiles | None = None  # where test and few-shot rows are the authors' own files
 
 
 def forced_origin(option: object = None) -> Origin | None:
@@ -73,40 +74,20 @@ def forced_origin(option: object = None) -> Origin | None:
 def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     """The dataset's files below the data folder, or None.
 
-    BRIDGE's own layout (`bridge/NAME.SFT.json`, `bridge/example/NAME.example.json`) comes before
-    the general one (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
+    The layout of the suite's authors comes before the general one
+    (`SUITE/DATASET/{test,fewshot}.{jsonl,json,csv,xlsx,parquet,…}`).
     """
     root = data_dir()
     if root is None:
         return None
-    suite = root / dataset.metadata.suite
-    folder = suite / dataset.folder.name
-    instruction = _existing(folder / "instruction.txt")
-    if source.official_name:
-        names = [source.official_name, *source.other_names]
-        if test := _named(suite, names, ".SFT.json"):
-            return LocalFiles(test, _named(suite / "example", names, ".example.json"), instruction)
+    folder = root / dataset.metadata.suite / dataset.folder.name
+    own = folder / "instruction.txt"
+    instruction = own if own.is_file() else None
+    authors = authors_of(dataset, source)
+    if authors and (theirs := authors.local(root)):
+        return LocalFiles(*theirs, instruction, authors)
     found = {split: row_file(folder, split) for split in ("test", "fewshot")}
     return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
-
-
-def _named(folder: Path, names: list[str], suffix: str) -> Path | None:
-    """The file of that name, whatever its case and punctuation (`Sub-Block`, `Subblock`)."""
-    for name in names:
-        if (path := folder / f"{name}{suffix}").is_file():
-            return path
-    wanted = {letters(name) for name in names}
-    files = sorted(folder.glob(f"*{suffix}")) if folder.is_dir() else []
-    return next((path for path in files if letters(path.name.removesuffix(suffix)) in wanted), None)
-
-
-def letters(name: str) -> str:
-    """A name without case, blanks and punctuation."""
-    return "".join(char for char in name.lower() if char.isalnum())
-
-
-def _existing(path: Path) -> Path | None:
-    return path if path.is_file() else None
 
 
 def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Origin | None:
@@ -114,8 +95,8 @@ def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Orig
     if forced == "sample":
         return "sample" if dataset.sample_file.is_file() else None
     if forced == "release":
-        published = dataset.suite.release
-        return "release" if published and release.test_file(published, source) else None
+        authors = authors_of(dataset, source)
+        return "release" if authors and authors.released("test") else None
     if forced in (None, "local") and (local_files(dataset, source) or original_folder(dataset, source)):
         return "local"
     if forced in (None, "hub") and source.download and is_allowed(source):
@@ -152,18 +133,18 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
             return _original("local", dataset, source, [folder], str(folder))
-        test = read_rows(files.test)
         return Rows(
             "local",
-            without_gold(test) if files.test.name.endswith(".SFT.json") else test,
+            files.authors.read(files.test) if files.authors else read_rows(files.test),
             read_rows(files.fewshot) if files.fewshot else [],
             str(files.test),
             instruction=_instruction(files.instruction) if files.instruction else None,
             fewshot_where=str(files.fewshot) if files.fewshot else None,
         )
     if origin == "release":
-        assert dataset.suite.release is not None  # find_origin said so
-        return _released(dataset.suite.release, source)
+        authors = authors_of(dataset, source)
+        assert authors is not None  # find_origin said so
+        return authors.released_rows()
     assert source.download is not None
     if source.original:
         return _downloaded_original(dataset, source, source.download)
@@ -215,27 +196,6 @@ def _original(*given: Any, **more: Any) -> Rows:
     """Rows made from files as a data owner distributes them (`medtasks_lab.originals.rows.original_rows`)."""
     made: Rows = hook(ORIGINALS, "rows")(*given, **more)
     return made
-
-
-def _released(published: Release, source: Source) -> Rows:
-    found = release.test_file(published, source)
-    assert found is not None  # find_origin said so
-    examples = release.fewshot_file(published, source)
-    commit = release.commit(found[0])
-    return Rows(
-        "release",
-        without_gold(read_rows(*found)),
-        read_rows(*examples) if examples else [],
-        f"hf.co/datasets/{published.repo}@{commit}/{found[0].name}!{found[1]}",
-        revision=commit,
-    )
-
-
-def without_gold(rows: list[Row]) -> list[Row]:
-    """Official rows whose gold was left out as a column read as rows with a blank gold."""
-    if any("output" in row for row in rows):
-        return rows
-    return [{**row, "output": ""} for row in rows]
 
 
 def _downloaded(source: Source, download: Download) -> Rows:

@@ -253,7 +253,7 @@ class Download(Strict):
     """
 
     repo: str | None = None
-    revision: str
+    revision: str = "main"
     test: list[str] = Field(min_length=1)
     fewshot: list[str] = []
     test_ids: str | None = None
@@ -261,6 +261,12 @@ class Download(Strict):
     terms: Terms | None = None
     digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
     mirrors: dict[str, list[str]] = {}
+
+    @model_validator(mode="after")
+    def _has_a_revision(self) -> Download:
+        if not self.repo and "revision" not in self.model_fields_set:
+            raise ValueError("missing key: revision, the commit, release or date of what stands at the URLs")
+        return self
 
 
 class Original(Strict):
@@ -367,9 +373,8 @@ class Source(Strict):
     """Where rows come from.
 
     Attributes:
-        official_name: BRIDGE's own name of the task, which names its files.
-        other_names: other spellings of it that occur in published files.
-        schemas: accepted row schemas besides BRIDGE's own.
+        official_name: the authors' own name of the dataset, which names the files that they give out.
+        schemas: accepted row schemas besides that of those files.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -395,7 +400,6 @@ class Source(Strict):
     """
 
     official_name: str | None = None
-    other_names: list[str] = []
     schemas: list[RowSchema] = []
     original: list[Original] = []
     download: Download | None = None

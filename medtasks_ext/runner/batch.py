@@ -17,7 +17,7 @@ from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
-from medtasks_ext.runner.stream import Stream
+from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import TaskOutcomes
 from medtasks_ext.runs.manifest import TaskState
@@ -118,7 +118,7 @@ def write_requests(
     """
     engine = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files)
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
-    Stream(run, lm, engine, tasks, settings, tally, instant=True).go()
+    RunPlanner(run, lm, engine, tasks, settings, tally, instant=True).go()
     return engine.amount, tally
 
 

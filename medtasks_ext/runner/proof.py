@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.juries import jury_words
-from medtasks_ext.prompts.official.lines import official_swap
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_folder
 from medtasks_ext.rows.sources import SPLIT_KEY
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
     from medtasks_ext.registry import Dataset, Registry, Suite
+    from medtasks_ext.rows.authors import AuthorsFiles
 
 PROOF_FILE = "official.json"
 #: Where a suite's rows carry their instruction, the proof asks this one; to ask for reasoning, with the
@@ -152,16 +153,12 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
     """The task of the sample rows in official words."""
     strategy = "zero_shot" if way == "no_system" else way
     settings = Settings(data="sample", prompts="official", system_role=way != "no_system")
-    if dataset.suite.official is None or dataset.suite.official.lines is None:
+    authors = authors_of(dataset, dataset_spec(dataset.blocks, where=dataset.file).rows)
+    if authors is None:
         return build_task(registry, dataset.task(strategy), settings)
-    sentence = ""
-    if way == "cot":
-        swap = official_swap(dataset.suite.official, must=True, fetch=True)
-        assert swap is not None  # the suite has lines, and must have them
-        sentence = f"{swap.answer[0]}\n"
-    source = dataset_spec(dataset.blocks, where=dataset.file).rows
+    sentence = f"{authors.direct_sentence()}\n" if way == "cot" else ""
     with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), _unremarked():
-        _write_official(Path(root), dataset, str(source.official_name), f"{_BEFORE}{sentence}{_AFTER}")
+        _write_official(Path(root), dataset, authors, f"{_BEFORE}{sentence}{_AFTER}")
         return build_task(registry, dataset.task(strategy), replace(settings, data="local"))
 
 
@@ -177,14 +174,13 @@ def _unremarked() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _write_official(root: Path, dataset: Dataset, name: str, instruction: str) -> None:
+def _write_official(root: Path, dataset: Dataset, authors: AuthorsFiles, instruction: str) -> None:
     """The sample rows as the authors give rows out, each with the instruction."""
-    folder = root / dataset.suite.id
-    (folder / "example").mkdir(parents=True)
     rows = read_rows(dataset.sample_file)
-    for split, file in (("test", f"{name}.SFT.json"), ("fewshot", f"example/{name}.example.json")):
+    for split, path in zip(("test", "fewshot"), authors.paths[0], strict=True):
         part = [{**row, "instruction": instruction} for row in rows if row.get(SPLIT_KEY) == split]
-        (folder / file).write_text(json.dumps(part, ensure_ascii=False), encoding="utf-8")
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(json.dumps(part, ensure_ascii=False), encoding="utf-8")
 
 
 def messages(task: Task, document: Any, settings: Settings, shots: int) -> list[dict[str, str]]:

@@ -1,7 +1,4 @@
-"""One stream: the requests of all tasks go into an engine, and every outcome is stored as it comes.
-
-Three threads: one builds requests ahead, task by task; the caller's runs the engine and appends outcomes; the
-keeper brings them to the disk, counts them, and closes tasks whose last outcome is there.
+"""The documents of a run as a planner of a stream: requests task by task, outcomes stored, tasks scored.
 
 Where processes share the run (see `ranks`), each has its own stream and asks the blocks of documents that it
 takes. The next block is taken when the engine waits for it. The first process closes the tasks.
@@ -9,12 +6,10 @@ takes. The next block is taken when the engine waits for it. The first process c
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
 from typing import Protocol
@@ -24,8 +19,8 @@ from lm_eval.api.task import Task
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.feed import ThreadedFeed
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.stream import KEEP_SECONDS, Planner, Stream
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
@@ -36,9 +31,6 @@ from medtasks_ext.runner.trouble import Trouble
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import Intent, OutcomeLog
-
-#: Seconds between two visits of the keeper: an answer is on the disk after that time at the latest.
-KEEP_SECONDS = 0.5
 
 
 class Watcher(Protocol):
@@ -67,12 +59,13 @@ class Watcher(Protocol):
         """A task is scored, or failed, or has faults."""
 
 
-class Stream:
+class RunPlanner(Planner):
     """Asks all tasks of a run.
 
     Args:
         run: its folder, open.
         model: renders chat templates, counts tokens.
+        engine: answers.
         tasks: built, those that are not done.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
@@ -93,6 +86,7 @@ class Stream:
         highest_cost: Callable[[Request], float] | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
+        super().__init__()
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._watcher, self._cost, self._say = watcher, highest_cost, say
         self._ranks = ranks or Ranks()
@@ -103,17 +97,14 @@ class Stream:
         ]
         self._works = {work.name: work for work in sorted(works, key=lambda work: -work.budget)}
         sizes = [len(work.places) for work in self._works.values()]
-        self._claims = Claims(blocks(sizes, self._ranks.size, engine.batch), self._ranks, self._may_claim)
+        self._blocks = blocks(sizes, self._ranks.size, engine.batch)
         self._given = True  # whether a request of the blocks that were taken last was given to the feed
         self._open = list(self._works.values()) if self._ranks.shared and self._ranks.first else []
         self._news = -1
-        self._lock = threading.Lock()  # of logs and counts
         self._fresh: deque[tuple[Request, Outcome]] = deque()
         self._complete: deque[Work] = deque()
         self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant, say=say)
-        self._feed = ThreadedFeed(self._requests(), engine.window, self._taken)
-        self._ended = threading.Event()
-        self._keeper_error: Exception | None = None
+        self._stream = Stream([self], {"": engine}, say=say)
 
     def go(self) -> None:
         """Ask until every request has its outcome, and score what is complete.
@@ -125,39 +116,26 @@ class Stream:
         """
         self._engine.check(text_of(work.task) for work in self._works.values() if work.places)
         self._meet()
-        keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
-        keeper.start()
         try:
-            with self._signals():
-                self._feed.start()
-                self._engine.run(self._feed, self._done)
-                self._feed.close()
-                self._wait_for_ranks()
+            self._stream.go()
         except BaseException:
-            self._end(keeper)
             self._scorer.close()
-            if self._open:  # a launcher ends all ranks when one has died
-                n = len(self._open)
+            if (n := len(self._open)) and self._stream.keeper_error is None:
+                # a launcher ends all ranks when one has died
                 self._say(f"tasks not answered to the end: {n}; the same command asks for the rest")
             raise
-        finally:
-            with suppress(Exception):  # what the engine answered is stored
-                self._engine.close()
-        self._end(keeper)
-        if self._keeper_error is not None:
-            self._scorer.close()
-            raise self._keeper_error
         self.trouble.settle()
         for name, entry in self._scorer.drain():
             self._note(name, entry)
 
     # ------------------------------------------------------------------ requests, in the feed's thread
 
-    def _requests(self) -> Generator[Request, None, None]:
+    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
         """The requests of all tasks: long budgets first, each task kept together for the prefix cache."""
+        claims = Claims(self._blocks, self._ranks, lambda: self._may_claim(rest))
         for number, work in enumerate(self._works.values()):
             try:
-                yield from self._requests_of(work, self._claims.of(number))
+                yield from self._requests_of(work, claims.of(number))
             except (GeneratorExit, FirstRankGoneError):
                 raise
             except Exception as error:  # any fault of one task must not cost the others
@@ -165,7 +143,7 @@ class Stream:
                     work.error = failed(error)
                 if not self._ranks.first:
                     self._say(f"✗ {work.name} (rank {self._ranks.rank}): {work.error.error}")
-            with self._lock:
+            with self.lock:
                 work.fed = True
                 if work.complete:
                     self._complete.append(work)
@@ -194,15 +172,10 @@ class Stream:
                     if already:  # said before the engine has worked its way through the others
                         self._count_stored(work, already)
                         already = 0
-                    request = builder.request(asked, place)
-                    prepared = self._prepared(request)
-                    with self._lock:
+                    with self.lock:
                         work.under_way += 1
-                    if isinstance(prepared, Fault):
-                        self._done(request, prepared)
-                    else:
-                        self._given = True
-                        yield prepared
+                    self._given = True
+                    yield builder.request(asked, place)
         self._count_stored(work, already)
         if not self._ranks.shared:
             for path in self._run.files.asked_files(work.name):
@@ -214,88 +187,54 @@ class Stream:
         if n and not self._ranks.first:
             self._ranks.tell(work.name, n)
 
-    def _may_claim(self) -> bool:
+    def _may_claim(self, rest: Callable[[], bool]) -> bool:
         """Wait until the engine wants more than it was given; False if nothing is wanted any more."""
         if not self._ranks.shared or not self._given:
             return True
         self._given = False
-        return self._feed.rest()
+        return rest()
 
-    def _prepared(self, request: Request) -> Request | Fault:
-        try:
-            return self._engine.prepare(request)
-        except Exception as error:  # one prompt must not cost the others
-            with public_rows(self._works[request.task].public):
-                return Fault(FaultKind.ENGINE, failed(error).error)
+    def words(self, request: Request, error: Exception) -> str:
+        """An error on the way of a request in words; they may quote rows that are public."""
+        with public_rows(self._works[request.task].public):
+            return failed(error).error
 
     # ------------------------------------------------------------------ outcomes, in the engine's thread
 
-    def _taken(self, request: Request) -> None:
+    def highest_cost(self, request: Request) -> float | None:
+        """US dollars that a request may cost at most; None where requests cost nothing."""
+        return None if self._cost is None else self._cost(request)
+
+    def sending(self, request: Request, intent: float | None) -> None:
+        """Note the first request of a task, and what a request may cost."""
         work = self._works[request.task]
         if work.began is None:
             work.began = time.monotonic()
             self._watcher.began(work.name)
-        if self._cost is not None:
-            with self._lock:
-                work.log.add(request.key, request.document, Intent(self._cost(request)))
+        if intent is not None and request.key not in work.intents:
+            work.intents.add(request.key)
+            work.log.add(request.key, request.document, Intent(intent))
 
-    def _done(self, request: Request, outcome: Outcome) -> None:
+    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> None:
+        """Store what became of a request."""
         work = self._works[request.task]
-        with self._lock:
-            work.log.add(request.key, request.document, outcome)
-            work.under_way -= 1
-            if isinstance(outcome, Answer):
-                work.generated += 1
-            else:
-                work.faults[outcome.kind, outcome.in_words] += 1
-            self._fresh.append((request, outcome))
-            if work.complete:
-                self._complete.append(work)
-            stop = self.trouble.see(request.task, outcome)
-        if stop:
-            self._feed.stop()
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """The first signal lets requests that may be charged come home; the second, or the first of a model
-        on this machine, does not."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def interrupt(*_: object) -> None:
-            waiting = sum(work.under_way for work in self._works.values())
-            if self._engine.local or self._feed.over or not waiting:
-                raise KeyboardInterrupt
-            self._feed.stop()
-            self._engine.stop()
-            self._interrupted = True
-            self._say("waiting for the answers that are under way (once more: stop at once)")
-
-        former = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        self._interrupted = False
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-        if self._interrupted:
-            raise KeyboardInterrupt
+        work.log.add(request.key, request.document, outcome)
+        work.under_way -= 1
+        work.intents.discard(request.key)
+        if isinstance(outcome, Answer):
+            work.generated += 1
+        else:
+            work.faults[outcome.kind, outcome.in_words] += 1
+        self._fresh.append((request, outcome))
+        if work.complete:
+            self._complete.append(work)
+        self.over = self.trouble.see(request.task, outcome)
 
     # ------------------------------------------------------------------ the keeper
 
-    def _keep(self) -> None:
-        try:
-            while not self._ended.wait(KEEP_SECONDS):
-                self._visit()
-            self._visit()
-        except Exception as error:
-            self._keeper_error = error
-            self._feed.stop()
-
-    def _visit(self) -> None:
+    def visit(self) -> None:
         """Bring what is new to the disk, count it, close tasks, and take note of scores."""
-        with self._lock:
+        with self.lock:
             fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
             complete = [self._complete.popleft() for _ in range(len(self._complete))]
         for work in {self._works[request.task] for request, _ in fresh}:
@@ -333,12 +272,8 @@ class Stream:
         else:
             self._note(work.name, self._scored_here(work.name))
 
-    def _end(self, keeper: threading.Thread) -> None:
-        """Stop all threads; everything that came is on the disk and sealed then."""
-        with suppress(Exception):  # the engine's own error says more
-            self._feed.close()
-        self._ended.set()
-        keeper.join()
+    def close(self) -> None:
+        """Seal what came."""
         if not self._ranks.first:
             with suppress(FirstRankGoneError):
                 self._ranks.leave()
@@ -396,9 +331,9 @@ class Stream:
                 work.take_over(self._run.files)
                 self._close(work)
 
-    def _wait_for_ranks(self) -> None:
+    def linger(self) -> None:
         """The first rank ends last, since the others ask it for blocks; it closes their tasks meanwhile."""
-        while self._ranks.first and self._keeper_error is None and self._ranks.at_work():
+        while self._ranks.first and self._stream.keeper_error is None and self._ranks.at_work():
             time.sleep(KEEP_SECONDS)
         for rank in self._ranks.silent:
             self._say(f"✗ rank {rank} of {self._ranks.size} has died; what it did not answer is missing")

@@ -1,20 +1,33 @@
-"""Agreement between raters: rank correlation, intraclass correlation, kappa (MedHELM, Methods).
+"""How far raters agree: intraclass and rank correlation, kappa, Krippendorff's alpha (MedHELM, Methods).
 
-Undefined values (a rater who never varies, too few instances) are None, never a number.
+Undefined values (a rater who never varies, too few instances) are None, never a number. Where not everybody
+rates everything, a figure is computed from weights of the units (what is rated): once with all weights 1, and
+once for each resample of the units, whose 2.5th and 97.5th percentiles are the interval.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-LEVEL = 0.95
-RESAMPLES, SEED = 2000, 0
+from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval, resampling_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from medtasks_ext.stats.statistic import Array
+
+Weighting = Literal["linear", "quadratic"]
+Metric = Literal["ordinal", "interval"]
+#: Resamples of pairs of raters. There are so few pairs that more resamples are drawn than of documents.
+PAIR_RESAMPLES, PAIR_SEED = 2000, 0
+_BLOCK = 2**22  # numbers that are held at once
 
 
 class Estimate(NamedTuple):
@@ -26,16 +39,16 @@ class Estimate(NamedTuple):
     n: int = 0
 
 
-def z_scores(values: Sequence[float]) -> np.ndarray | None:
+def z_scores(values: Sequence[float]) -> Array | None:
     """(x - mean) / s.d. with the sample s.d. (ddof 1); None if a rater never varies (equation 1)."""
     array = np.asarray(values, dtype=float)
     if len(array) < 2 or np.ptp(array) == 0:
         return None
-    standardised: np.ndarray = (array - array.mean()) / array.std(ddof=1)
+    standardised: Array = (array - array.mean()) / array.std(ddof=1)
     return standardised
 
 
-def icc_3k(ratings: Sequence[Sequence[float]] | np.ndarray) -> Estimate:
+def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
     """ICC(3,k): two-way mixed effects, consistency of the mean of k raters (Shrout & Fleiss 1979).
 
     (MS_cases - MS_error) / MS_cases, with the interval from the F distribution (McGraw & Wong 1996).
@@ -74,13 +87,51 @@ def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
     )
 
 
-def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Spearman's rank correlation, ties by mean rank."""
+class Correlation(NamedTuple):
+    """Spearman's rank correlation."""
+
+    value: float
+    interval: Interval | None  # None for fewer than four points
+    p_value: float  # two-sided; NaN for two points
+    n: int
+
+
+def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Correlation | None:
+    """Spearman's correlation, ties with their mean rank; None where one of the two does not vary.
+
+    The interval is Fisher's z with the variance (1 + r² / 2) / (n - 3) of Bonett and Wright (Psychometrika
+    2000), the p-value that of Student's t with n - 2 degrees of freedom.
+
+    Args:
+        one: values.
+        other: as many.
+        least: points below which there is none. Two points always give 1 or -1.
+
+    Raises:
+        ValueError: the lists are not of one length, or a value is not finite.
+    """
+    from scipy.special import ndtri
     from scipy.stats import spearmanr
 
-    if len(one) < 2 or len(set(one)) < 2 or len(set(other)) < 2:
+    x, y = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("two lists of one length with finite values are needed")
+    n = len(x)
+    if n < max(2, least) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    return float(spearmanr(one, other).statistic)
+    found = spearmanr(x, y)
+    value = float(found.statistic)
+    if n < 4 or abs(value) >= 1:
+        return Correlation(value, None if n < 4 else Interval(value, value), float(found.pvalue), n)
+    half = float(ndtri((1 + LEVEL) / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
+    low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
+    return Correlation(value, Interval(float(low), float(high)), float(found.pvalue), n)
+
+
+def spearman(one: ArrayLike, other: ArrayLike) -> float | None:
+    """The value of `rank_correlation`, of two points, too."""
+    found = rank_correlation(one, other, least=2)
+    return found.value if found else None
 
 
 def kappa(
@@ -103,6 +154,79 @@ def kappa(
             )
         )
     return None if math.isnan(value) else value
+
+
+class Kappa(NamedTuple):
+    """How far some experts agree about some subjects."""
+
+    measure: str  # `fleiss_kappa` or `cohen_kappa`
+    between: tuple[str, ...]  # the experts
+    value: float | None  # None where it is undefined: all votes are the same, or there are none
+    observed: float | None  # share of the pairs of votes on a subject that are equal
+    n: int  # subjects on which all of them voted
+
+
+def fleiss_kappa(counts: Sequence[Sequence[int]] | Array) -> tuple[float | None, float | None]:
+    """Fleiss' kappa and the observed agreement (Fleiss 1971, equations 3, 5 and 7).
+
+    Args:
+        counts: (subjects, categories), how many raters chose a category; the same number of raters, at
+            least two, for every subject.
+
+    Returns:
+        (kappa, mean share of agreeing pairs). Kappa is None where all votes fall into one category;
+        both are None without subjects.
+
+    Raises:
+        ValueError: the number of raters varies, or is below two.
+    """
+    table = np.asarray(counts, dtype=float)
+    if not len(table):
+        return None, None
+    raters = table.sum(axis=1)
+    if raters[0] < 2 or (raters != raters[0]).any():
+        raise ValueError("every subject needs the same number of raters, at least two")
+    n = raters[0]
+    observed = float(((table**2).sum(axis=1) - n).mean() / (n * (n - 1)))
+    shares = table.sum(axis=0) / table.sum()
+    expected = float((shares**2).sum())
+    if np.count_nonzero(shares) < 2:
+        return None, observed
+    return (observed - expected) / (1 - expected), observed
+
+
+def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list[Kappa]:
+    """Fleiss' kappa of all experts, and Cohen's of each pair.
+
+    Args:
+        votes: expert -> subject -> category.
+        scale: all categories.
+    """
+    experts = sorted(votes)
+    if len(experts) < 2:
+        return []
+    shared = sorted(set.intersection(*(set(votes[expert]) for expert in experts)))
+    place = {category: column for column, category in enumerate(scale)}
+    counts = np.zeros((len(shared), len(scale)), dtype=int)
+    for row, subject in enumerate(shared):
+        for expert in experts:
+            counts[row, place[votes[expert][subject]]] += 1
+    value, observed = fleiss_kappa(counts)
+    found = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
+    for one, other in combinations(experts, 2):
+        both = sorted(set(votes[one]) & set(votes[other]))
+        first, second = ([votes[expert][subject] for subject in both] for expert in (one, other))
+        equal = sum(a == b for a, b in zip(first, second, strict=True))
+        found.append(
+            Kappa(
+                "cohen_kappa",
+                (one, other),
+                kappa(first, second, scale),
+                equal / len(both) if both else None,
+                len(both),
+            )
+        )
+    return found
 
 
 def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -179,10 +303,10 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
     if not found:
         return Estimate(None)
     values = np.asarray(found)
-    rng = np.random.default_rng(SEED)
-    means = values[rng.integers(0, len(values), (RESAMPLES, len(values)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(float(values.mean()), float(low), float(high), len(values))
+    rng = np.random.default_rng(PAIR_SEED)
+    means = values[rng.integers(0, len(values), (PAIR_RESAMPLES, len(values)))].mean(axis=1)
+    interval = percentile_interval(means)
+    return Estimate(float(values.mean()), interval.low, interval.high, len(values))
 
 
 def composites(
@@ -194,3 +318,173 @@ def composites(
         for rater, axes in by_rater.items():
             found.setdefault(rater, {})[instance] = sum(axes.values()) / len(axes)
     return found
+
+
+# ---------------------------------------------------------------------- with gaps
+
+
+def rating_table(by_rater: Mapping[str, Mapping[str, float]]) -> Array:
+    """Rater -> unit -> rating as (units, raters), NaN where a rater did not rate; both sorted by name."""
+    units = sorted({unit for ratings in by_rater.values() for unit in ratings})
+    return np.array(
+        [[by_rater[rater].get(unit, np.nan) for rater in sorted(by_rater)] for unit in units], dtype=float
+    ).reshape(len(units), len(by_rater))
+
+
+def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
+    """Krippendorff's alpha: 1 - observed / expected disagreement (Krippendorff 2011, "Computing alpha").
+
+    Args:
+        table: (units, raters), NaN where nobody rated. Units with one rating say nothing.
+        metric: squared difference of the values (`interval`), or of their ranks among all ratings
+            (`ordinal`).
+        key: names what is resampled; the same for figures that are to be compared.
+    """
+    table = table[(~np.isnan(table)).sum(axis=1) >= 2] if table.size else table
+    values = np.unique(table[~np.isnan(table)])
+    n = len(table)
+    if n == 0:
+        return Estimate(None)
+    counts = (table[:, :, None] == values).sum(axis=1).astype(float)  # (units, values)
+    raters = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(values))
+    coincidences = (pairs / (raters - 1)[:, None, None]).reshape(n, -1)
+    found = (_weights(key, n) @ coincidences).reshape(-1, len(values), len(values))
+    return _estimate(_alphas(found, values, metric), n)
+
+
+def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
+    """(resamples, values, values) -> (resamples,), NaN where all ratings are the same."""
+    totals = coincidences.sum(axis=2)
+    places = (
+        np.broadcast_to(values, totals.shape)
+        if metric == "interval"
+        else np.cumsum(totals, axis=1) - totals / 2
+    )
+    distance = (places[:, :, None] - places[:, None, :]) ** 2
+    observed = (coincidences * distance).sum(axis=(1, 2))
+    expected = np.einsum("rv,rw,rvw->r", totals, totals, distance) / (totals.sum(axis=1) - 1)
+    return 1 - _ratio(observed, expected)
+
+
+def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Estimate:
+    """Cohen's kappa with weights (Cohen 1968), the mean over all pairs of raters who share units.
+
+    Args:
+        table: (units, raters), NaN where nobody rated.
+        scale: all values, from lowest to highest; disagreement grows with the distance of their places, or
+            with its square.
+        key: as in `krippendorff_alpha`.
+
+    Returns:
+        `n` counts the pairs with a kappa.
+    """
+    places = np.arange(len(scale))
+    distance = np.abs(places[:, None] - places).astype(float) ** (2 if weighting == "quadratic" else 1)
+    weights = _weights(key, len(table))
+    every = []
+    for one, other in combinations(range(table.shape[1]), 2):
+        both = ~np.isnan(table[:, [one, other]]).any(axis=1)
+        if both.any():
+            hits = [table[both, rater, None] == np.asarray(scale) for rater in (one, other)]
+            cells = (hits[0][:, :, None] & hits[1][:, None, :]).reshape(both.sum(), -1)
+            counts = (weights[:, both] @ cells.astype(float)).reshape(-1, len(scale), len(scale))
+            every.append(_kappas(counts, distance))
+    kappas = np.array([item for item in every if not np.isnan(item[0])])
+    if not len(kappas):
+        return Estimate(None)
+    return _estimate(_mean(kappas, axis=0), len(table))._replace(n=len(kappas))
+
+
+def _kappas(counts: Array, distance: Array) -> Array:
+    """(resamples, values, values) -> (resamples,), NaN where both raters give one and the same value."""
+    n = counts.sum(axis=(1, 2))
+    observed = (counts * distance).sum(axis=(1, 2))
+    chance = np.einsum("rv,rw,vw->r", counts.sum(axis=2), counts.sum(axis=1), distance)
+    return 1 - _ratio(observed * n, chance)
+
+
+def icc_of_raters(table: Array, key: str) -> Estimate:
+    """ICC(3,k) of all raters after z-scoring each, over the units that all of them rated."""
+    complete = table[~np.isnan(table).any(axis=1)]
+    if len(complete) < 2 or table.shape[1] < 2:
+        return Estimate(None, n=len(complete))
+    groups = [complete[:, [rater]] for rater in range(table.shape[1])]
+    return icc_of_groups(groups, key)
+
+
+def icc_of_groups(groups: Sequence[Array], key: str) -> Estimate:
+    """ICC(3,k) of the groups' mean z-scores: `group_agreement` with the bootstrap's interval.
+
+    Args:
+        groups: (units, raters) each, the same units; NaN where nobody rated.
+        key: as in `krippendorff_alpha`.
+    """
+    rated = np.all([(~np.isnan(group)).any(axis=1) for group in groups], axis=0)
+    groups, n = [group[rated] for group in groups], int(rated.sum())
+    if n < 2:
+        return Estimate(None, n=n)
+    weights = _weights(key, n)
+    step = max(1, _BLOCK // (n * sum(group.shape[1] for group in groups)))
+    parts = []
+    for start in range(0, len(weights), step):
+        block = weights[start : start + step]
+        parts.append(_iccs(np.stack([_mean_z(group, block) for group in groups], axis=2), block))
+    return _estimate(np.concatenate(parts), n)
+
+
+def _mean_z(table: Array, weights: Array) -> Array:
+    """(resamples, units): each rater's z-scores within the resample, then the mean over raters."""
+    there = ~np.isnan(table)
+    filled = np.where(there, table, 0.0)
+    n = weights @ there
+    mean = _ratio(weights @ filled, n)
+    variance = _ratio(weights @ filled**2 - n * mean**2, n - 1)
+    variance = np.where(variance > 1e-12 * (1 + mean**2), variance, np.nan)  # a rater who never varies
+    z = (table - mean[:, None, :]) / np.sqrt(variance)[:, None, :]
+    return _mean(z, axis=2)
+
+
+def _iccs(scores: Array, weights: Array) -> Array:
+    """ICC(3,k) of (resamples, units, k) under weights (resamples, units); units with a gap do not count."""
+    weights = np.where(np.isnan(scores).any(axis=2), 0, weights)
+    scores = np.nan_to_num(scores)
+    n, k = weights.sum(axis=1), scores.shape[2]
+    cases = scores.mean(axis=2)
+    columns = _ratio(np.einsum("ru,ruk->rk", weights, scores), n[:, None])
+    grand = columns.mean(axis=1)
+    ms_cases = _ratio(k * (weights * (cases - grand[:, None]) ** 2).sum(axis=1), n - 1)
+    residual = scores - cases[:, :, None] - columns[:, None, :] + grand[:, None, None]
+    ms_error = _ratio(np.einsum("ru,ruk->r", weights, residual**2), (n - 1) * (k - 1))
+    ms_cases = np.where(ms_cases > 1e-12 * np.maximum(1.0, ms_error), ms_cases, np.nan)
+    found: Array = (ms_cases - ms_error) / ms_cases
+    return found
+
+
+def _weights(key: str, n: int) -> Array:
+    """All weights 1, then those of the resamples."""
+    return np.vstack([np.ones((1, n)), resampling_weights(key, n)]) if n else np.ones((1, 0))
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """NaN where there is nothing to divide by."""
+    quotient = np.full(np.broadcast(above, below).shape, np.nan)
+    np.divide(above, below, out=quotient, where=below > 0)
+    return quotient
+
+
+def _mean(values: Array, axis: int) -> Array:
+    """The mean of what is there; NaN where nothing is."""
+    there = ~np.isnan(values)
+    return _ratio(np.where(there, values, 0.0).sum(axis=axis), there.sum(axis=axis))
+
+
+def _estimate(values: Array, n: int) -> Estimate:
+    """The first value with the percentiles of the others; no interval over one unit."""
+    if np.isnan(values[0]):
+        return Estimate(None, n=n)
+    again = values[1:][~np.isnan(values[1:])]
+    if n < 2 or not len(again):
+        return Estimate(float(values[0]), n=n)
+    interval = percentile_interval(again)
+    return Estimate(float(values[0]), interval.low, interval.high, n)

@@ -1,12 +1,15 @@
-"""Two models on the same documents, or all pairs of many: difference, interval and p-value.
+"""Two models on the same documents, or all pairs of many: difference, interval and p-value; ranks.
 
 Models are compared on the resamples that they share (`stats.bootstrap`), so what they have in common
-cancels out. Scores and differences are on 0-1; differences are the first minus the second.
+cancels out. Scores and differences are on 0-1; differences are the first minus the second. p-values are
+adjusted for the number of comparisons in a family: all those from which one would have picked the striking
+ones, be it all tasks of a table or all pairs of a leaderboard.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +18,7 @@ from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -29,6 +32,8 @@ Z_ALPHA, Z_BETA = 1.96, 0.84
 FEWEST_FOR_TAIL = 500
 #: Smaller p-values are of no use, and no normal tail is that exact.
 LEAST_P_VALUE = 1e-12
+_Z = 1.959963984540054  # 95 %
+_DIGITS = 12  # scores that differ in later ones are equal: it is rounding
 
 
 @dataclass(frozen=True)
@@ -201,3 +206,166 @@ def compare(
     found = compare_resamples((first, second), resampled)
     test = document_test(parts, documents, metric)
     return found if test is None else replace(found, p_value=test.p_value, method=test.method)
+
+
+def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
+    """95 % interval of the difference of two proportions of the same n units.
+
+    Half a unit is added to each cell of the table of both outcomes (Agresti and Min, Statistics in Medicine
+    24 (2005) 729-740). Unlike the bootstrap's, the interval has a width where no unit differs.
+
+    Args:
+        first_alone: units with the first outcome and without the second one.
+        second_alone: units with the second one alone.
+        n: units, at least 1.
+    """
+    one, other, total = first_alone + 0.5, second_alone + 0.5, n + 2
+    difference = (one - other) / total
+    half = _Z * sqrt(one + other - (one - other) ** 2 / total) / total
+    return Interval(max(difference - half, -1.0), min(difference + half, 1.0))
+
+
+# ---------------------------------------------------------------------- many comparisons
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Holm's step-down adjustment (Scand. J. Statist. 1979): below alpha, no finding is false but with alpha.
+
+    It holds for tests that depend on each other, too, as those on shared documents do.
+
+    Args:
+        p_values: (m,), one family.
+
+    Returns:
+        (m,) adjusted p-values in the same order.
+
+    Raises:
+        ValueError: it is no list of p-values.
+    """
+    p_values = _checked(p_values)
+    order, left = np.argsort(p_values, kind="stable"), len(p_values) - np.arange(len(p_values))
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * left), 1)
+    return adjusted
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> Array:
+    """Benjamini and Hochberg's step-up adjustment (J. R. Statist. Soc. B 1995).
+
+    Of the findings below alpha, a share of alpha is false on average. As `false_discovery_control` of
+    `scipy.stats` has it, whose import takes longer than all tests of a report.
+
+    Args:
+        p_values: (m,), one family.
+
+    Returns:
+        (m,) adjusted p-values in the same order.
+
+    Raises:
+        ValueError: it is no list of p-values.
+    """
+    p = _checked(p_values)
+    order = np.argsort(p)
+    raised = p[order] * (len(p) / np.arange(1, len(p) + 1))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum.accumulate(raised[::-1])[::-1]
+    return np.clip(adjusted, 0, 1)
+
+
+def adjust_pairs(p_values: ArrayLike, adjust: Callable[[Array], Array]) -> Array:
+    """Adjust the p-values of all pairs of models, each pair counted once.
+
+    Args:
+        p_values: (models, models), symmetric, as in `Pairs`.
+        adjust: `holm` or `benjamini_hochberg`.
+
+    Returns:
+        (models, models), symmetric; 1 on the diagonal.
+    """
+    p_values = np.asarray(p_values, dtype=float)
+    adjusted, pairs = np.ones(p_values.shape), np.triu_indices(len(p_values), 1)
+    adjusted[pairs] = adjust(p_values[pairs])
+    adjusted.T[pairs] = adjusted[pairs]
+    return adjusted
+
+
+def _checked(p_values: ArrayLike) -> Array:
+    found = np.asarray(p_values, dtype=float)
+    if found.ndim != 1 or not ((found >= 0) & (found <= 1)).all():
+        raise ValueError("p-values are a list of numbers from 0 to 1")
+    return found
+
+
+# ---------------------------------------------------------------------- ranks
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranks of models, 1 the best."""
+
+    rank: Array  # (models,) by the scores on all documents; models with equal scores share their mean rank
+    low: Array  # (models,) the best rank of the 95 % percentile interval
+    high: Array  # (models,) the worst
+    #: (models,) share of the resamples in which the model is first; models that share the first place share
+    #: it equally. They add up to 1
+    best: Array
+
+
+def ranks(scores: ArrayLike) -> Array:
+    """Ranks in each column, 1 for the highest score, ties with their mean rank.
+
+    As `scipy.stats.rankdata` gives them; the import of `scipy.stats` takes longer than all ranks of a report.
+
+    Args:
+        scores: (models,) or (models, resamples).
+
+    Raises:
+        ValueError: a score is not finite.
+    """
+    scores = np.asarray(scores, dtype=float)
+    if not np.isfinite(scores).all():
+        raise ValueError("a score is missing; rank models on what all of them have")
+    losses = -np.round(scores, _DIGITS)
+    order = np.argsort(losses, axis=0)
+    ordered = np.take_along_axis(losses, order, axis=0)
+    place = np.arange(len(losses)).reshape(-1, *[1] * (losses.ndim - 1))
+    begins = np.ones(losses.shape, dtype=bool)  # whether a place is the first of its score
+    begins[1:] = ordered[1:] != ordered[:-1]
+    ends = np.roll(begins, -1, axis=0)  # the place before the first of the next score; the last place
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=0)
+    last = np.minimum.accumulate(np.where(ends, place, len(losses))[::-1], axis=0)[::-1]
+    ranks = np.empty(losses.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=0)
+    return ranks
+
+
+def ranking(scores: ArrayLike, resampled: ArrayLike) -> Ranking:
+    """Rank models by their score, and again on every resample.
+
+    Interval ends are ranks that occurred: quantiles are rounded outwards.
+
+    Args:
+        scores: (models,), on all documents.
+        resampled: (models, resamples), drawn alike for all.
+
+    Raises:
+        ValueError: a score is not finite.
+    """
+    again = ranks(resampled)
+    low = np.quantile(again, (1 - LEVEL) / 2, axis=1, method="lower")
+    high = np.quantile(again, (1 + LEVEL) / 2, axis=1, method="higher")
+    first = again == again.min(axis=0)
+    return Ranking(ranks(scores), low, high, (first / first.sum(axis=0)).mean(axis=1))
+
+
+def win_shares(scores: ArrayLike, *, tie: float = 0.5) -> Array:
+    """The share of the tasks that the row wins against the column, (models, models).
+
+    Args:
+        scores: (models, tasks).
+        tie: how much of a win a tie is.
+    """
+    scores = np.asarray(scores, dtype=float)
+    lead = scores[:, None, :] - scores[None, :, :]
+    rates: Array = ((lead > EQUAL) + (np.abs(lead) <= EQUAL) * tie).mean(axis=2)
+    return rates

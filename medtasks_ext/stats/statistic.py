@@ -62,7 +62,10 @@ def ratios(part: Array, whole: Array) -> Array:
 
 
 def f1_scores(tp: Array, fp: Array, fn: Array) -> Array:
-    """Harmonic mean of precision and recall element by element; 0 where it is undefined."""
+    """Harmonic mean of precision and recall element by element; 0 where it is undefined.
+
+    Computed from both parts, as the official scorers do, rather than as 2tp / (2tp + fp + fn).
+    """
     precision, recall = ratios(tp, tp + fp), ratios(tp, tp + fn)
     return ratios(2 * precision * recall, precision + recall)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.engine import Outcome
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.planner import End
     from medtasks_ext.judge.store import JudgementStore
 
 
@@ -25,7 +25,7 @@ class Asked:
     """What a jury has said so far."""
 
     store: JudgementStore
-    outcome: Outcome | None  # of this call; None where nothing was left to ask
+    outcome: End | None  # of this call; None where nothing was left to ask
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def ask_in_folder(
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys
+    from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
 
@@ -61,7 +61,9 @@ def ask_in_folder(
     with nullcontext() if dry_run else Lease(folder, command), closing(store):
         store.open(write=not dry_run)
         budget = budget_of(max_cost, jury, [store])
-        engine = Engine(jury, [RunToJudge(tasks, store)], budget, say=say, egress=Egress.of(allow_host or []))
+        engine = JuryPlanner(
+            jury, [RunToJudge(tasks, store)], budget, say=say, egress=Egress.of(allow_host or [])
+        )
         asks = engine.pending()
         if dry_run:
             warn_withheld(engine, asks)

@@ -19,8 +19,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import Budget
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
@@ -129,9 +129,9 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
 
 def _dry_run(jury: Jury, asked: RunToJudge, budget: Budget, allow: Sequence[str]) -> int:
     from medtasks_ext.cli.judging import print_estimates, warn_withheld
-    from medtasks_ext.judge.engine import Engine
+    from medtasks_ext.judge.planner import JuryPlanner
 
-    engine = Engine(jury, [asked], budget, egress=Egress.of(allow))
+    engine = JuryPlanner(jury, [asked], budget, egress=Egress.of(allow))
     asks = engine.pending()
     warn_withheld(engine, asks)
     print_estimates(engine.estimates(asks), budget)
@@ -142,10 +142,10 @@ def _ask(jury: Jury, asked: RunToJudge, budget: Budget, allow: Sequence[str]) ->
     """Ask for the labels that are missing; whether a signal ended it."""
     from medtasks_ext.cli.judging import ask_all, money_words
     from medtasks_ext.judge.asks import NOT_ASKED
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys
+    from medtasks_ext.judge.planner import JuryPlanner
 
-    engine = Engine(jury, [asked], budget, say=say, egress=Egress.of(allow))
+    engine = JuryPlanner(jury, [asked], budget, say=say, egress=Egress.of(allow))
     asks = engine.pending()
     if not asks:
         return False

@@ -16,7 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.engine import Outcome
+    from medtasks_ext.judge.planner import End
     from medtasks_lab.human.forms import Export
     from medtasks_lab.human.jury import JuryFigures
     from medtasks_lab.human.pairs import Drawn
@@ -170,7 +170,7 @@ def jury(
     raise typer.Exit(_end_of_jury(found, asked.outcome, folder))
 
 
-def _end_of_jury(found: JuryFigures, outcome: Outcome | None, folder: Path) -> int:
+def _end_of_jury(found: JuryFigures, outcome: End | None, folder: Path) -> int:
     """Say what is missing and why; the exit code."""
     from medtasks_ext.cli.end import say_sent
 

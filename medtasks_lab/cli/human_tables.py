@@ -13,8 +13,8 @@ from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.words import counted, say, say_next
 
 if TYPE_CHECKING:
-    from medtasks_ext.stats.rates import Rate
-    from medtasks_lab.human.agreement import Agreement
+    from medtasks_ext.stats.agreement import Kappa
+    from medtasks_ext.stats.votes import Rate
     from medtasks_lab.human.ingest import Ingested
     from medtasks_lab.human.ratings import RaterFigure, Ratings
     from medtasks_lab.human.results import Criterion
@@ -217,7 +217,7 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
         )
 
 
-def print_agreement(found: Sequence[tuple[str, Sequence[Agreement]]]) -> None:
+def print_agreement(found: Sequence[tuple[str, Sequence[Kappa]]]) -> None:
     """Kappa of all experts and of their pairs, by what it is about."""
     from medtasks_ext.cli.tables import console, new_table
 

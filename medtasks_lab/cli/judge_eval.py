@@ -179,10 +179,10 @@ def _ask(
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
     from medtasks_ext.cli.judging import ask_all
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
-    from medtasks_ext.judge.budget import Budget
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
     from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
@@ -193,7 +193,7 @@ def _ask(
     store = JudgementStore(out)
     with Lease(out, "medtasks judge eval"), closing(store):
         store.open()
-        engine = Engine(jury, [RunToJudge([task], store)], Budget(None, 0.0), egress=Egress.of(allow_hosts))
+        engine = JuryPlanner(jury, [RunToJudge([task], store)], Budget(), egress=Egress.of(allow_hosts))
         asks = engine.pending()
         engine.check(asks)
         outcome = ask_all(engine, asks) if asks else None

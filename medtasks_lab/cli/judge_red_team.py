@@ -18,8 +18,8 @@ from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_ext.egress import Egress
-    from medtasks_ext.judge.engine import Engine
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_lab.judge.red_team import Panel, Resistance
@@ -82,15 +82,15 @@ def _say_words(asked: Sequence[Panel]) -> None:
 
 def _engines(
     asked: Sequence[Panel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
-) -> list[Engine]:
+) -> list[JuryPlanner]:
     """One for each panel. A reply without a verdict is a result, and not asked for again."""
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
-    from medtasks_ext.judge.engine import Engine
+    from medtasks_ext.judge.planner import JuryPlanner
 
     budget = budget_of(max_cost, jury, [store])
     return [
-        Engine(
+        JuryPlanner(
             panel.jury,
             [RunToJudge(panel.tasks, store)],
             budget,

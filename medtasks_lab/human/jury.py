@@ -16,9 +16,9 @@ from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.rows.spec import Judging
+from medtasks_ext.stats.agreement import kappas
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
-from medtasks_ext.stats.rates import OUTCOMES, TIE, Votes, rates
-from medtasks_lab.human.agreement import agreements
+from medtasks_ext.stats.votes import OUTCOMES, TIE, Votes, rates
 from medtasks_lab.human.kinds import load_kind
 from medtasks_lab.human.results import MERGING, Criterion, agreement_rows, rate_row
 
@@ -107,7 +107,7 @@ def jury_figures(drawn: Drawn, tasks: list[JudgedTask], jury: Jury, store: Judge
         for axis, by_judge in votes.items():
             if by_judge:
                 figures = Criterion(
-                    task.name, axis, rates(by_judge, dataset), agreements(by_judge, sorted(OUTCOMES.values()))
+                    task.name, axis, rates(by_judge, dataset), kappas(by_judge, sorted(OUTCOMES.values()))
                 )
                 shares = {judge: sum(items) / len(items) for judge, items in same[axis].items()}
                 found.verdicts.append(Verdicts(figures, shares))

@@ -11,9 +11,15 @@ import numpy as np
 
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.stats.agreement import Estimate, pairwise_baseline
+from medtasks_ext.stats.agreement import (
+    Estimate,
+    icc_of_raters,
+    krippendorff_alpha,
+    mean_kappa,
+    pairwise_baseline,
+    rating_table,
+)
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
-from medtasks_ext.stats.reliability import icc_of_raters, krippendorff_alpha, mean_kappa, rating_table
 from medtasks_lab.human.results import origin
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.runs.manifest import Identity
+from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
-from medtasks_ext.stats.rates import LOSS, MEAN, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
-from medtasks_lab.human.agreement import Agreement, agreements
+from medtasks_ext.stats.votes import LOSS, MEAN, OUTCOMES, RATES, TIE, WIN, Rate, Votes, majority, rates
 from medtasks_lab.human.kinds import load_kind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Criterion:
     task: str
     criterion: str
     rates: list[Rate]
-    agreement: list[Agreement]
+    agreement: list[Kappa]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def criteria(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Criterion]:
             task,
             question.id,
             rates(found, key["tasks"][task]["dataset"]),
-            agreements(found, sorted(OUTCOMES.values())),
+            kappas(found, sorted(OUTCOMES.values())),
         )
         for task in key["tasks"]
         for question in load_kind("pairwise").questions
@@ -97,13 +97,13 @@ def decisions(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Decision]:
     return found
 
 
-def point_agreement(found: Sequence[Decision]) -> list[Agreement]:
+def point_agreement(found: Sequence[Decision]) -> list[Kappa]:
     """How far experts agree about points."""
     votes: dict[str, dict[str, int]] = {}
     for number, decision in enumerate(found):
         for expert, met in decision.votes.items():
             votes.setdefault(expert, {})[f"{number}"] = int(met)
-    return agreements(votes, [NOT_MET, MET])
+    return kappas(votes, [NOT_MET, MET])
 
 
 # ---------------------------------------------------------------------- files
@@ -282,7 +282,7 @@ def rate_row(item: Criterion, rate: Rate, source: str) -> dict[str, Any]:
     return row
 
 
-def agreement_row(one: Agreement) -> dict[str, Any]:
+def agreement_row(one: Kappa) -> dict[str, Any]:
     """A figure of agreement as files hold it."""
     return {**one._asdict(), "between": ", ".join(one.between)}
 

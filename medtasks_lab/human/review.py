@@ -12,8 +12,8 @@ from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.human.agreement import Agreement, agreements
 from medtasks_lab.human.forms import Export, Item, clean
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
@@ -123,7 +123,7 @@ class CriterionReview:
     low: float | None  # 95 % interval over items; None below two items
     high: float | None
     met_by_all: float  # share of the items on which every physician says so
-    agreement: list[Agreement]
+    agreement: list[Kappa]
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _criterion(task: str, criterion: str, found: Mapping[str, Mapping[str, int]]
         low,
         high,
         sum(one == of for one, of in zip(met, given, strict=True)) / len(found),
-        agreements(by_expert, [0, 1]),
+        kappas(by_expert, [0, 1]),
     )
 
 

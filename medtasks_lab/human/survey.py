@@ -14,8 +14,8 @@ from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.published import published
+from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.human.agreement import Agreement, agreements
 from medtasks_lab.human.forms import Export, Item
 from medtasks_lab.human.kinds import Language, Option, load_kind
 from medtasks_lab.human.results import agreement_row, origin
@@ -126,7 +126,7 @@ class Survey:
     assigned: list[Assigned]
     rate: float | None  # share of all assignments that are the taxonomy's, 0-1; None without any
     interval: Interval | None  # of it, over clinicians
-    agreement: list[Agreement]  # of clinicians about the categories
+    agreement: list[Kappa]  # of clinicians about the categories
     mean: float | None  # of the comprehensiveness, 1-5
     sd: float | None  # sample s.d.
     ratings: Mapping[int, int]  # value -> clinicians
@@ -175,7 +175,7 @@ def survey_of(rows: Iterable[Filled], key: Mapping[str, Any]) -> Survey:
         assigned,
         sum(right) / sum(total) if total else None,
         interval,
-        agreements(votes, list(place.values())),
+        kappas(votes, list(place.values())),
         fmean(ratings) if ratings else None,
         stdev(ratings) if len(ratings) > 1 else None,
         {value: ratings.count(value) for value in SCALE},

@@ -31,7 +31,7 @@ from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.points import Point as RowPoint
-from medtasks_ext.stats.proportions import matched_difference
+from medtasks_ext.stats.comparison import matched_difference
 from medtasks_ext.strict import Strict
 
 FILE = Path(__file__).with_suffix(".yaml")

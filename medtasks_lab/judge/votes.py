@@ -23,7 +23,7 @@ from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
-from medtasks_ext.stats.votes import Agreement, agreement, cells, macro_interval
+from medtasks_ext.stats.votes import VoteF1, cells, macro_interval, vote_f1
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -84,7 +84,7 @@ class Compared:
 
     rater: str
     category: str
-    agreement: Agreement
+    agreement: VoteF1
     low: float | None  # 95 % interval of the macro F1, over criteria
     high: float | None
     physicians: int  # physicians with a macro F1 here, the rater aside
@@ -224,8 +224,8 @@ def _rows(
     return [row for place, row in rows.items() if category in (ALL, votes[place].category)]
 
 
-def _of(votes: Sequence[Voted], rows: dict[int, tuple[int, int, int, int]], category: str) -> Agreement:
-    return agreement(_rows(votes, rows, category))
+def _of(votes: Sequence[Voted], rows: dict[int, tuple[int, int, int, int]], category: str) -> VoteF1:
+    return vote_f1(_rows(votes, rows, category))
 
 
 def _compared(
@@ -237,7 +237,7 @@ def _compared(
     key: str,
 ) -> Compared:
     chosen = _rows(votes, rows, category)
-    own, around = agreement(chosen), macro_interval(chosen, f"{key} {category}")
+    own, around = vote_f1(chosen), macro_interval(chosen, f"{key} {category}")
     others = [value for rater, value in macros.items() if rater != name]
     known = own.macro is not None and others
     return Compared(

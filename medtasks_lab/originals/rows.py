@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows import release
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import Row
 from medtasks_ext.rows.sources import Origin, Rows
 from medtasks_lab.originals.build import read_original, recovered
@@ -47,7 +47,8 @@ def original_rows(
             remedy="put them there as distributed (docs/sources); archives need not be unpacked",
         )
     layout = source.original[absent.index([])]
-    official = release.inputs(dataset.suite.release, source) if layout.rebuilt else []
+    authors = authors_of(dataset, source) if layout.rebuilt else None
+    official = authors.released_inputs() if authors else []
     test, fewshot = read_original(
         layout,
         files,

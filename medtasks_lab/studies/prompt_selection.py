@@ -187,7 +187,7 @@ def _write_task(folder: Path, name: str, dataset: Dataset, item: Candidate, n: i
         "prompt": {**config["prompt"], **item.prompt},
         **{key: config[key] for key in ("answer", "judge", "generation_kwargs") if key in config},
         "about": {
-            **{key: value for key, value in config["about"].items() if key in _ABOUT},
+            **{key: value for key, value in dataset.record.items() if key in _ABOUT},
             "citation": "none",
             "n_test": n,
         },
@@ -201,7 +201,7 @@ def _write_task(folder: Path, name: str, dataset: Dataset, item: Candidate, n: i
 
 def _write_vocabulary(path: Path, dataset: Dataset, registry: Registry) -> None:
     """The values of shared axes that the suite alone has, for datasets of no suite."""
-    about, shared = dataset.config["about"], vocabulary()
+    about, shared = dataset.record, vocabulary()
     found: dict[str, dict[str, str]] = {}
     for axis, kind in TERMS.items():
         given = about.get(axis, ())

@@ -84,7 +84,7 @@ def test_a_new_folder_lacks_nothing_but_what_a_person_must_write(everything, sui
     problems = {check.what: check.problems for check in checks_of(everything, dataset) if check.problems}
     assert set(problems) == {"nothing is left to fill in"}
     (left,) = problems.values()
-    assert sum(line.startswith("task.yaml, line") for line in left) >= 7
+    assert sum(line.startswith(("task.yaml, line", "card.yaml, line")) for line in left) >= 7
     assert any(line.startswith("sample.jsonl: 11 of 11 rows are placeholders") for line in left)
 
 
@@ -112,14 +112,14 @@ def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
     outcome = medtasks("new", *as_arguments(FLAGS), "--name", "Falls: a clinic", "--n-test", "200")
     assert outcome.code == 0, outcome.text
     folder = tree / "medhelm" / "falls_clinic"
-    assert {file.name for file in folder.iterdir()} == {"task.yaml", "sample.jsonl"}
+    assert {file.name for file in folder.iterdir()} == {"task.yaml", "card.yaml", "sample.jsonl"}
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
     assert (record.name, record.n_test) == ("Falls: a clinic", 200)
     assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("dev", "validate", "medhelm_falls_clinic")
-    assert outcome.code == 1 and "task.yaml, line 30: TODO: one sentence" in outcome.out
+    assert outcome.code == 1 and "card.yaml, line 1: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.rows import remote
+from medtasks_ext.rows.missing import source_of
 from tests.conftest import write_jsonl
 
 FLAGS = (
@@ -154,12 +156,14 @@ def test_a_dataset_of_the_hub_brings_its_revision_licence_and_files(medtasks, ow
     monkeypatch.setattr(remote.RemoteFile, "get", file)
     made = medtasks("new", "--from", "org/notes", "--suite", "own", "--id", "mine", *FLAGS)
     assert made.code == 0, made.text
-    text = (own / "mine" / "task.yaml").read_text()
+    text = "".join((own / "mine" / name).read_text() for name in ("task.yaml", "card.yaml"))
+    assert json.loads((own / "mine" / "data.lock").read_text()) == {"revision": "1" * 40}
+    assert source_of(Dataset(own / "mine")).download.revision == "1" * 40
     assert asked == [("org/notes", "1" * 40, "data/test.jsonl")]
     assert all(
         line in text
         for line in (
-            f"revision: {'1' * 40}", "test: data/test.jsonl", "fewshot: data/train.jsonl", "licence: mit",
+            "repo: org/notes", "test: [data/test.jsonl]", "fewshot: [data/train.jsonl]", "licence: mit",
             "access: open", "url: https://huggingface.co/datasets/org/notes",
         )
     )  # fmt: skip

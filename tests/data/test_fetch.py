@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -54,10 +53,10 @@ def hub(tmp_path, monkeypatch):
         shutil.copytree(registry().root / name, root / name)
     declare_suites(root)
     yaml = root / "medhelm" / "medbullets" / "task.yaml"
-    text = yaml.read_text().replace(RAW, server.url)
-    yaml.write_text(
-        re.sub(r"    digests:\n(      .*\n)+", "", text)
-    )  # what is served here is not what is pinned
+    yaml.write_text(yaml.read_text().replace(RAW, server.url))
+    lock = yaml.with_name("data.lock")
+    pinned = {**json.loads(lock.read_text()), "files": {}}  # what is served here is not what is pinned
+    lock.write_text(json.dumps(pinned))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")

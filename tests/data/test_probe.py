@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from medtasks_ext.data.probe import main
 from medtasks_ext.registry.tasks import forget
@@ -28,15 +30,19 @@ def served(tasks_of, monkeypatch, tmp_path):
     file = (
         tasks_of("medhelm/medbullets", "medhelm/clear", "bridge/cares_area") / "medhelm/medbullets/task.yaml"
     )
-    head, _, tail = file.read_text().replace(RAW, server.url).partition("    digests:\n")
-    name, _, rest = tail.partition("\n")
-    url = name.strip().rpartition(": ")[0]
-    digest = hashlib.sha256(ROWS.encode()).hexdigest()
-    mirrors = f"    mirrors:\n      {url}: ['{server.url}{MIRROR}']\n"
-    file.write_text(f"{head}    digests:\n      {url}: sha256:{digest}\n{mirrors}{rest}")
+    text = file.read_text().replace(RAW, server.url)
+    (url,) = yaml.safe_load(text.replace("!function ", ""))["rows"]["download"]["test"]
+    pools = "  download:\n"
+    assert text.count(pools) == 1
+    mirrors = f"    mirrors:\n      '{url}': ['{server.url}{MIRROR}']\n"
+    file.write_text(text.replace(pools, pools + mirrors))
+    lock = file.with_name("data.lock")
+    pinned = json.loads(lock.read_text())
+    (name,) = pinned["files"]
+    pinned["files"][name]["digest"] = f"sha256:{hashlib.sha256(ROWS.encode()).hexdigest()}"
+    lock.write_text(json.dumps(pinned))
     forget()
-    path = url.strip('"').removeprefix(server.url)
-    path = path.replace("{revision}", head.partition("revision: ")[2].split()[0])
+    path = url.removeprefix(server.url).replace("{revision}", pinned["revision"])
     server.files = {path: ROWS.encode(), MIRROR: ROWS.encode()}
     monkeypatch.setattr(transfer.time, "sleep", lambda seconds: None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")

@@ -48,6 +48,10 @@ def as_parquet(rows):
     return content.getvalue()
 
 
+def content_of(content):
+    return {"digest": f"sha256:{hashlib.sha256(content).hexdigest()}", "size": len(content)}
+
+
 def as_lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
@@ -156,26 +160,32 @@ def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks
 
 def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     root = tmp_path / "tasks"
-    files = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "task.yaml" for key in KEYS), strict=True))
-    before = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+    files = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
+    tasks = {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")}
+
+    def held():
+        return {name: json.loads(file.read_text()) if file.is_file() else {} for name, file in files.items()}
+
+    before = held()
     names, commit = [URL, BRANCH, COMMIT], "d" * 40
     hub.commits = {"main": commit}
     hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
     assert probe.main([str(tmp_path / "sources.csv"), *names]) == 0
-    assert {name: file.read_text(encoding="utf-8") for name, file in files.items()} == before  # not asked for
+    assert held() == before  # not asked for
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    after = {name: file.read_text(encoding="utf-8") for name, file in files.items()}
+    after = held()
     assert {name for name in names if after[name] != before[name]} == {URL, BRANCH}
-    assert set(after[BRANCH].splitlines()) - set(before[BRANCH].splitlines()) == {f"    revision: {commit}"}
-    digest = hashlib.sha256(as_csv(rows_of(URL))).hexdigest()
-    new = [line for line in after[URL].splitlines() if line not in before[URL].splitlines()]
-    assert new[0] == "    digests:" and new[1].endswith(f": sha256:{digest}") and len(new) == 2
+    assert before[BRANCH] == {} and after[BRANCH]["revision"] == commit
+    csv_, parquet = as_csv(rows_of(URL)), as_parquet(rows_of(BRANCH))
+    assert after[BRANCH]["files"] == {"healthqa-br.parquet": content_of(parquet)}
+    assert after[URL] == {**before[URL], "files": {"sct_cleaned_full.csv": content_of(csv_)}}
+    assert {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")} == tasks
     forget()
     assert UNPINNED not in medtasks("data", "where", *names).out
     assert "not pinned" not in medtasks("data", "status", *names).out
     assert medtasks("dev", "validate", URL, BRANCH).code == 0
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    assert {name: file.read_text(encoding="utf-8") for name, file in files.items()} == after
+    assert held() == after
     shutil.rmtree(tmp_path / "cache")
     change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
     assert "sends other content than is pinned" in medtasks("data", "fetch", URL).err

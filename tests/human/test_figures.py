@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from medtasks_ext.stats.agreement import fleiss_kappa, kappas
 from medtasks_ext.stats.bootstrap import resampling_weights
-from medtasks_ext.stats.rates import LOSS, MAJORITY, MEAN, TIE, WIN, majority, rates
-from medtasks_lab.human.agreement import agreements, fleiss_kappa
+from medtasks_ext.stats.votes import LOSS, MAJORITY, MEAN, TIE, WIN, majority, rates
 from tests.human.conftest import QUEUE, TASK, N, fill, key_of
 
 # Fleiss (1971), Table 1: 30 patients, 6 psychiatrists, 5 diagnoses; kappa = .430, observed agreement .556
@@ -65,7 +65,7 @@ def test_fleiss_kappa_needs_equally_many_raters():
 @given(st.lists(st.tuples(outcomes, outcomes, outcomes), min_size=2, max_size=20))
 def test_cohen_kappa_of_each_pair_is_scikit_learns(votes):
     by_expert = {f"e{i}": {str(n): row[i] for n, row in enumerate(votes)} for i in range(3)}
-    found = {one.between: one for one in agreements(by_expert, [LOSS, TIE, WIN])}
+    found = {one.between: one for one in kappas(by_expert, [LOSS, TIE, WIN])}
     assert len(found) == 4
     for i, j in combinations(range(3), 2):
         first, second = [row[i] for row in votes], [row[j] for row in votes]
@@ -83,12 +83,12 @@ def test_agreement_is_about_what_both_rated():
         "e2": {"a": WIN, "c": LOSS, "d": TIE},
         "e3": {"a": TIE, "c": TIE},
     }
-    found = {one.between: (one.n, one.observed) for one in agreements(votes, [LOSS, TIE, WIN])}
+    found = {one.between: (one.n, one.observed) for one in kappas(votes, [LOSS, TIE, WIN])}
     assert found == {
         ("e1", "e2", "e3"): (2, pytest.approx(1 / 3)),
         ("e1", "e2"): (2, 0.5), ("e1", "e3"): (2, 0.5), ("e2", "e3"): (2, 0),
     }  # fmt: skip
-    assert agreements({"e1": votes["e1"]}, [LOSS, TIE, WIN]) == []
+    assert kappas({"e1": votes["e1"]}, [LOSS, TIE, WIN]) == []
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
+from medtasks_ext.engines import http
+from medtasks_ext.engines.http import Pace
 from medtasks_ext.judge import engine, procedures
 from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.judge.client import Pace
 from medtasks_ext.registry import Registry
 from tests.conftest import ROOT, rewrite_answers, wait_for
 from tests.judge.conftest import judgements
@@ -319,10 +321,11 @@ def test_a_reply_without_a_verdict_ends_the_tries_in_a_row(run, jury, medtasks, 
 def test_a_server_that_asks_to_wait_is_not_asked_before(run, jury, medtasks, server, monkeypatch):
     pauses = []
 
-    async def pause(self, seconds):
+    async def pause(self, seconds, ended):
         pauses.append(seconds)
 
-    monkeypatch.setattr(engine.Engine, "_pause", pause)
+    monkeypatch.setattr(http.Clock, "now", lambda self: time.monotonic() + sum(pauses))
+    monkeypatch.setattr(http.Clock, "pause", pause)
     server.script = lambda asked, seen: (
         fair(asked, seen) if seen else Reply(status=429, headers=(("Retry-After", "7"),))
     )

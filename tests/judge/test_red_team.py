@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from medtasks_ext.judge.jury import Jury
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.registry import registry
-from medtasks_ext.stats.proportions import matched_difference
+from medtasks_ext.stats.comparison import matched_difference
 from medtasks_lab.judge import red_team as module
 from medtasks_lab.judge.red_team import RedTeam, panels, red_team
 from tests.judge.server import Reply, coded, verdict

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from medtasks_ext.stats.agreement import group_agreement, icc_3k
-from medtasks_ext.stats.bootstrap import resampling_weights
-from medtasks_ext.stats.reliability import (
+from medtasks_ext.stats.agreement import (
+    group_agreement,
+    icc_3k,
     icc_of_groups,
     icc_of_raters,
     krippendorff_alpha,
     mean_kappa,
     rating_table,
 )
+from medtasks_ext.stats.bootstrap import resampling_weights
 
 SCALE = [1, 2, 3, 4, 5]
 #: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", C: four observers, twelve units

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from medtasks_ext.stats.votes import agreement, cells, macro_interval
+from medtasks_ext.stats.votes import cells, macro_interval, vote_f1
 from tests.judge.server import Reply, coded
 
 TASK = "healthbench_full"
@@ -54,7 +54,7 @@ def test_macro_f1_is_that_of_scikit_learn_over_all_pairs(seed):
     rng = np.random.default_rng(seed)
     answers = (rng.random(40) < 0.6).tolist()
     votes = [(rng.random(rng.integers(1, 6)) < 0.5).tolist() for _ in answers]
-    found = agreement([cells(answer, labels) for answer, labels in zip(answers, votes, strict=True)])
+    found = vote_f1([cells(answer, labels) for answer, labels in zip(answers, votes, strict=True)])
     assert found.macro == pytest.approx(by_the_book(answers, votes))
     assert found.macro == (found.yes + found.no) / 2 and found.pairs == sum(map(len, votes))
 
@@ -71,7 +71,7 @@ def test_macro_f1_is_that_of_scikit_learn_over_all_pairs(seed):
     ],
 )
 def test_an_answer_that_never_occurs_has_no_f1(rows, yes, no, macro):
-    found = agreement([cells(*row) for row in rows])
+    found = vote_f1([cells(*row) for row in rows])
     assert (found.yes, found.no, found.macro) == tuple(
         None if value is None else pytest.approx(value) for value in (yes, no, macro)
     )
@@ -80,8 +80,8 @@ def test_an_answer_that_never_occurs_has_no_f1(rows, yes, no, macro):
 def test_the_order_of_rows_changes_nothing_and_the_interval_holds_the_value():
     rng = np.random.default_rng(3)
     rows = [cells(bool(a), (rng.random(3) < 0.5 + 0.3 * a).tolist()) for a in rng.integers(0, 2, 200)]
-    found = agreement(rows)
-    assert agreement(rows[::-1]) == found
+    found = vote_f1(rows)
+    assert vote_f1(rows[::-1]) == found
     around = macro_interval(rows, "key")
     assert around.low < found.macro < around.high
     assert macro_interval(rows[:1], "key") is None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.adapter import read_adapter
 from medtasks_ext.prompts.official.folding import Source
 from medtasks_ext.registry.official import Place
+from medtasks_ext.suites.helm import read_adapter
 
 SCENARIO = '''
 from elsewhere.scenario import Framed

@@ -23,9 +23,9 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.prompts.strategies import direct_sentence
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.lengths import count_words
+from medtasks_ext.suites.bridge import direct_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

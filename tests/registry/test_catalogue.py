@@ -89,7 +89,7 @@ def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
         return index.with_name("bridge.md").read_text()
 
     assert "### MIE" in page()
-    path = own / "bridge" / "mie" / "task.yaml"
+    path = own / "bridge" / "mie" / "card.yaml"
     path.write_text(
         path.read_text().replace("n_test: 2084", "n_test: 2085").replace("zhang2020mie", "new2030")
     )

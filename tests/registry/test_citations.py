@@ -131,7 +131,7 @@ def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
     assert outcome.code == 2 and "runs/nowhere/run.json: no such file" in outcome.err
     folder = tmp_path / "tasks" / "bridge"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
-    path = folder / "mie" / "task.yaml"
+    path = folder / "mie" / "card.yaml"
     path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
     declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
@@ -146,11 +146,11 @@ def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_da
     root = tmp_path / "tasks"
     folder = root / "bridge" / "mie"
     shutil.copytree(TASKS.root / "bridge" / "mie", folder)
-    file = folder / "task.yaml"
+    file = folder / "card.yaml"
     file.write_text(file.read_text().replace("zhang2020mie", "nobody2020"))
     declare_suites(root)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     outcome = medtasks("dev", "validate", "bridge_mie")
-    assert outcome.code == 1 and "about.citation: nobody2020 has no entry → write it into" in outcome.out
+    assert outcome.code == 1 and "card.yaml: citation: nobody2020 has no entry → write it into" in outcome.out
     (folder / "citation.bib").write_text("@misc{nobody2020, author = {A}, title = {T}, year = {2020}}\n")
     assert medtasks("dev", "validate", "bridge_mie").code == 0

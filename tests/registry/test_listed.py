@@ -315,7 +315,7 @@ BAD = {
     ),
     "its own dataset placed": (
         {"placed": {**WARD["placed"], "falls": {"ward": "icu"}}},
-        "placed: 'falls' is of this folder: write its values under about.axes of its task.yaml",
+        "placed: 'falls' is of this folder: write its values under axes of its card.yaml",
     ),
     "left out and not there": (
         {"left_out": {"ward": ["bridge/medsts", "bridge/mednly"]}},

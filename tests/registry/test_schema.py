@@ -16,31 +16,37 @@ from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.judge.jury import Judge
 from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
-from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.yamlfile import yaml_text
-from medtasks_ext.rows.json_schema import TASK_KEYS, schema_text, task_schema
+from medtasks_ext.registry.datalock import DataLock
+from medtasks_ext.registry.keys import TASK_KEYS
+from medtasks_ext.registry.metadata import Card, Metadata, TaskFacts
+from medtasks_ext.registry.yamlfile import read_mapping
+from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 from medtasks_ext.runner.validate import checks_of
 from medtasks_ext.task import OTHER_ROWS, OWN_KEYS
 from tests.conftest import declare_suites
 
 TASKS = registry()
 SCHEMA = task_schema()
-RECORD = SCHEMA["$defs"]["Metadata"]["properties"]
+CARD = card_schema()
+RECORD = SCHEMA["$defs"]["About"]["properties"]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def faults(config: object) -> list[str]:
-    return [error.message for error in Draft7Validator(SCHEMA).iter_errors(config)]
+def faults(config: object, schema: dict = SCHEMA) -> list[str]:
+    return [error.message for error in Draft7Validator(schema).iter_errors(config)]
 
 
 def test_it_is_a_valid_schema_and_its_text_says_the_same():
-    Draft7Validator.check_schema(SCHEMA)
-    assert json.loads(schema_text()) == SCHEMA
+    for schema in (SCHEMA, CARD):
+        Draft7Validator.check_schema(schema)
+        assert json.loads(schema_text(schema)) == schema
 
 
 @pytest.mark.parametrize("dataset", TASKS.datasets)
-def test_every_task_file_satisfies_it(dataset):
-    assert faults(yaml_text(TASKS.datasets[dataset].file.read_text(encoding="utf-8"))) == []
+def test_every_task_file_and_every_card_satisfies_it(dataset):
+    folder = TASKS.datasets[dataset].folder
+    assert faults(read_mapping(folder / "task.yaml")) == []
+    assert faults(read_mapping(folder / "card.yaml"), CARD) == []
 
 
 def test_its_keys_are_those_of_lm_eval_and_of_the_class():
@@ -61,14 +67,24 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
     assert offered == {suite.title: set(suite.axes) for suite in TASKS.suites.values()}
     assert set(RECORD) == set(Metadata.model_fields)
+    assert set(CARD["properties"]) == set(Card.model_fields)
     assert all("description" in part or "$ref" in part for part in RECORD.values())
+    assert {name: SCHEMA["properties"][name] for name in TaskFacts.model_fields} == {
+        name: RECORD[name] for name in TaskFacts.model_fields
+    }
     explained = SCHEMA["$defs"]["Source"]["properties"]
     assert explained["max_test"]["description"].startswith("evaluate at most this many test rows")
 
 
 @pytest.mark.parametrize(
     ("heading", "model"),
-    [("`about` of a task file", Metadata), ("`suite.yaml`", Suite), ("A jury file", Judge)],
+    [
+        ("Facts at the top of a task file", TaskFacts),
+        ("`card.yaml`", Card),
+        ("`data.lock`", DataLock),
+        ("`suite.yaml`", Suite),
+        ("A jury file", Judge),
+    ],
 )
 def test_the_documentation_explains_every_key(heading, model):
     text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
@@ -101,16 +117,28 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-def refused(root: Path, config: dict) -> str:
-    """What `dev validate` says of the task file alone."""
+def refused(root: Path, config: dict, card: dict | None = None) -> str:
+    """What `validate` says of the task file and its card alone."""
     folder = root / "medhelm" / "hospice_referral"
     (folder / "task.yaml").write_text(yaml.dump(config, Dumper=_Dumper), encoding="utf-8")
+    (folder / "card.yaml").unlink(missing_ok=True)
+    if card is not None:
+        (folder / "card.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
     task_file, *_ = checks_of(Registry(root), Dataset(folder))
     return "\n".join(task_file.problems)
 
 
-def changed(path: str, value: object = None, *, rename: str | None = None) -> dict:
-    config = copy.deepcopy(yaml_text(TASKS.datasets["medhelm_hospice_referral"].file.read_text()))
+def whole() -> dict:
+    """A task file that says all facts itself, under `about`."""
+    dataset = TASKS.datasets["medhelm_hospice_referral"]
+    config = {key: value for key, value in dataset.config.items() if key not in TaskFacts.model_fields}
+    return copy.deepcopy({**config, "about": dict(dataset.record)})
+
+
+def changed(
+    path: str, value: object = None, *, rename: str | None = None, config: dict | None = None
+) -> dict:
+    config = whole() if config is None else copy.deepcopy(config)
     *parents, last = path.split(".")
     place = config
     for key in parents:
@@ -158,8 +186,9 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("judge", {"protocol": "likert_jury"}), "judge.role: missing key"),
         *(
             (changed(key), f"task.yaml: {key}: missing key → ")
-            for key in ("class", "dataset", "rows", "prompt", "answer", "about", "metadata")
+            for key in ("class", "dataset", "rows", "prompt", "answer", "metadata")
         ),
+        (changed("about"), "about: missing key, as there is no card.yaml beside the file → write card.yaml"),
         (
             changed("class", "!function medtasks_ext.task.Task"),
             "write `!function medtasks_ext.task.MedicalTask`",
@@ -170,6 +199,63 @@ def test_the_unchanged_file_is_accepted_by_both(place):
 def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
     assert faults(config)
     assert said in refused(place, config)
+
+
+SPLIT = dict(TASKS.datasets["medhelm_hospice_referral"].config)
+FACTS = read_mapping(TASKS.datasets["medhelm_hospice_referral"].folder / "card.yaml")
+
+
+def task(*arguments: object, **more: object) -> tuple[dict, dict]:
+    return changed(*arguments, config=SPLIT, **more), FACTS
+
+
+def card(*arguments: object, **more: object) -> tuple[dict, dict]:
+    return SPLIT, changed(*arguments, config=FACTS, **more)
+
+
+def test_the_two_files_are_accepted_by_both(place):
+    assert faults(SPLIT) == [] and faults(FACTS, CARD) == [] and refused(place, SPLIT, FACTS) == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (task("language", "english"), "task.yaml: language: 'english' is no code of ISO 639"),
+        (task("language"), "task.yaml: language: missing key → of the documents, a code of ISO 639"),
+        (task("access", rename="acess"), "task.yaml: acess: unknown key (did you mean access?)"),
+        (task("stage", "triage_and_referral"), "task.yaml: stage: unknown key"),
+        (task("official_budget", 0), "task.yaml: official_budget: "),
+        (card("stage", "triage_referral"), "card.yaml: stage: 'triage_referral' is not in"),
+        (card("stage", rename="stages"), "stages: unknown key (did you mean stage?)"),
+        (card("access", "open"), "access: unknown key: it belongs in task.yaml"),
+        (card("url"), "card.yaml: url: missing key → where the data is"),
+        (card("n_test", "many"), "card.yaml: n_test: should be a whole number"),
+        (card("axes.category", "administation"), "did you mean administration?"),
+        (card("axes"), "card.yaml: axes: category: missing key"),
+    ],
+)
+def test_each_file_is_refused_in_words_with_its_name_and_key(place, files, said):
+    config, facts = files
+    wrong = faults(config) + faults(facts, CARD)
+    assert wrong or said.endswith("axes: category: missing key")  # a card does not say its suite
+    assert said in refused(place, config, facts)
+
+
+def test_a_fact_stands_in_one_place(place):
+    twice = {**SPLIT, "about": {**FACTS, "language": "en"}}
+    assert "about.language: the key stands at the top level, too" in refused(place, twice)
+    config = {key: value for key, value in SPLIT.items() if key not in TaskFacts.model_fields}
+    about = {
+        **config,
+        "about": {**{key: SPLIT[key] for key in ("name", "language")}, "stage": "triage_and_referral"},
+    }
+    assert "about.stage: the key stands at card.yaml, too" in refused(place, about, FACTS)
+
+
+def test_who_does_not_say_that_data_is_open_keeps_it_private(place):
+    folder = place / "medhelm" / "hospice_referral"
+    assert refused(place, task("access")[0], FACTS) == ""
+    assert Dataset(folder).metadata.access == "private" and not Dataset(folder).metadata.scoreable
 
 
 def test_every_value_of_the_taxonomy_is_accepted(place):

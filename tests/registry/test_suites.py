@@ -16,6 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.catalogue import pages
+from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import function
 from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
@@ -60,7 +61,8 @@ def test_all_functions_that_suites_name_are_there():
     for suite in TASKS.suites.values():
         published = suite.published
         named = [published.entries, published.costs] if published else []
-        for reference in filter(None, [*named, suite.leaderboard]):
+        adapters = suite.official.adapters if suite.official else None
+        for reference in filter(None, [*named, suite.leaderboard, suite.files, adapters and adapters.code]):
             assert callable(function(suite, reference))
 
 
@@ -73,19 +75,25 @@ def test_a_function_that_is_not_there_is_named_with_the_file():
 
 
 def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
-    """A dataset like PubMedQA in a suite, with other facts."""
+    """A dataset like PubMedQA in a suite, with other facts, in one file."""
     folder = root / suite / name
     shutil.copytree(TASKS.datasets["clinicbench_pubmedqa"].folder, folder)
     file = folder / "task.yaml"
     text = file.read_text(encoding="utf-8")
     for old in ("clinicbench_pubmedqa", "clinicbench/pubmedqa"):
         text = text.replace(old, old.replace("clinicbench", suite).replace("pubmedqa", name))
-    head, _, rest = text.partition("\nabout:\n")
-    record, _, metadata = rest.partition("\nmetadata:\n")
-    record = record.partition("\nofficial:\n")[0]  # no suite but the source's has these words
-    record = {**yaml.safe_load(record), "name": name.capitalize(), **facts}
-    about = yaml.safe_dump({"about": record}, sort_keys=False, allow_unicode=True)
-    file.write_text(f"{head}\n{about}\nmetadata:\n{metadata}", encoding="utf-8")
+    said = yaml.safe_load(text.replace("!function ", ""))
+    del said["official"]  # no suite but the source's has these words
+    record = {name: said.pop(name) for name in TaskFacts.model_fields if name in said}
+    card = folder / "card.yaml"
+    record |= yaml.safe_load(card.read_text(encoding="utf-8"))
+    said["about"] = {**record, "name": name.capitalize(), **facts}
+    said["class"] = "!function medtasks_ext.task.MedicalTask"
+    text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
+    file.write_text(
+        text.replace("'!function medtasks_ext.task.MedicalTask'", said["class"]), encoding="utf-8"
+    )
+    card.unlink()
     return folder
 
 

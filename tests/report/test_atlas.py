@@ -18,7 +18,7 @@ from scipy import stats
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results import published as reference
-from medtasks_ext.stats.correlation import rank_correlation
+from medtasks_ext.stats.agreement import rank_correlation
 from medtasks_lab.atlas.cells import Data
 from medtasks_lab.atlas.models import published_models
 from medtasks_lab.atlas.spec import atlases

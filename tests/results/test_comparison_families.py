@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.results.suite_figures import minimum_detectable_effect
-from medtasks_ext.stats.comparison import compare_resamples, detectable_difference
-from medtasks_ext.stats.multiplicity import adjust_pairs, benjamini_hochberg, holm
-from medtasks_ext.stats.ranking import ranking, ranks
+from medtasks_ext.stats.comparison import (
+    adjust_pairs,
+    benjamini_hochberg,
+    compare_resamples,
+    detectable_difference,
+    holm,
+    ranking,
+    ranks,
+)
 
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6)).map(

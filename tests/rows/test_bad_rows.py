@@ -121,8 +121,8 @@ def own_folder(tmp_path):
     return root
 
 
-def replace(root, old, new):
-    path = root / "bridge" / "chip_ctc" / "task.yaml"
+def replace(root, old, new, file="task.yaml"):
+    path = root / "bridge" / "chip_ctc" / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -132,20 +132,21 @@ def replace(root, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  language: zh", "  langage: zh", "about.langage: unknown key"),
-        ("  language: zh", "  language: xx", "about.language: 'xx' is "),
-        ("  n_test: 6080\n", "", "about.n_test: missing key"),
-        ("    application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
+        ("language: zh", "langage: zh", "langage: unknown key (did you mean language?)"),
+        ("language: zh", "language: xx", "language: 'xx' is "),
+        ("n_test: 6080\n", "", "n_test: missing key"),
+        ("  application: clinical_trial_matching\n", "", "axes: should be a mapping of keys"),
         ("application: clinical_trial_matching", "application: diagnosys", "did you mean diagnosis?"),
-        ("  axes:\n", "  axis:\n", "did you mean axes?"),
+        ("axes:\n", "axis:\n", "did you mean axes?"),
         ("task: bridge_chip_ctc", "task: [bridge", "not valid YAML"),
         ("task: bridge_chip_ctc", "include: ../nothing.yaml\ntask: bridge_chip_ctc", "no such file"),
         ("task: bridge_chip_ctc\n", "", "key `task` is missing"),
-        ("about:\n", "metadata_of:\n", "about: should be a mapping of keys"),
+        ("name: CHIP-CTC\n", "name: CHIP-CTC\nabout: 1\n", "about: should be a mapping of keys"),
     ],
 )
 def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
-    path = replace(own_folder, old, new)
+    facts = old.strip().startswith(("n_test", "axes", "application"))
+    path = replace(own_folder, old, new, "card.yaml" if facts else "task.yaml")
     broken = Registry(own_folder).broken
     assert list(broken) == [path.parent]
     assert message in broken[path.parent] and "→" in broken[path.parent]

@@ -17,9 +17,9 @@ import pytest
 
 from medtasks_ext.prompts.load import RowCheck, check_rows
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import Column
-from medtasks_ext.rows.fields import OFFICIAL
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 
@@ -72,7 +72,8 @@ class Corruptible:
         if database := self.spec.rows.database:
             with closing(sqlite3.connect(self.place / database.file)) as connection:
                 connection.executescript((dataset.folder / database.sample).read_text())
-        schemas = [*([OFFICIAL] if self.spec.rows.official_name else []), *self.spec.rows.schemas]
+        authors = authors_of(dataset, self.spec.rows)
+        schemas = [*([authors.schema] if authors else []), *self.spec.rows.schemas]
         schema = next(item for item in schemas if all(name in self.rows[0] for name in item.columns))
         needed, optional = columns_of(self.spec, schema)
         self.columns: dict[str, Column] = {**needed, **optional}

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts import load_documents, strategies
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.suites import bridge
 from tests.conftest import sft_row, write_jsonl
 
 TASKS = registry().datasets
@@ -68,7 +69,7 @@ def test_the_strategies_differ_in_one_line(chip_ctc):
 
 def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_ctc, monkeypatch):
     digest = hashlib.sha256(SENTENCE.encode()).hexdigest()
-    monkeypatch.setattr(strategies, "DIRECT_SENTENCE", (len(SENTENCE), digest))
+    monkeypatch.setattr(bridge, "DIRECT_SENTENCE", (len(SENTENCE), digest))
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
     rows = [{**row, "instruction": OFFICIAL} for row in json.loads(path.read_text())]
     path.write_text(json.dumps(rows))

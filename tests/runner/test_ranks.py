@@ -18,7 +18,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.runner import ranks as of_ranks
 from medtasks_ext.runner.ranks import Ranks, blocks
 from medtasks_ext.runner.run import Run, Settings, build_tasks
-from medtasks_ext.runner.stream import Stream
+from medtasks_ext.runner.stream import RunPlanner
 
 TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
@@ -107,7 +107,7 @@ def test_a_slow_rank_gets_less_and_every_document_is_asked_once(chip_ctc, monkey
         tasks, _ = build_tasks(registry(), [TASK], Settings())
         model, ranks = (Slow() if rank else Quick()), Ranks(rank, 2, counts)
         ranks.meet = lambda plan: met.wait()
-        stream = Stream(
+        stream = RunPlanner(
             run, model, engine_of(model), tasks, Settings(), watchers[rank], ranks=ranks, instant=True
         )
         stream.go()
@@ -154,7 +154,7 @@ def test_without_the_first_rank_the_others_answer_what_they_have_taken(chip_ctc,
     tasks, _ = build_tasks(registry(), [TASK], Settings())
     ranks, model = Ranks(1, 2, Lost()), Oracle()
     with pytest.raises(MedtasksError, match="first process of the run is gone"):
-        Stream(run, model, engine_of(model), tasks, Settings(), Nobody(), ranks=ranks, instant=True).go()
+        RunPlanner(run, model, engine_of(model), tasks, Settings(), Nobody(), ranks=ranks, instant=True).go()
     assert len(answered(1)) == 2
 
 

@@ -283,7 +283,7 @@ def test_the_ranks_of_a_model_share_the_documents(medtasks, chip_ctc, tmp_path, 
     from medtasks_ext.engines.choose import engine_of
     from medtasks_ext.runner.run import Run, Settings, build_tasks
     from medtasks_ext.runner.shards import ShardRun
-    from medtasks_ext.runner.stream import Stream
+    from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runs.choice import Choice
 
     settings, name = Settings(), "bridge_chip_ctc"
@@ -301,7 +301,7 @@ def test_the_ranks_of_a_model_share_the_documents(medtasks, chip_ctc, tmp_path, 
         tasks, _ = build_tasks(registry(), [name], settings)
         run.choose(tasks, {name: Choice(limit=limit)})
         model, ranks = Oracle(), Threads(rank, counts)
-        Stream(run, model, engine_of(model), tasks, settings, Nobody(), ranks=ranks, instant=True).go()
+        RunPlanner(run, model, engine_of(model), tasks, settings, Nobody(), ranks=ranks, instant=True).go()
 
     for index in range(1, shards + 1):
         counts = Counts()

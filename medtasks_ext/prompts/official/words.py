@@ -15,14 +15,13 @@ import jinja2
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.adapter import Adapter, read_adapter
-from medtasks_ext.prompts.official.folding import Source, Template, braced, split_at
+from medtasks_ext.prompts.official.folding import Source, Template, split_at
 from medtasks_ext.prompts.official.passages import passage
-from medtasks_ext.registry.official import Adapters, Artefact, Official, Place, SuiteOfficial
+from medtasks_ext.registry.functions import function_named
+from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.rows.files import Row
 
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
@@ -87,83 +86,6 @@ class Words(Protocol):
         ...
 
 
-class AdapterWords:
-    """Words of a run spec and of the code that makes its instances.
-
-    Args:
-        suite: of the suite's file.
-        where: the task's file.
-
-    Raises:
-        MedtasksError: the artefact is another one, or has no such place.
-    """
-
-    def __init__(
-        self, block: Official, adapters: Adapters, artefact: Artefact, path: Path, where: Path
-    ) -> None:
-        self.block, self.where = block, where
-        slots = frozenset(block.slots)
-        specs = source_of(artefact, path, adapters.specs)
-        assert block.adapter is not None  # the block was checked
-        self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
-        home = block.wrapper.file if block.wrapper else None
-
-        def source(place: Place) -> Source:
-            return source_of(artefact, path, f"{adapters.folder}/{place.file or home}")
-
-        self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
-        self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
-        self.listed = (
-            source(block.references).listed(block.references, slots)
-            if isinstance(block.references, Place)
-            else []
-        )
-        self.tables: Json = {}
-        if block.tables and home:
-            file = source_of(artefact, path, f"{adapters.folder}/{home}")
-            self.tables = {name: file.table(name) for name in block.tables}
-        self._check_slots()
-        self.origin = origin_of(artefact, self.shown())
-
-    def _templates(self) -> list[Template]:
-        wrapper = [self.wrapper] if self.wrapper else []
-        return [self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed]
-
-    def _check_slots(self) -> None:
-        used: set[str] = set().union(*(template.slots for template in self._templates()))
-        if wrong := sorted(used ^ self.block.slots.keys()):
-            what = "is not filled" if wrong[0] in used else "is in none of the texts"
-            raise MedtasksError(
-                f"official.slots: {wrong[0]!r} {what}", where=self.where, remedy="complete or correct `slots`"
-            )
-
-    def shown(self) -> str:
-        """The words, with the names of slots in their places."""
-        text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
-        references = [item.shown() for item in self.listed] or (
-            self.block.references
-            if isinstance(self.block.references, list)
-            else [f"{{{self.block.references}}}"]
-        )
-        prompt = self.adapter.prompt(self._instructions(braced), text, references)
-        return "\n".join([prompt, *(piece.shown() for piece in self.pieces.values())])
-
-    def _instructions(self, value: Callable[[str], str]) -> str:
-        return self.adapter.instructions.filled(value)
-
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
-        """The row as one text."""
-        filling = _Filling(self.block, self.where, fields, place, self.tables, self.pieces)
-        text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
-        references = self.block.references
-        if isinstance(references, str):
-            choices = [filling.ends(str(item)) for item in filling.value(references)]
-        else:
-            choices = [item.filled(filling.slot) for item in self.listed]
-            choices += references if isinstance(references, list) else []
-        return Turn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)
-
-
 class PassageWords:
     """A passage of the paper as the instruction; how the input follows is ours.
 
@@ -193,13 +115,13 @@ class PassageWords:
 
     def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
         """The passage, and the own input unless the passage is the whole prompt."""
-        filling = _Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
+        filling = Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
         if self.block.input:
             return Turn("", filling.text(self.block.input))
         return Turn(self.passage.filled(filling.slot), own_input())
 
 
-class _Filling:
+class Filling:
     """Values of slots for one row."""
 
     def __init__(
@@ -307,7 +229,8 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
     if block.text:
         return PassageWords(block, artefact, path, where)
     assert suite.adapters is not None  # it declares the artefact
-    return AdapterWords(block, suite.adapters, artefact, path, where)
+    made: Words = function_named(suite.adapters.code, where=where)(block, suite, artefact, path, where)
+    return made
 
 
 @lru_cache(maxsize=64)

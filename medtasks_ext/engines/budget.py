@@ -1,0 +1,56 @@
+"""Money that requests may cost: what is spent, what those under way may cost, and the limit on both."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Budget:
+    """Money spent, money that requests under way may cost, and the limit on both.
+
+    A request whose reply never arrived may have been charged, so its highest cost counts as spent.
+
+    Args:
+        limit: USD, or None.
+        spent: USD that earlier calls spent.
+        unsure: USD at most of their requests that were sent and whose reply never came.
+        unpriced: their replies of models without a price.
+
+    Attributes:
+        exhausted: the limit allows no further request, now or later.
+        freed: called when money was given back that others may wait for.
+    """
+
+    def __init__(
+        self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0, unpriced: int = 0
+    ) -> None:
+        self.limit, self.spent, self.unsure, self.unpriced = limit, spent, unsure, unpriced
+        self.exhausted = False
+        self.freed: Callable[[], None] = lambda: None
+        self._reserved: list[float] = []
+        self._lock = threading.Lock()
+
+    def reserve(self, amount: float) -> bool:
+        """Set money aside for a request; False if the limit does not allow it now."""
+        if self.limit is None:
+            return True
+        with self._lock:
+            if self.exhausted:
+                return False
+            if self.spent + self.unsure + sum(self._reserved) + amount > self.limit:
+                self.exhausted = not self._reserved  # else what comes home may give money back
+                return False
+            self._reserved.append(amount)
+            return True
+
+    def settle(self, reserved: float, *, spent: float | None = 0.0, unsure: float = 0.0) -> None:
+        """Give back what was set aside, and count what the request did cost; None where nobody knows."""
+        with self._lock:
+            self.spent += spent or 0.0
+            self.unpriced += spent is None
+            self.unsure += unsure
+            if self.limit is None:
+                return
+            self._reserved.remove(reserved)
+        self.freed()

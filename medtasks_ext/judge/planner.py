@@ -1,0 +1,331 @@
+"""A jury as a planner of a stream: cases -> requests -> verdicts -> further requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from medtasks_ext.collector import collector_sparing
+from medtasks_ext.egress import Egress, Place, Text
+from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.stream import Planner, Settled, Stream
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
+from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
+from medtasks_ext.judge.engine import JudgeEngine, n_bytes, shortfall, usage_of
+from medtasks_ext.judge.jury import HUMAN, Judge, Jury
+from medtasks_ext.judge.procedures import adjudication
+from medtasks_ext.judge.reply import UnreadableError
+from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
+
+#: Replies asked for where they cannot be read.
+MAX_REPLIES = 3
+#: Requests in a row that use up their tries before the judge is given up for this call.
+MAX_GIVEN_UP = 3
+
+
+class Took(NamedTuple):
+    """What became of a request, apart from the verdict."""
+
+    requests: int  # that were sent for it
+    usage: Usage | None = None  # of the reply; None where nothing is charged here
+    settles: float | None = None  # US dollars of its intent, if that is settled
+    request_id: str = ""  # of the reply's server, in a batch
+
+
+@dataclass
+class End:
+    """How a call ended."""
+
+    stopped: dict[str, str] = field(default_factory=dict)  # judge -> why it was given up
+    interrupted: bool = False  # a signal ended it
+    out_of_money: bool = False  # the limit ended it
+
+
+class JuryPlanner(Planner):
+    """Asks the judges of a jury about runs.
+
+    Args:
+        runs: what to judge, each with its open store. One reply serves all runs that have the same answer.
+        report: called with (judge, whether it gave a judgement) after each request.
+        final: keys of requests that are not asked again, whatever became of them.
+    """
+
+    follows = True
+
+    def __init__(
+        self,
+        jury: Jury,
+        runs: list[RunToJudge],
+        budget: Budget,
+        report: Callable[[str, bool], None] = lambda judge, judged: None,
+        say: Callable[[str], None] = lambda line: None,
+        egress: Egress | None = None,
+        final: Collection[str] = (),
+    ) -> None:
+        super().__init__()
+        self._final = frozenset(final)
+        self.egress = (egress or Egress.of()).recording(self._note_sent)
+        self.jury, self.runs, self.budget = jury, runs, budget
+        self.report, self.say = report, say
+        self.end = End()
+        self._judges = {judge.name: judge for judge in jury.models}
+        self._engines: dict[str, JudgeEngine] = {}
+        self._asks: dict[str, list[Ask]] = {}  # key of each request of this call -> one ask for each run
+        self._open = Counter[int]()  # identity of a case -> its requests that have no end yet
+        self._sent, self._unread = Counter[str](), Counter[str]()  # tries, and replies without a verdict
+        self._given_up = Counter[str]()  # judge -> requests in a row that used up their tries
+
+    def pending(self) -> list[Ask]:
+        """All requests that can be sent now."""
+        return [
+            ask
+            for run in self.runs
+            for task in run.tasks
+            for case in task.cases
+            for ask in open_requests(task, case, self.jury, run.store)
+            if ask.request.judge != HUMAN and ask.key not in self._final
+        ]
+
+    def possible(self, asks: Iterable[Ask]) -> list[Ask]:
+        """Requests to the adjudicator that the answers to others may lead to, at most."""
+        if self.jury.adjudicator is None:
+            return []
+        name, identity = self.jury.adjudicator_name, self.jury.adjudicator.identity_text
+        found = {}
+        for ask in asks:
+            protocol = ask.task.rubric.protocol
+            if protocol.dispute_above is None or ask.request.judge == name:
+                continue
+            for request in adjudication(ask.case.subject, protocol.panel(self.jury)):
+                key = ask.task.key(identity, ask.case, request)
+                if key not in ask.store.by_key:
+                    found[id(ask.store), key] = Ask(key, ask.task, ask.case, request, ask.store)
+        return list(found.values())
+
+    def check(self, asks: Iterable[Ask]) -> None:
+        """Refuse requests with text that a judge's server may not receive, before any is sent.
+
+        Raises:
+            MedtasksError: names tasks and host.
+        """
+        asks = list(asks)
+        for judge in self.jury.models:
+            texts = dict.fromkeys(ask.text for ask in asks if ask.request.judge == judge.name)
+            self.egress.check(judge.base_url, texts)
+
+    def _note_sent(self, place: Place, text: Text) -> None:
+        """Note in each run that has the task where its texts go."""
+        for run in self.runs:
+            if any(task.name == text.dataset for task in run.tasks):
+                run.store.sent.add(place, text)
+
+    def estimates(self, asks: Iterable[Ask]) -> list[Estimate]:
+        """What sending them would take, per judge."""
+        sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
+        for ask in asks:
+            sizes[ask.request.judge].append(n_bytes(ask.rubric.messages(ask.request.texts)))
+        return [
+            estimate(
+                judge,
+                sizes[judge.name],
+                [usage for run in self.runs for usage in run.store.usage_of(judge.name)],
+            )
+            for judge in self.jury.models
+        ]
+
+    def run(self) -> End:
+        """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+
+        Raises:
+            MedtasksError: a judge cannot work at all, or its server may not receive a text; no request
+                is paid for before that.
+            KeyboardInterrupt: a second signal came.
+        """
+        asks = self.pending()
+        possible = self.possible(asks)
+        self.check([*asks, *possible])
+        for ask in asks:
+            self._add(ask)
+        self._engines = {
+            judge.name: JudgeEngine(judge, lambda line: self.say(line), self.egress)
+            for judge in self.jury.models
+        }
+        asyncio.run(self._check_servers({ask.request.judge for ask in (*asks, *possible)}))
+        stream = Stream([self], self._engines, budget=self.budget, say=lambda line: self.say(line))
+        try:
+            with collector_sparing():
+                stream.go()
+        except KeyboardInterrupt:
+            if stream.signals != 1:
+                raise
+        self.end.out_of_money = self.budget.exhausted
+        self.end.interrupted = stream.signals > 0
+        return self.end
+
+    async def _check_servers(self, names: set[str]) -> None:
+        engines = [engine for name, engine in self._engines.items() if name in names]
+        faults = await asyncio.gather(*(engine.fault() for engine in engines))
+        broken = [
+            f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
+        ]
+        if broken:
+            raise MedtasksError(
+                "; ".join(broken),
+                where="--jury",
+                remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
+                "nothing was asked yet",
+            )
+
+    # ------------------------------------------------------------------ requests
+
+    def _add(self, ask: Ask) -> bool:
+        """Note what is to be asked; whether nobody has been asked it in this call."""
+        same = self._asks.setdefault(ask.key, [])
+        same.append(ask)
+        self._open[id(ask.case)] += 1
+        return len(same) == 1
+
+    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+        """What a judge is asked from the beginning."""
+        with self.lock:
+            own = [same[0] for same in self._asks.values() if same[0].request.judge == engine]
+        for ask in own:
+            yield _request(ask)
+
+    def highest_cost(self, request: Request) -> float:
+        """US dollars that a request may cost at most."""
+        assert not isinstance(request.prompt, str)
+        judge = self._judges[self._asks[request.key][0].request.judge]
+        return highest_cost(judge, n_bytes(request.prompt))
+
+    def sending(self, request: Request, intent: float | None) -> None:
+        """Put on record what a request may cost, before it is sent."""
+        self._sent[request.key] += 1
+        ask = self._asks[request.key][0]
+        judge = self._judges[ask.request.judge]
+        if intent is not None and judge.price is not None:
+            about = About(ask.key, judge.name, ask.case.document)
+            ask.store.add(ask.task.name, about, Intent(intent))
+
+    def visit(self) -> None:
+        """Bring judgements to the disk."""
+        for run in self.runs:
+            run.store.sync()
+
+    # ------------------------------------------------------------------ what becomes of a request
+
+    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
+        """Record a verdict, or why there is none; ask again what cannot be read, and what follows."""
+        same = self._asks[request.key]
+        judge = self._judges[same[0].request.judge]
+        sent = self._sent[request.key]
+        took = Took(sent, settles=None if judge.price is None else settles)
+        if isinstance(outcome, Fault):
+            self._see_fault(judge.name, outcome)
+            for ask in same:
+                self._fail(ask, outcome.kind, outcome.reason, took if ask is same[0] else Took(sent))
+            return Settled(0.0, self._ended(same))
+        self._given_up[judge.name] = 0
+        assert not isinstance(request.prompt, str)
+        usage = _usage(judge, outcome, request.prompt)
+        self._unread[request.key] += 1
+        last = self._unread[request.key] == MAX_REPLIES
+        read = [
+            self._read(ask, outcome, took._replace(usage=usage) if ask is same[0] else Took(sent), last=last)
+            for ask in same
+        ]
+        follow = self._ended(same) if all(read) or last else [(judge.name, request)]
+        return Settled(judge.spent(usage), follow)
+
+    def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
+        """What follows now that a request has its end: the further requests of cases without open ones."""
+        follow = []
+        for ask in same:
+            self._open[id(ask.case)] -= 1
+            if self._open[id(ask.case)]:
+                continue
+            for new in open_requests(ask.task, ask.case, self.jury, ask.store):
+                known = self._asks.get(new.key, ())
+                if new.request.judge == HUMAN or new.key in self._final or _among(new, known):
+                    continue
+                given = [item.store.by_key[new.key] for item in known if new.key in item.store.by_key]
+                if given:  # by a judge who was asked about the same answer of another run
+                    entry = replace(given[0], usage=None, requests=0, settles=None)
+                    new.store.add(new.task.name, new.about(self._judges[new.request.judge]), entry)
+                elif self._add(new):
+                    follow.append((new.request.judge, _request(new)))
+        return follow
+
+    def take(self, ask: Ask, outcome: Outcome, *, charged: bool = True) -> bool:
+        """Record what a batch gave for a request; whether it is a verdict.
+
+        Args:
+            charged: False where the same reply is recorded in another run.
+        """
+        if isinstance(outcome, Fault):
+            self._fail(ask, outcome.kind, outcome.reason, Took(1))
+            return False
+        if not charged:
+            return self._read(ask, outcome, Took(1), last=True)
+        judge = self._judges[ask.request.judge]
+        usage = _usage(judge, outcome, ask.rubric.messages(ask.request.texts), batch=True)
+        return self._read(ask, outcome, Took(1, usage, request_id=outcome.request_id), last=True)
+
+    def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
+        """Keep the verdict of a reply; False if it holds none."""
+        try:
+            verdict = ask.rubric.read(reply.text, ask.request.texts)
+        except Exception as error:  # whatever a reply brings about is the fault of its request alone
+            own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
+            self._fail(ask, "no_verdict", shortfall(reply) or own, took, last=last)
+            return False
+        ratings = ask.case.ratings(ask.request, verdict)
+        judge = self._judges[ask.request.judge]
+        served = reply.model if reply.model != judge.model else ""
+        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles, served=served)
+        ask.store.add(ask.task.name, ask.about(judge), entry)
+        self.report(ask.request.judge, True)
+        return True
+
+    def _fail(self, ask: Ask, kind: FailureKind, reason: str, took: Took, *, last: bool = True) -> None:
+        entry = Failure(kind, reason, took.usage, took.requests, took.settles, took.request_id)
+        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
+        if last:
+            self.report(ask.request.judge, False)
+
+    def _see_fault(self, name: str, fault: Fault) -> None:
+        """A request gets no reply: what it means for its judge."""
+        engine = self._engines[name]
+        if fault.kind.ends_all:
+            self._drop(name, fault.reason)
+        elif fault.kind.may_pass and engine.used_up(fault):
+            self._given_up[name] += 1
+            if self._given_up[name] >= MAX_GIVEN_UP:
+                self._drop(name, f"{self._given_up[name]} requests in a row failed ({fault.reason})")
+                engine.give_up(fault)
+
+    def _drop(self, name: str, reason: str) -> None:
+        if name not in self.end.stopped:
+            self.end.stopped[name] = reason
+            self.say(f"judge {name} is given up for now: {reason}")
+
+
+def _request(ask: Ask) -> Request:
+    messages, settings = ask.rubric.messages(ask.request.texts), {"schema": ask.rubric.schema}
+    return Request(ask.key, ask.task.name, ask.case.document, messages, settings, text=ask.text)
+
+
+def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
+    """Whether it is asked about the same answer of the same run."""
+    return any(known.store is ask.store and known.case is ask.case for known in asks)
+
+
+def _usage(judge: Judge, answer: Answer, messages: list[dict[str, str]], *, batch: bool = False) -> Usage:
+    """What a reply took, and its price where there is one."""
+    usage = replace(usage_of(answer, messages), batch=batch)
+    return usage if judge.price is None else replace(usage, cost=judge.spent(usage))

@@ -1,0 +1,139 @@
+"""`data.lock` of a dataset folder: which bytes its public files have. `medtasks data pin` writes it.
+
+A task file says where rows come from; the lock says what lies there: a commit or release, and of each file
+what identifies its content, and its size. Without a lock a download is unpinned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.strict import Strict
+
+LOCK_FILE = "data.lock"
+#: What identifies content, `KIND:HEX` (`rows.digests`).
+Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
+_REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
+
+
+class LockedFile(Strict):
+    """One public file.
+
+    Attributes:
+        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` of
+            the members of an archive that are read.
+        size: bytes, where they were counted.
+    """
+
+    digest: Digest
+    size: int | None = Field(default=None, ge=0)
+
+
+class LockedDatabase(Strict):
+    """The database on which answers are run.
+
+    Attributes:
+        revision: commit of its URL.
+        digest: as of a file.
+        size: bytes, where they were counted.
+    """
+
+    revision: str
+    digest: Digest
+    size: int | None = Field(default=None, ge=0)
+
+
+class DataLock(Strict):
+    """`data.lock`: the content of a dataset's public files, written by `medtasks data pin`.
+
+    Attributes:
+        revision: commit, release or date of the download; it stands for `{revision}` in URLs.
+        files: file -> its content. A file of the hub has its path there; one at a URL what stands behind the
+            last slash, or the URL where two end alike.
+        database: that of `rows.database`.
+    """
+
+    revision: str | None = None
+    files: dict[str, LockedFile] = Field(default={})
+    database: LockedDatabase | None = None
+
+    @property
+    def text(self) -> str:
+        """The content of the file."""
+        content = self.model_dump(exclude_defaults=True)
+        if self.files:
+            content["files"] = dict(sorted(content["files"].items()))
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_lock(folder: Path) -> DataLock | None:
+    """The lock of a dataset folder; None where there is none.
+
+    Raises:
+        MedtasksError: the file is not as the command writes it.
+    """
+    file = folder / LOCK_FILE
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return DataLock.model_validate(parse_json(content, strict=True))
+    except JsonError as error:
+        raise MedtasksError(f"no JSON ({error})", where=file, remedy=_REMEDY) from None
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        what = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
+        raise MedtasksError(f"{place}: {what}", where=file, remedy=_REMEDY) from None
+
+
+def locked_names(names: Iterable[str]) -> dict[str, str]:
+    """Names of files as the lock has them -> as `rows.download` has them, members of archives left out."""
+    files = dict.fromkeys(name.partition("!")[0] for name in names)
+    short = {name: name.rpartition("/")[2] if "://" in name else name for name in files}
+    alike = [*short.values()]
+    return {key if alike.count(key) == 1 else name: name for name, key in short.items()}
+
+
+def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
+    """What a task file says of its rows, with the revisions and digests of its lock.
+
+    Raises:
+        MedtasksError: the task file says one of them, too.
+    """
+    merged = dict(rows)
+    if isinstance(download := rows.get("download"), dict) and (lock.revision or lock.files):
+        follows = download.get("repo") and len(str(download.get("revision", ""))) != len("0" * 40)
+        if lock.revision and "revision" in download and not follows:
+            raise _twice("rows.download.revision", folder)
+        listed = [*download.get("test", ()), *download.get("fewshot", ()), download.get("test_ids")]
+        names = locked_names(filter(None, listed))
+        digests = {names.get(key, key): file.digest for key, file in lock.files.items()}
+        stated = download.get("digests") or {}
+        if stated.keys() & digests.keys():
+            raise _twice("rows.download.digests", folder)
+        pins = {"revision": lock.revision} if lock.revision else {}
+        merged["download"] = {**download, **pins, "digests": {**stated, **digests}}
+    if isinstance(database := rows.get("database"), dict) and lock.database:
+        pins = {"revision": lock.database.revision, "digest": lock.database.digest}
+        if pins.keys() & database.keys():
+            raise _twice("rows.database." + next(key for key in pins if key in database), folder)
+        merged["database"] = {**database, **pins}
+    return merged
+
+
+def _twice(key: str, folder: Path) -> MedtasksError:
+    return MedtasksError(
+        f"{key} stands in the task file and in {LOCK_FILE}",
+        where=folder,
+        remedy="leave it out of the task file: the lock alone says it",
+    )

@@ -1,0 +1,95 @@
+"""The texts of a row's prompt, rendered from the templates of a task file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import jinja2
+
+from medtasks_ext.errors import RowError
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.rows.expressions import Template
+
+if TYPE_CHECKING:
+    from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.spec import DatasetSpec
+
+
+class PromptTemplate:
+    """One template of a task.
+
+    Attributes:
+        name: its key below `prompt`, or `question` of a judge.
+    """
+
+    def __init__(self, name: str, text: str, file: Path) -> None:
+        self.name, self.compiled = name, Template(text, file)
+
+    def variables(self) -> frozenset[str]:
+        """The names that the template reads."""
+        return self.compiled.variables()
+
+    def of(self, row: ReadRow, values: Row) -> str:
+        """The rendered text.
+
+        Args:
+            row: for messages.
+            values: what the template sees.
+
+        Raises:
+            RowError: the row lacks what the template reads.
+            MedtasksError: the template does what the sandbox forbids.
+        """
+        try:
+            return self.compiled.render(values)
+        except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
+            what = what_happened(error, self.compiled.text)
+            raise RowError(
+                f"prompt.{self.name} cannot be rendered for {row.place}: {what}",
+                row=row.place,
+                where=row.where,
+                remedy="the row lacks a field that the template uses, or holds a value that is not foreseen",
+            ) from None
+
+
+class Texts(NamedTuple):
+    """What a row says in a prompt."""
+
+    input: str  # the input, without the line that asks for the answer
+    asked: str  # the input with that line
+    target: str | None  # the gold answer as written; None where the authors left it out
+
+
+class TextReader:
+    """Renders the rows of one dataset for one strategy.
+
+    Args:
+        spec: the templates.
+        file: the task file, for messages.
+        cot: whether reasoning is asked for: the prompt then ends without a cue.
+    """
+
+    def __init__(self, spec: DatasetSpec, file: Path, *, cot: bool) -> None:
+        self._input = PromptTemplate("input", spec.prompt.input, file)
+        self._cue = None if cot or not spec.prompt.cue else PromptTemplate("cue", spec.prompt.cue, file)
+        self.target = PromptTemplate("target", spec.prompt.target, file)
+        self._may_lack_gold = spec.rows.official_name is not None
+
+    def read(self, row: ReadRow, values: Row) -> Texts:
+        """The texts of a row.
+
+        Args:
+            row: for messages.
+            values: what templates see of it.
+
+        Raises:
+            RowError: the row lacks what a template reads.
+        """
+        text = asked = self._input.of(row, values)
+        if self._cue:
+            asked = f"{text}\n{self._cue.of(row, values)}"
+        if self._may_lack_gold and not str(values.get("output") or "").strip():
+            return Texts(text, asked, None)
+        return Texts(text, asked, self.target.of(row, values))

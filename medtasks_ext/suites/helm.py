@@ -1,0 +1,181 @@
+"""HELM: adapters make one user turn of an instance, from run specs and the code that makes instances.
+
+What an adapter says stands in the run specs of the released wheel. How the helper functions for adapters fill
+what a run spec leaves out is written out here, since it is code, not wording (`common_adapter_specs.py`,
+`adapter_spec.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_uppercase
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.folding import Source, Template, braced, constant
+from medtasks_ext.prompts.official.words import Filling, Turn, origin_of, source_of
+from medtasks_ext.registry.official import Artefact, Official, Place, SuiteOfficial
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.rows.files import Row
+
+_CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How an instance becomes a prompt."""
+
+    instructions: Template  # the text before everything, with slots
+    input_prefix: str  # stands before the input
+    input_suffix: str  # stands after it
+    output_prefix: str  # the cue of the answer
+    chooses: bool  # whether the choices are listed
+
+    def prompt(self, instructions: str, text: str, references: Sequence[str]) -> str:
+        """The prompt of an instance.
+
+        Args:
+            instructions: the instruction with its slots filled.
+            references: the choices, in their order.
+        """
+        example = self.input_prefix + text + self.input_suffix
+        if self.chooses:
+            lines = zip(ascii_uppercase, references, strict=False)
+            example += "".join(f"{letter}. {reference}\n" for letter, reference in lines)
+        example += self.output_prefix.rstrip()
+        return f"{instructions}\n\n{example}" if instructions else example
+
+
+def read_adapter(specs: Source, name: str, slots: Collection[str]) -> Adapter:
+    """The adapter of a run spec.
+
+    Args:
+        specs: the file of run specs.
+        name: as the run spec is registered.
+        slots: names that rows fill in.
+
+    Raises:
+        MedtasksError: there is no such run spec, or it builds its adapter otherwise.
+    """
+    function = specs.decorated(name)
+    calls = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (_CHOICE, _GENERATION)
+    ]
+    if len(calls) != 1 or calls[0].args:
+        raise MedtasksError(
+            f"{name} builds its adapter in another way than expected",
+            where=specs.where,
+            remedy="use the version that suite.yaml pins",
+        )
+    said = {item.arg: item.value for item in calls[0].keywords if item.arg}
+    chooses = ast.unparse(calls[0].func) == _CHOICE
+
+    def noun(key: str) -> str | None:
+        value = said.get(key)
+        if value is None or (isinstance(value, ast.Constant) and value.value is None):
+            return None
+        return specs.fold_in(function, value, ()).text
+
+    def prefix(noun: str | None, key: str) -> str:
+        ends_line = key in said and ast.literal_eval(said[key])
+        return "" if noun is None else f"{noun}:" + ("\n" if ends_line else " ")
+
+    instructions = constant("")
+    if "instructions" in said:
+        instructions = specs.fold_in(function, said["instructions"], slots)
+    before, cue = noun("input_noun"), noun("output_noun")
+    if chooses:
+        prefixes = ("", "") if before is None else (f"{before}: ", "\n")
+        return Adapter(instructions, *prefixes, f"{cue}: ", chooses)
+    return Adapter(
+        instructions,
+        prefix(before, "newline_after_input_noun"),
+        "\n",
+        prefix(cue, "newline_after_output_noun"),
+        chooses,
+    )
+
+
+class AdapterWords:
+    """Words of a run spec and of the code that makes its instances (`prompts.official.words.Words`).
+
+    Args:
+        block: `official` of the task's file.
+        suite: `official` of the suite's file.
+        artefact: the wheel.
+        path: where it lies.
+        where: the task's file.
+
+    Raises:
+        MedtasksError: the artefact is another one, or has no such place.
+    """
+
+    def __init__(
+        self, block: Official, suite: SuiteOfficial, artefact: Artefact, path: Path, where: Path
+    ) -> None:
+        self.block, self.where = block, where
+        slots, adapters = frozenset(block.slots), suite.adapters
+        assert block.adapter is not None and adapters is not None  # both blocks were checked
+        specs = source_of(artefact, path, adapters.specs)
+        self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
+        home = block.wrapper.file if block.wrapper else None
+
+        def source(place: Place) -> Source:
+            return source_of(artefact, path, f"{adapters.folder}/{place.file or home}")
+
+        self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
+        self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
+        self.listed = (
+            source(block.references).listed(block.references, slots)
+            if isinstance(block.references, Place)
+            else []
+        )
+        self.tables: Json = {}
+        if block.tables and home:
+            file = source_of(artefact, path, f"{adapters.folder}/{home}")
+            self.tables = {name: file.table(name) for name in block.tables}
+        self._check_slots()
+        self.origin = origin_of(artefact, self.shown())
+
+    def _check_slots(self) -> None:
+        wrapper = [self.wrapper] if self.wrapper else []
+        templates = [self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed]
+        used: set[str] = set().union(*(template.slots for template in templates))
+        if wrong := sorted(used ^ self.block.slots.keys()):
+            what = "is not filled" if wrong[0] in used else "is in none of the texts"
+            raise MedtasksError(
+                f"official.slots: {wrong[0]!r} {what}", where=self.where, remedy="complete or correct `slots`"
+            )
+
+    def shown(self) -> str:
+        """The words, with the names of slots in their places."""
+        text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
+        references = [item.shown() for item in self.listed] or (
+            self.block.references
+            if isinstance(self.block.references, list)
+            else [f"{{{self.block.references}}}"]
+        )
+        prompt = self.adapter.prompt(self._instructions(braced), text, references)
+        return "\n".join([prompt, *(piece.shown() for piece in self.pieces.values())])
+
+    def _instructions(self, value: Callable[[str], str]) -> str:
+        return self.adapter.instructions.filled(value)
+
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
+        """The row as one text."""
+        filling = Filling(self.block, self.where, fields, place, self.tables, self.pieces)
+        text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
+        references = self.block.references
+        if isinstance(references, str):
+            choices = [filling.ends(str(item)) for item in filling.value(references)]
+        else:
+            choices = [item.filled(filling.slot) for item in self.listed]
+            choices += references if isinstance(references, list) else []
+        return Turn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)
