@@ -66,6 +66,7 @@ def make(folder: str, n: int) -> dict[str, int]:
     """Write the records."""
     from medtasks_ext.registry import registry
     from medtasks_ext.results.published import published_entries
+    from medtasks_ext.runs.conditions import Layout, RunConditions
     from medtasks_lab.submissions.record import Submission
 
     tasks = registry()
@@ -99,13 +100,13 @@ def make(folder: str, n: int) -> dict[str, int]:
                 "domain": draw.choice(("general", "medical")),
             },
             invented="for a measurement",
-            settings={
-                "backend": "vllm",
-                "chat template": "yes",
-                "documents": "all",
-                "rows": "real",
-                "decoding": "the task's own",
-            },
+            run=RunConditions(
+                engine="vllm",
+                layout=Layout(chat_template=True),
+                decoding={},
+                documents=("all",),
+                synthetic=False,
+            ),
             versions={"medtasks": "0.1.0", "vllm": f"0.{draw.randint(30, 33)}"},
             tasks=dict(sorted(found.items())),
             heads={},
@@ -123,28 +124,31 @@ def _task(
 
     from medtasks_ext.results.conditions import of_the_paper
     from medtasks_ext.results.document_scores import score_statistic
-    from medtasks_lab.submissions.record import RowFacts, Spread, TaskResult
+    from medtasks_ext.runs.conditions import Conditions, Layout, Wording
+    from medtasks_lab.submissions.record import Spread, TaskResult
 
     score = min(1.0, max(0.0, draw.choice(printed) + skill + draw.gauss(0, 0.02)))
     n, sd = dataset.n_documents or 100, 0.01
-    asked = replace(
-        of_the_paper(dataset, dataset.metadata.published_strategy if strategy == "zero_shot" else strategy),
-        strategy=strategy,
-        version=dataset.version.partition("-")[0],
-        template="yes",
-        engine="vllm",
-        n=n,
-        **({"wording": "own", "prompt": "p1"} if kind == "own words" else {}),
-        **({"budget": 16_384, "answers_cut": True} if kind == "long budget" else {}),
+    paper = of_the_paper(
+        dataset, dataset.metadata.published_strategy if strategy == "zero_shot" else strategy
     )
-    return TaskResult(
+    asked = replace(
+        paper.asked,
+        strategy=strategy,
         version=dataset.version,
+        rows=replace(paper.asked.rows, origin="local"),
+        layout=Layout(chat_template=True),
+        engine="vllm",
+        **({"wording": Wording("own", hash="p1")} if kind == "own words" else {}),
+        **({"budget": 16_384} if kind == "long budget" else {}),
+    )
+    seen = replace(paper.observed, n=n, n_here=n, answers_cut=int(kind == "long budget"))
+    return TaskResult(
         n=n,
         statistic=score_statistic(dataset).name,
         score=score,
         valid=draw.uniform(0.9, 1.0),
         unclosed=0.0,
         spread=Spread(low=max(0.0, score - 2 * sd), high=min(1.0, score + 2 * sd), sd=sd),
-        rows=RowFacts(origin="local", rebuilt=False, here=n, of_suite=dataset.n_documents),
-        asked=asked,
+        conditions=Conditions(asked, seen),
     )

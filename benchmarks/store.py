@@ -221,8 +221,7 @@ def intervals(folder: str) -> dict[str, float]:
     """Means and intervals of all tasks; then those of groups, and all pairs of the overall."""
     import numpy as np
 
-    from medtasks_ext.results.store.read import open_store
-    from medtasks_ext.results.store.resample import task_bootstrap
+    from medtasks_ext.results.store.resample import open_store, task_bootstrap
     from medtasks_ext.stats.bootstrap import percentile_interval
     from medtasks_ext.stats.comparison import all_pairs
 
@@ -277,7 +276,7 @@ def loop(folder: str) -> dict[str, float]:
 
 def read(folder: str) -> dict[str, float]:
     """What a report starts from."""
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     here = _registry()
     clock = Clock()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 class MedtasksError(Exception):
@@ -21,6 +22,12 @@ def some(names: Sequence[object], most: int = 5, between: str = ", ") -> str:
     """The first of many names, and how many more there are: what a message shows of a list."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return between.join(map(str, names[:most])) + more
+
+
+def near(value: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)` for a value that resembles a known one, else nothing."""
+    close = difflib.get_close_matches(value, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 class RowError(MedtasksError):

@@ -17,7 +17,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.report.tidy import groups_table, results
 from medtasks_ext.results.compared import compare_results
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.entries import read_results
 
 if TYPE_CHECKING:
     import os

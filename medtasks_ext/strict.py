@@ -1,9 +1,53 @@
-"""The base of what users write: task files, juries, forms."""
+"""The base of what users write: task files, juries, forms; and what is wrong with such a file, in words."""
 
-from pydantic import BaseModel, ConfigDict
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from medtasks_ext.errors import near
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class Strict(BaseModel):
     """Refuses fields that it does not know, and does not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+#: what pydantic calls a fault -> what is wrong, in plain words
+_FAULTS = {
+    "missing": "missing key",
+    "int_parsing": "should be a whole number",
+    "int_type": "should be a whole number",
+    "bool_parsing": "should be true or false",
+    "string_type": "should be a text (put it in quotes: YAML reads a bare no, a number or a date as such)",
+    "list_type": "should be a list",
+    "dict_type": "should be a mapping of keys",
+    "model_type": "should be a mapping of keys",
+}
+
+
+def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> str:
+    """One fault as `root.path: message`, in plain words and without the value.
+
+    Args:
+        error: one of `ValidationError.errors()`.
+        root: where the validated block is; empty for a whole file.
+        known: keys among which those that resemble an unknown one are named.
+    """
+    path = ".".join(str(part) for part in (root, *error["loc"]) if part != "")
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    message = _FAULTS.get(error["type"], message)
+    if error["type"] == "extra_forbidden":
+        message = f"unknown key{near(str(error['loc'][-1]), known)}"
+    return f"{path}: {message}" if path else message
+
+
+def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ()) -> list[str]:
+    """All faults as `fault_of` has them, each once."""
+    return list(dict.fromkeys(fault_of(item, root, known) for item in error.errors()))

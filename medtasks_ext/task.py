@@ -19,7 +19,7 @@ from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
@@ -30,7 +30,6 @@ from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
 from medtasks_ext.registry.metadata import TaskFacts
-from medtasks_ext.registry.suites import near
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin

@@ -101,7 +101,7 @@ def tasks_of(tmp_path, monkeypatch):
     """Copy datasets (`SUITE/DATASET`) into a tasks folder in place of the built-in one; caches are empty."""
     import shutil
 
-    from medtasks_ext.registry.tasks import forget
+    from medtasks_ext.registry import forget
 
     root = tmp_path / "tasks"
 

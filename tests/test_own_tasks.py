@@ -16,12 +16,11 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.models.baselines import Oracle
-from medtasks_ext.registry import SUFFIX, Registry, registry
+from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.new import draft, kinds, questions
 from medtasks_ext.registry.suites import no_suite
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of

@@ -1,21 +1,25 @@
-"""Choice answers of MedHELM (a letter), ClinicBench (a word) and MLB (letters after a marker)."""
+"""One choice: a letter, a word, a relation, or a value of a scale, as the suites read it."""
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cached_property
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from pydantic import Field, field_validator, model_validator
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
+from medtasks_ext.answers.tolerant.numbers import read_value
 from medtasks_ext.answers.tolerant.words import read_word
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 _FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
@@ -63,7 +67,7 @@ class ExactLetter(AnswerFormat):
         options = document.get("options", ())
         found = read_letters(reply_of(text), options, LETTERS if options else "".join(letters), several=False)
         letter = None if found.answer is None else (LETTERS if options else letters)[found.answer[0]]
-        return {"gold": document.get("gold"), "answer": letter, "span": found.span, "why": found.why}
+        return repaired(document, letter, found.span, found.why)
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
@@ -107,7 +111,7 @@ class LabelWord(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
         found = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
-        return {"gold": document.get("gold"), "answer": found.answer, "span": found.span, "why": found.why}
+        return repaired(document, found.answer, found.span, found.why)
 
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
@@ -140,7 +144,7 @@ class MarkedLetters(AnswerFormat):
         options = document["options"]
         found = read_letters(reply_of(text), options, LETTERS, several=True)
         chosen = None if found.answer is None else sorted(options[place] for place in found.answer)
-        return {"gold": document.get("gold"), "answer": chosen, "span": found.span, "why": found.why}
+        return repaired(document, chosen, found.span, found.why)
 
     @staticmethod
     def _options(letters: str, options: list[str]) -> list[str] | None:
@@ -149,3 +153,278 @@ class MarkedLetters(AnswerFormat):
         if not indices or max(indices) >= len(options):
             return None
         return sorted(options[i] for i in indices)
+
+
+_COLON = re.compile(r"\banswer[*_]*[^\S\n]*[:：]", re.IGNORECASE)
+_PHRASE = re.compile(r"\banswer\s{1,9}is\b(?:[^\S\n]*[:：])?", re.IGNORECASE)
+# what may stand before a letter: emphasis, quotes, brackets, `option`, TeX's \boxed{
+_LETTER = re.compile(
+    r"[\s*_`\"'“‘(\[{<$\\]*(?:(?:boxed|text|option|choice)\b[\s*_(\[{:\\]*){0,3}([A-Za-z])(?![\w'’]|-\w)",
+    re.IGNORECASE,
+)
+_CLOSED = re.compile(r"[*_`\"'”’]*(?:[.):：\]}]|[^\S\n]*(?:\n|$))")
+_END_OF_LINE = re.compile(r"[*_`\"'”’.)\]}>$]*[^\S\n]*(?:\n|$)")
+_ARTICLE = re.compile(r"[^\S\n]+(?!(?:is|because|since|as|and|or)\b)[A-Za-z0-9]")
+_ANOTHER = re.compile(r"[*_`.)\]}\s]*(?:[,/&+]|\band\b|\bor\b)\s*(?:option\s+)?[(\[*]*([A-Z])(?![\w'’]|-\w)")
+
+
+class OptionLetter(AnswerFormat):
+    """A letter of one of the row's options.
+
+    The last `Answer:` decides, if there is one; else the last `answer is` before a letter; else the
+    reply must begin with the letter, alone on its line or before `.`, `)`, `]` or `:`, and no other
+    line may begin with another option like that. Under chain-of-thought only what follows the last
+    `Result:` is read. Two different letters joined by a comma, slash, `and` or `or` are no answer, nor
+    is a letter without an option. A small letter must stand alone; a capital A before a word is the
+    article. The text of an option is no letter, even if it begins with one (`C. difficile`).
+
+    Attributes:
+        letters: of the options that questions have; sample rows must show each as gold.
+    """
+
+    kind: Literal["option_letter"]
+    letters: list[str]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The gold letter, with or without `Answer:` before it.
+
+        Raises:
+            GoldError: it is no letter, or the row has no such option.
+        """
+        letter, size = text.strip().removeprefix("Answer:").strip(), len(row["options"])
+        if len(letter) != 1 or letter not in ascii_uppercase[:size]:
+            raise GoldError(f"{excerpt(letter)} is not the letter of one of the {size} options")
+        return letter
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The one letter that the reply names as its answer."""
+        reply = strip_reasoning(text)
+        reply = (after_result(reply) if cot else reply).strip()
+        letter = _named(reply, row["options"])
+        return Reading(letter, True) if letter else Reading(None, False)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The letter of the option that the reply names."""
+        options = document["options"]
+        found = read_letters(reply_of(text), options, LETTERS, several=False)
+        letter = None if found.answer is None else ascii_uppercase[found.answer[0]]
+        return repaired(document, letter, found.span, found.why)
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Letters that are no row's gold."""
+        return [letter for letter in self.letters if letter not in golds]
+
+
+def _named(reply: str, options: list[str]) -> str | None:
+    if colons := list(_COLON.finditer(reply)):
+        return _letter_at(reply, colons[-1].end(), options)
+    for phrase in reversed(list(_PHRASE.finditer(reply))):
+        if letter := _letter_at(reply, phrase.end(), options):
+            return letter
+    begun = list(dict.fromkeys(_begun(reply, options)))
+    first = _letter_at(reply, 0, options)
+    return first if begun == [first] and _at_line_start(reply.split("\n", 1)[0], options) else None
+
+
+def _begun(reply: str, options: list[str]) -> Iterator[str]:
+    """The options that lines begin with."""
+    for line in dict.fromkeys(reply.split("\n")):
+        if letter := _at_line_start(line, options):
+            yield letter
+
+
+def _at_line_start(line: str, options: list[str]) -> str | None:
+    match = _LETTER.match(line)
+    return _letter_at(line, 0, options) if match and _CLOSED.match(line, match.end()) else None
+
+
+def _letter_at(text: str, place: int, options: list[str]) -> str | None:
+    match = _LETTER.match(text, place)
+    if not match or _is_option_text(text[place:], options):
+        return None
+    letter, end = match[1], match.end()
+    if letter.islower() and not _END_OF_LINE.match(text, end):
+        return None
+    if letter == "A" and _ARTICLE.match(text, end):
+        return None
+    letters, letter = ascii_uppercase[: len(options)], letter.upper()
+    another = _ANOTHER.match(text, end)
+    if another and another[1] != letter and another[1] in letters:
+        return None
+    return letter if letter in letters else None
+
+
+def _is_option_text(text: str, options: list[str]) -> bool:
+    """Whether the first line is an option's text. Texts of one character are letters, too (blood groups)."""
+    line = text.lstrip().split("\n", 1)[0].strip(" \t*_`\"'.").casefold()
+    return any(len(option) > 1 and option.strip(" .").casefold() == line for option in options)
+
+
+#: names of the class that stands for no relation
+NEGATIVE = frozenset({"no", "none"})
+
+
+class RelationLabel(AnswerFormat):
+    """A label, in angle brackets or as a word.
+
+    Labels in angle brackets decide if there are any, the one with which the reply begins before others;
+    else labels that stand as words do. Two different ones are no answer.
+
+    Attributes:
+        labels: as they are to be written, or each with its meaning; one of them is `No` or `None`.
+        aliases: other spelling -> label.
+    """
+
+    kind: Literal["relation_label"]
+    labels: list[str] | dict[str, str]
+    aliases: dict[str, str] = Field(default_factory=dict)
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+
+    @model_validator(mode="after")
+    def _has_negative(self) -> RelationLabel:
+        if len(NEGATIVE & {label.lower() for label in self.labels}) != 1:
+            raise ValueError("one of the labels must be No or None")
+        return self
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        own = {label.lower(): label.lower() for label in self.labels}
+        return own | {other.lower(): label.lower() for other, label in self.aliases.items()}
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        names = "|".join(re.escape(name) for name in sorted(self._names, key=len, reverse=True))
+        return (
+            re.compile(rf"<\s*({names})\s*>", re.IGNORECASE),
+            re.compile(rf"\b({names})\b", re.IGNORECASE),
+        )
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The gold label, lower-cased.
+
+        Raises:
+            GoldError: it is none of the labels.
+        """
+        label = self._names.get(text.strip().strip("<>").lower())
+        if label is None:
+            raise GoldError(f"{excerpt(text.strip())} is not one of: {', '.join(self.labels)}")
+        return label
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The one label that the reply names (under chain-of-thought: after `Result:`)."""
+        reply = strip_reasoning(text)
+        reply = (after_result(reply) if cot else reply).lstrip(" \t\r\n*_`")
+        bracketed, word = self._patterns
+        if first := bracketed.match(reply):
+            named = {first[1]}
+        else:
+            named = set(bracketed.findall(reply)) or set(word.findall(reply))
+        # some letters are equal to a label's only without regard to case: İ, ſ
+        labels = {self._names.get(name.lower()) for name in named}
+        label = labels.pop() if len(labels) == 1 else None
+        return Reading(label, label is not None)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The label that the reply gives."""
+        found = read_word(reply_of(text), self._names)
+        return repaired(document, found.answer, found.span, found.why)
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Labels that are no row's gold."""
+        return [label for label in self.labels if label.lower() not in golds]
+
+
+#: Characters behind the marker in which the suite's reader looks for the value.
+_WINDOW = 5
+#: How far shares that were rounded may be from their whole.
+_ROUNDED = 0.03
+_MINUS = str.maketrans("−–‒﹣－", "-----")
+
+
+class PanelRating(AnswerFormat):
+    """One integer of a scale, such as -2 to +2, after a marker.
+
+    The field that `votes` names has the experts' votes, a number per value, in the order of the scale:
+    counts, or shares of the panel. The gold answer is what each value is worth: its votes over the most votes
+    that any value has. The official reader takes the five characters behind the first marker, and joins what
+    it finds there: `+1` is a value, `+1-2` is none.
+
+    Attributes:
+        values: of the scale, in order.
+        votes: the field of a row that has the votes.
+        marker: what the value follows.
+    """
+
+    kind: Literal["panel_rating"]
+    values: list[int] = Field(min_length=2)
+    votes: str
+    marker: str = "Rating: "
+    released: ClassVar[Literal["always", "direct", "never"]] = "always"
+
+    @field_validator("values")
+    @classmethod
+    def _ordered(cls, values: list[int]) -> list[int]:
+        if values != sorted(set(values)):
+            raise ValueError("list each value once, in rising order")
+        return values
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
+        """Value -> what it is worth; the target names one that is worth most."""
+        votes = row.get(self.votes)
+        if not isinstance(votes, list) or len(votes) != len(self.values):
+            raise GoldError(f"{self.votes} has no list of {len(self.values)} votes: {excerpt(votes)}")
+        for value, count in zip(self.values, votes, strict=True):
+            if not _is_count(count):
+                raise GoldError(f"{self.votes} of {value} are {excerpt(count)}, expected a number from 0 on")
+        if not any(votes):
+            raise GoldError(f"{self.votes} are all 0, expected experts who chose a value")
+        if not all(count == int(count) for count in votes) and not _are_shares(votes):
+            raise GoldError(
+                f"{self.votes} are no whole numbers, expected counts, shares that add up to 1 or 100,"
+                " or credits of which the highest is 1"
+            )
+        worth = {str(value): count / max(votes) for value, count in zip(self.values, votes, strict=True)}
+        if worth.get(self._read(text, row, cot=False).answer) != 1:
+            raise GoldError(f"{excerpt(text)} is not the value that most experts chose")
+        return worth
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        spelled = [f"{value:+d}" if value else "0" for value in self.values]
+        return re.compile("|".join(map(re.escape, sorted(spelled, key=len, reverse=True))))
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The value behind the first marker of the reply."""
+        reply = strip_reasoning(text)
+        _, marker, rest = reply.partition(self.marker)
+        found = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
+        joined = "".join(match[0] for match in found)
+        if not re.fullmatch(r"[+-]?\d{1,9}", joined) or int(joined) not in self.values:
+            return Reading(None, False)
+        place = len(text) - len(rest) + found[0].start()
+        return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The one value of the scale that the reply announces."""
+        found = read_value(reply_of(text.translate(_MINUS)), "number")
+        answer, why = None, found.why
+        if found.answer is not None:
+            number = float(found.answer)
+            known = number.is_integer() and int(number) in self.values
+            answer, why = (str(int(number)), found.why) if known else (None, "not on the scale")
+        return repaired(document, answer, found.span, why)
+
+    def not_covered(self, golds: list[dict[str, float]]) -> list[str]:
+        """Values that no row's experts preferred."""
+        best = {value for gold in golds for value, worth in gold.items() if worth == 1}
+        return [str(value) for value in self.values if str(value) not in best]
+
+
+def _are_shares(votes: list[float]) -> bool:
+    """Whether fractions are shares of the panel, or credits as the score has them: both say the same."""
+    return max(votes) == 1 or any(math.isclose(sum(votes), whole, rel_tol=_ROUNDED) for whole in (1, 100))
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < math.inf

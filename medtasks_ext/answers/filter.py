@@ -12,7 +12,7 @@ from medtasks_ext.answers.normalise import unclosed_reasoning
 from medtasks_ext.collector import collector_paused
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.registry.yamlfile import Config
 
 

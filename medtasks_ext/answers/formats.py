@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ANSWERS, hooks
 from medtasks_ext.privacy import RowValueError
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,6 +74,33 @@ class Repaired(TypedDict):
     span: Span | None
     why: str
     subject: NotRequired[int]
+
+
+def repaired(document: Mapping[str, Any], answer: Any, span: Span | None, why: str) -> Repaired:
+    """The repaired reading of a kind whose gold answers need no other one."""
+    return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
+
+
+class Parsed(TypedDict):
+    """A response as its answer format reads it.
+
+    Attributes:
+        answer: the parsed answer that is scored, made of JSON types; None where nothing could be read.
+        valid: whether an answer could be read.
+        span: its place in the response, (first, last + 1), where the reader knows it.
+        why: why it was read so.
+        reader: whose reading it is: the suite's own, or the repaired one where the suite released none.
+        unclosed_reasoning: whether a reasoning trace never ended.
+        repaired: the repaired reading, and the gold answer as it is compared with that.
+    """
+
+    answer: Any
+    valid: bool
+    span: tuple[int, int] | None
+    why: str
+    reader: Literal["official", "repaired"]
+    unclosed_reasoning: bool
+    repaired: Repaired
 
 
 #: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
@@ -209,9 +236,9 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
         return _build(key)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"] if part not in (spec.get("kind"),))
+        place = tuple(part for part in first["loc"] if part != spec.get("kind"))
         raise MedtasksError(
-            f"answer{'.' + path if path else ''}: {first['msg']}",
+            fault_of({**first, "loc": place}, "answer"),
             where=where,
             remedy="docs/keys.md lists the answer kinds and their keys",
         ) from None

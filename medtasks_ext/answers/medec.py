@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.prose import after_last_marker, fenced, trimmed
+from medtasks_ext.answers.tolerant.markers import after_last_marker, fenced, trimmed
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Medec(AnswerFormat):
             correction = text[begin : span[1]].strip(' \t\r\n*_"“”')  # as it stands in the response
             answer = {"flag": 1, "sentence": int(found[1]), "correction": correction}
         why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
-        return {"gold": document.get("gold"), "answer": answer, "span": span if answer else None, "why": why}
+        return repaired(document, answer, span if answer else None, why)
 
     def invalid_score(self, gold: Any) -> float:
         """1 for notes with an error, since an unreadable reply counts as the report of one."""

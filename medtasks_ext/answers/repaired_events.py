@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from medtasks_ext.answers.normalise import fold
-from medtasks_ext.answers.tolerant.records import as_lines, joined
+from medtasks_ext.answers.tolerant.lists import as_lines, joined
 
 #: the values of an event's fields, in the order of the fields
 Event: TypeAlias = tuple[str, ...]

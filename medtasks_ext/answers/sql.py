@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.normalise import after_result, has_unclosed_reasoning, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.prose import after_last_marker, ends_with_marker, is_abstention, sql_of
+from medtasks_ext.answers.tolerant.markers import after_last_marker, ends_with_marker, is_abstention, sql_of
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -82,4 +82,4 @@ class Sql(AnswerFormat):
             answer, why = Statement(empty=True, sql=""), "the reply says that there is no answer"
         if answer is None:
             why = "no statement was found"
-        return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
+        return repaired(document, answer, span, why)

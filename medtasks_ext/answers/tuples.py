@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Repaired, UnknownValueError
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Repaired, UnknownValueError, repaired
 from medtasks_ext.answers.repaired_events import EventReader
 from medtasks_ext.answers.tolerant import Reply, reply_of
 from medtasks_ext.answers.tolerant.json_text import values as json_values
 from medtasks_ext.answers.tolerant.lists import items_of
-from medtasks_ext.answers.tolerant.prose import after_last_marker
+from medtasks_ext.answers.tolerant.markers import after_last_marker
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class Tuples(AnswerFormat):
             records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
         if records is None or (records and not named):
-            return {"gold": document.get("gold"), "answer": None, "span": None, "why": "no record was found"}
+            return repaired(document, None, None, "no record was found")
         why = "records" if named else "the reply says that there are none"
-        return {"gold": document.get("gold"), "answer": self._views(named), "span": span, "why": why}
+        return repaired(document, self._views(named), span, why)
 
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Closed values that no gold answer shows."""

@@ -44,7 +44,7 @@ def card(
     from medtasks_ext.report.card.section import card_section
     from medtasks_ext.report.card.standing import card_standings, drawn, picture_name
     from medtasks_ext.report.pictures.draw import is_possible
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)
@@ -88,10 +88,10 @@ def _verify(entry: Entry) -> None:
     """Refuse to publish what the run did not write; older runs carry no chain."""
     from medtasks_ext.runner.verify import refuse_changed
     from medtasks_ext.runs.folder import RunFolder
-    from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest
+    from medtasks_ext.runs.manifest import CHAINED, Manifest
 
     for folder in entry.folders:
-        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < RUN_SCHEMA:
+        if not RunFolder(folder).manifest.is_file() or Manifest.read(folder).schema_version < CHAINED:
             continue
         refuse_changed(folder, registry())
 

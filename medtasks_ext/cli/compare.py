@@ -13,7 +13,7 @@ import typer
 
 from medtasks_ext.cli.app import AsJson, ByLabels
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
@@ -21,14 +21,15 @@ from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.published_changes import published_changes, published_named
-from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.ways import Pair
+    from medtasks_ext.stats.comparison import Comparison
 
 _FILES = ("groups", "tasks", "labels", "flipped")
 SHOWN = 15  # lines of a table that are printed without --all
@@ -102,22 +103,25 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
         typer.echo(json.dumps([asdict(item) for item in found], ensure_ascii=False, indent=1))
         return 0
     typer.echo(f"before: {one} (published)\nafter:  {other} (published)")
-    table = new_table(["suite"], ["before", "after", "change", "tasks", "better", "worse"])
-    for item in found:
-        table.add_row(
-            f"{item.suite}, {strategy_title(item.strategy)}",
-            f"{item.before:.4f}",
-            f"{item.after:.4f}",
-            f"{item.after - item.before:+.4f}",
-            *map(str, (len(item.tasks), item.better, item.worse)),
-        )
-    console().print(table)
+    scores = [
+        figure("before", form=".4f"),
+        figure("after", form=".4f"),
+        figure("change", lambda item: item.after - item.before, "+.4f"),
+    ]
+    columns = [
+        texts("suite", lambda item: f"{item.suite}, {strategy_title(item.strategy)}"),
+        *scores,
+        figure("tasks", lambda item: len(item.tasks)),
+        figure("better"),
+        figure("worse"),
+    ]
+    show(found, columns)
     changes = [line for item in found for line in item.tasks]
     changes.sort(key=lambda line: -abs(line[2] - line[1]))
-    table = new_table(["task"], ["before", "after", "change"])
-    for name, before, after in changes if everything else changes[:SHOWN]:
-        table.add_row(name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}")
-    console().print(table)
+    lines = [
+        (name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}") for name, before, after in changes
+    ]
+    show(lines if everything else lines[:SHOWN], [texts("task"), *scores])
     typer.echo("Papers give out no answers of documents, so differences are not tested.")
     return 0
 
@@ -144,8 +148,8 @@ def _head(content: Mapping[str, Any]) -> None:
         typer.echo(f"strategies of {first['before'].rpartition(',')[0]}")
     for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")
-    if words := _QUESTIONS[first["question"]]:
-        typer.echo(words)
+    if question := _QUESTIONS[first["question"]]:
+        typer.echo(question)
 
 
 def _table(
@@ -158,25 +162,24 @@ def _table(
         ordered.sort(key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
     shown = ordered if everything else ordered[:SHOWN]
     several = len({line.pair.words for line in lines}) > 1
-    figures = ["before", "after", "change [95 % interval]", "p (Holm)", ""]
-    names = [title, "strategies"] if several else [title]
-    table = new_table(names, figures, pad_edge=False, collapse_padding=True)
-    for line in shown:
-        found = line.change.comparison
-        table.add_row(
-            line.name,
-            *([line.pair.words] if several else []),
-            f"{line.change.before:.4f}",
-            f"{line.change.after:.4f}",
-            f"{found.difference:+.4f} \\[{found.interval.low:+.3f}, {found.interval.high:+.3f}]",
-            _p(line.p_holm),
-            _marks(line),
-        )
-    console().print(table)
+    columns = [
+        texts(title, "name"),
+        *([texts("strategies", lambda line: line.pair.words)] if several else []),
+        figure("before", lambda line: line.change.before, ".4f"),
+        figure("after", lambda line: line.change.after, ".4f"),
+        figure("change [95 % interval]", lambda line: _difference(line.change.comparison)),
+        figure("p (Holm)", lambda line: _p(line.p_holm)),
+        figure("", _marks),
+    ]
+    show(shown, columns, pad_edge=False, collapse_padding=True)
     n = sum(line.significant for line in lines)
     hidden = len(lines) - len(shown)
     more = f"; {hidden} more with --all" if hidden else ""
     console().print(f"{n} of {len(lines)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
+
+
+def _difference(found: Comparison) -> str:
+    return f"{found.difference:+.4f} \\[{found.interval.low:+.3f}, {found.interval.high:+.3f}]"
 
 
 def _p(value: float) -> str:

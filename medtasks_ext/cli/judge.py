@@ -23,7 +23,7 @@ from medtasks_ext.cli.judging import (
     print_estimates,
     warn_withheld,
 )
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
@@ -274,7 +274,7 @@ def _seal(run: Run, store: JudgementStore) -> None:
     """Bring what was said to the disk, and its state into the manifest."""
     store.close()
     if store.seals != run.manifest.judgements:
-        run.manifest.judgements = store.seals
+        run.manifest.seal_judgements(store.seals)
         run.save()
 
 
@@ -447,22 +447,20 @@ def _print_table(
     )
     beside = axes if width <= console().width else []  # else in a table of their own
     figures = [name for name in figures if name in beside or name not in axes]
-    table = new_table(["task"], figures, "\n".join(titles), title_style="bold")
+    rows = []
     for task, scores in scored:
         own = metrics[task.name]
-        table.add_row(
-            task.name,
-            number(own.get("score"), 4),
-            *(number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)),
-            *(number(own.get(name), digits) for name, digits in disputes.items()),
-            f"{sum(item.complete for item in scores):,}/{len(scores):,}",
-        )
-    console().print(table)
+        cells = [number(own.get("score"), 4)]
+        cells += [number(own.get(f"jury_{name}"), 2) for name in (*judges, *beside)]
+        cells += [number(own.get(name), digits) for name, digits in disputes.items()]
+        rows.append((task.name, *cells, f"{sum(item.complete for item in scores):,}/{len(scores):,}"))
+    show(rows, [texts("task"), *map(figure, figures)], "\n".join(titles), title_style="bold")
     if axes != beside:
-        table = new_table(["task"], axes)
-        for task, _ in scored:
-            table.add_row(task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
-        console().print(table)
+        means = [
+            (task.name, *(number(metrics[task.name].get(f"jury_{name}"), 2) for name in axes))
+            for task, _ in scored
+        ]
+        show(means, [texts("task"), *map(figure, axes)])
     typer.echo(
         f"score is on 0–1; judges{' and axes' if axes else ''} are means on the scale {low:g}–{high:g}"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.judge.clinicians import (
     BERTSCORE,
     ICC,
@@ -37,14 +37,13 @@ def print_agreement(run: str, figures: Sequence[Figure]) -> None:
             pairs.setdefault((item.task, item.between), {})[item.measure] = item
     title = "agreement between judges" + (f" in {run}" if run else "")
     measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
-    table = new_table(["task", "judges"], measures, title, title_style="bold")
-    for (task, between), found in pairs.items():
-        if all(item.value is None for item in found.values()):
-            continue
-        cells = [number(found[name].value, 3) if name in found else "" for name in measures]
-        table.add_row(task, between, *cells)
-    if table.rows:
-        console().print(table)
+    rows = [
+        (*place, *(number(found[name].value, 3) if name in found else "" for name in measures))
+        for place, found in pairs.items()
+        if any(item.value is not None for item in found.values())
+    ]
+    if rows:
+        show(rows, [texts("task"), texts("judges"), *map(figure, measures)], title, title_style="bold")
 
 
 def print_common(figures: Sequence[Figure]) -> None:
@@ -72,28 +71,29 @@ def _print_axes(figures: Sequence[Figure]) -> None:
         here = [item for item in figures if item.task == task]
         axes = list(dict.fromkeys(item.item for item in here))
         value = {(item.between, item.item, item.measure): item.value for item in here}
-        table = new_table(["judge"], axes, f"ratings of judges, mean (s.d.): {task}", title_style="bold")
+        rows = []
         for judge in dict.fromkeys(item.between for item in here):
             cells = []
             for axis in axes:
                 mean, sd = (number(value.get((judge, axis, measure)), 3) for measure in ("mean", "s.d."))
                 cells.append(f"{mean} ({sd})")
-            table.add_row(judge, *cells)
-        console().print(table)
+            rows.append((judge, *cells))
+        title = f"ratings of judges, mean (s.d.): {task}"
+        show(rows, [texts("judge"), *map(figure, axes)], title, title_style="bold")
 
 
 def _print_clinicians(figures: Sequence[Figure]) -> None:
     """The four columns of MedHELM's Extended Data Table 4."""
     columns = [name for name in (JURY, ROUGE, BERTSCORE) if _of(figures, f"{PEOPLE} + {name}", ICC)]
     title = "ICC(3,k) with clinicians, and among them; below 0 counts as 0"
-    table = new_table(["task"], [*columns, PEOPLE, "answers"], title, title_style="bold")
+    rows = []
     for task in dict.fromkeys(item.task for item in figures):
         here = [item for item in figures if item.task == task]
         cells = [_with_interval(item) for name in columns for item in _of(here, f"{PEOPLE} + {name}", ICC)]
         among = _of(here, PEOPLE, PAIRWISE_ICC)
         [jury] = _of(here, f"{PEOPLE} + {JURY}", ICC)
-        table.add_row(task, *cells, *map(_with_interval, among), str(jury.n))
-    console().print(table)
+        rows.append((task, *cells, *map(_with_interval, among), str(jury.n)))
+    show(rows, [texts("task"), *map(figure, (*columns, PEOPLE, "answers"))], title, title_style="bold")
     if ROUGE not in columns:
         typer.echo("ROUGE-L is left out: none of these answers has a reference")
     elif not has_bertscore():
@@ -124,7 +124,7 @@ def _print_quality(figures: Sequence[Figure]) -> None:
         columns = ["answers", f"Spearman, {JURY}", f"Spearman, {metric}"]
         columns += [f"{JURY} nearer", f"{JURY} much nearer", f"{metric} much nearer"]
         title = f"{JURY} against {metric}, by the clinicians' rating: {tasks[-1]}"
-        table = new_table(["rating"], columns, title, title_style="bold")
+        rows = []
         for level in levels:
             rho = [value[source, SPEARMAN, level] for source in (JURY, metric)]
             shares = [
@@ -133,8 +133,8 @@ def _print_quality(figures: Sequence[Figure]) -> None:
                 value[duel(metric, JURY), MUCH_NEARER, level],
             ]
             percent = [f"{100 * (item.value or 0):.1f} %" for item in shares]
-            table.add_row(level, str(rho[0].n), *(number(item.value, 3) for item in rho), *percent)
-        console().print(table)
+            rows.append((level, str(rho[0].n), *(number(item.value, 3) for item in rho), *percent))
+        show(rows, [texts("rating"), *map(figure, columns)], title, title_style="bold")
         typer.echo(
             f"nearer to the clinicians' mean, all z-scored; much: by more than {MUCH:g} s.d.; "
             "moderate: 3 to 4 on a scale of 1 to 5"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from medtasks_ext.cli.cost_words import JURY_RULE, bound_words
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.progress import Progress
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cost import jury_bound
@@ -56,24 +52,21 @@ def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     batches = any(item.batch_cost is not None for item in estimates)
     # short, since the names of judges need the rest of the line
-    columns = ["requests", "prompt tokens", "reply tokens", "USD"]
-    title = "still to be asked; reply tokens and USD at most"
-    table = new_table(["judge"], columns + ["as a batch"] * batches, title)
-    for item in estimates:
-        table.add_row(
-            item.judge,
-            f"{item.requests:,}",
-            f"{'' if item.measured else '~'}{item.prompt_tokens:,}",
-            f"{item.completion_tokens:,}",
-            _usd([item.cost] if item.requests else []),
-            *([number(item.batch_cost, 2)] if batches else []),
-        )
+    columns = [
+        texts("judge"),
+        figure("requests", form=","),
+        figure("prompt tokens", lambda item: f"{'' if item.measured else '~'}{item.prompt_tokens:,}"),
+        figure("reply tokens", "completion_tokens", ","),
+        figure("USD", lambda item: _usd([item.cost] if item.requests else [])),
+        *([figure("as a batch", lambda item: number(item.batch_cost, 2))] if batches else []),
+    ]
     asked = [item for item in estimates if item.requests]
     costs = [_usd([item.cost for item in asked])]
     if batches:  # the others are asked one by one, at the full price
         costs.append(_usd([item.cost if item.batch_cost is None else item.batch_cost for item in asked]))
-    table.add_row("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
-    console().print(table)
+    every = ("all", f"{sum(item.requests for item in asked):,}", "", "", *costs)
+    lines = [tuple(column.cell(item) for column in columns) for item in estimates]
+    show([*lines, every], columns, "still to be asked; reply tokens and USD at most")
     if any(not item.measured and item.requests for item in estimates):
         typer.echo(
             "~ estimated: four bytes of a prompt count as one token, until the server has counted some"
@@ -113,68 +106,17 @@ def _usd(costs: Sequence[float | None]) -> str:
     return f"{sum(known):,.2f}" + (" and more" if len(known) < len(costs) else "")
 
 
-class _Progress:
-    """A bar per judge on a terminal; a line now and then elsewhere."""
-
-    def __init__(self, totals: Mapping[str, int]) -> None:
-        self.totals = dict(totals)
-        self.done, self.failed = Counter[str](), Counter[str]()
-        self._said = time.monotonic()
-        self.bar = None
-        if sys.stderr.isatty():
-            self.bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self.lines = {name: self.bar.add_task(name, total=n) for name, n in totals.items()}
-
-    def __enter__(self) -> _Progress:
-        if self.bar:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar:
-            self.bar.stop()
-        else:
-            self._line()
-
-    def report(self, judge: str, judged: bool) -> None:
-        self.done[judge] += 1
-        self.failed[judge] += not judged
-        if self.bar:
-            if judge not in self.lines:  # first asked in a later round
-                self.lines[judge] = self.bar.add_task(judge, total=None)
-            self.bar.advance(self.lines[judge])
-        elif time.monotonic() - self._said > LINE_SECONDS:
-            self._line()
-
-    def say(self, line: str) -> None:
-        if self.bar:
-            self.bar.console.print(line, highlight=False, markup=False)
-        else:
-            say(line)
-
-    def _line(self) -> None:
-        self._said = time.monotonic()
-        parts = [
-            f"{name} {self.done[name]}/{total}"
-            + (f" ({self.failed[name]} failed)" if self.failed[name] else "")
-            for name, total in self.totals.items()
-        ]
-        parts += [f"{name} {self.done[name]}" for name in self.done if name not in self.totals]
-        say("asked: " + ", ".join(parts))
-
-
-def ask_all(engine: JuryPlanner, asks: Sequence[Ask]) -> End:
+def ask_all(planner: JuryPlanner, asks: Sequence[Ask]) -> End:
     """Ask the judges, with a display of how far they are."""
-    with _Progress(Counter(ask.request.judge for ask in asks)) as progress:
-        engine.report, engine.say = progress.report, progress.say
-        return engine.run()
+    from medtasks_ext.runner.tally import Tally
+
+    tally = Tally(Counter(ask.request.judge for ask in asks))
+    with Progress(tally, what="judgements", every=LINE_SECONDS) as progress:
+        planner.report, planner.say = progress.counted, progress.say
+        try:
+            return planner.run()
+        finally:
+            progress.say(progress.so_far())
 
 
 def number(value: float | None, digits: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.registry.strategies import strategy_title
 
 if TYPE_CHECKING:
@@ -38,19 +38,15 @@ def print_labels(rows: Sequence[LabelScore], tasks: Registry, *, files: bool) ->
     for (axis, suite, strategy, label), some in places.items():
         heading = f"by {axis}: {label}, {tasks.suites[suite].title}, {strategy_title(strategy)}"
         heading += " (SAMPLE DATA)" if some[0].sample else ""
-        table = new_table(
-            [axis], ["documents", "tasks", "score", "all of these tasks"], heading, pad_edge=False
-        )
+        columns = [
+            texts(axis, "value"),
+            figure("documents", lambda row: f"{row.documents:,} of {row.documents_of_all:,}"),
+            figure("tasks"),
+            figure("score", lambda row: f"{row.score:.4f}{_interval(row.interval)}"),
+            figure("all of these tasks", lambda row: f"{row.of_all:.4f}{_interval(row.interval_of_all)}"),
+        ]
         shown = [row for row in some if not row.secondary]
-        for row in shown:
-            table.add_row(
-                row.value,
-                f"{row.documents:,} of {row.documents_of_all:,}",
-                str(row.tasks),
-                f"{row.score:.4f}{_interval(row.interval)}",
-                f"{row.of_all:.4f}{_interval(row.interval_of_all)}",
-            )
-        console().print(table)
+        show(shown, columns, heading, pad_edge=False)
         if left := len(some) - len(shown):
             typer.echo(f"and {left} secondary departments: {where}")
 

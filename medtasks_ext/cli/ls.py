@@ -14,7 +14,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
-from medtasks_ext.rows.sources import Origin, forced_origin
+from medtasks_ext.rows.row import Origin
+from medtasks_ext.rows.sources import forced_origin
 
 _DATA = {
     "local": "local files",

@@ -12,12 +12,11 @@ import typer
 from medtasks_ext.cli.new_from import read, show
 from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Dataset, Registry, forget, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import writable
 from medtasks_ext.registry.new import draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
-from medtasks_ext.registry.tasks import Dataset, forget
 
 
 def new(

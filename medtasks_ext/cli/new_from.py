@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli import tables
 from medtasks_ext.cli.words import say
 from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
@@ -84,10 +84,12 @@ def show(found: Found) -> None:
     proposal = found.proposal
     roles = dict.fromkeys(proposal.inputs, "input") | dict.fromkeys(proposal.options, "options")
     roles[proposal.answer] = "gold answer"
-    table = new_table(["column", "holds", "taken as"], [], pad_edge=False, collapse_padding=True)
-    for column in proposal.columns:
-        table.add_row(column.name, column.shown, roles.get(column.name, "not used"))
-    console().print(table)
+    columns = [
+        tables.texts("column", "name"),
+        tables.texts("holds", "shown"),
+        tables.texts("taken as", lambda column: roles.get(column.name, "not used")),
+    ]
+    tables.show(proposal.columns, columns, pad_edge=False, collapse_padding=True)
     if proposal.labels:
         counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
         typer.echo("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in proposal.labels))

@@ -16,7 +16,7 @@ from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, tokens_in_words
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -237,18 +237,14 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
     if any(task.sample for task in plan.tasks):
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
     one_by_one = len(plan.tasks) <= _LISTED
-    table = new_table(
-        ["task" if one_by_one else "suite, strategy"],
-        ["tasks", "documents", "prompt tokens", "output tokens"],
-        f"{plan.way.model.name}: an estimate",
-        pad_edge=False,
-    )
+    columns = [
+        texts("task" if one_by_one else "suite, strategy"),
+        *map(figure, ("tasks", "documents", "prompt tokens", "output tokens")),
+    ]
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
-    for name, rows in groupby(sorted(plan.tasks, key=key), key=key):
-        table.add_row(name, *_row(list(rows)))
-    table.add_section()
-    table.add_row("all", *_row(plan.tasks), style="bold")
-    console().print(table, markup=False)
+    rows = [(name, *_row(list(some))) for name, some in groupby(sorted(plan.tasks, key=key), key=key)]
+    title = f"{plan.way.model.name}: an estimate"
+    show(rows, columns, title, total=("all", *_row(plan.tasks)), pad_edge=False)
     console().print(in_words(plan, alone=other is None), style="bold", markup=False)
     if other:
         console().print(in_words(other, alone=False, beside=plan), markup=False)

@@ -15,9 +15,8 @@ from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.cli.words import PROMPTS, say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import STRATEGIES, Registry, registry
-from medtasks_ext.registry.suites import near
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 

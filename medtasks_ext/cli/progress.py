@@ -45,13 +45,24 @@ class Progress:
     the figures are locked, since drawing needs them.
 
     Args:
+        what: is asked for, in words.
+        every: seconds between two lines about all that is asked, where there is no terminal; by default they
+            are rare, and name a few tasks that are under way.
         alarms: look at the answers of each task; None where none are meant to be read.
         score: the score of a finished task in words, or nothing.
     """
 
     def __init__(
-        self, tally: Tally, *, alarms: Alarms | None = None, score: Callable[[str], str] = lambda task: ""
+        self,
+        tally: Tally,
+        *,
+        what: str = "responses",
+        every: float | None = None,
+        alarms: Alarms | None = None,
+        score: Callable[[str], str] = lambda task: "",
     ) -> None:
+        self._what, self._every = what, QUIET_SECONDS if every is None else every
+        self._names_all = every is not None
         self.tally, self._alarms, self._score = tally, alarms, score
         self._lock = threading.Lock()  # of the figures
         self._screen = threading.RLock()  # Rich leaves lines behind where two threads write at once
@@ -102,6 +113,11 @@ class Progress:
             self.tally.faulted(request, fault)
         self._after(request)
 
+    def counted(self, task: str, answered: bool) -> None:
+        """Count an outcome by its name alone."""
+        with self._lock:
+            self.tally.counted(task, answered=answered)
+
     def finished(self, task: str, entry: TaskEntry) -> None:
         """Say that a task is done or failed."""
         if entry.state in (TaskState.DONE, TaskState.GENERATED):
@@ -133,14 +149,19 @@ class Progress:
 
     def remind(self) -> None:
         """Say how far it is, if nothing was said for long."""
-        if time.monotonic() - self._said > QUIET_SECONDS:
+        if time.monotonic() - self._said > self._every:
             with self._lock:
                 line = self._so_far()
             self.say(line)
 
+    def so_far(self) -> str:
+        """One line of the figures."""
+        with self._lock:
+            return self._so_far()
+
     def _go_on(self) -> None:
         """Draw, or remind: a server that does not answer is heard of, too."""
-        while not self._ended.wait(_DRAW_SECONDS if self._live else QUIET_SECONDS / 60):
+        while not self._ended.wait(_DRAW_SECONDS if self._live else self._every / 60):
             if self._live:
                 with self._screen:
                     self._live.refresh()
@@ -161,16 +182,17 @@ class Progress:
     def _so_far(self) -> str:
         """One line of the figures that the live display shows."""
         tally, under_way = self.tally, self.tally.under_way
+        named = list(tally.tasks.values()) if self._names_all else under_way[:_NAMED]
         parts = [
-            f"{tally.done:,} of {tally.asked:,} responses ({self._time()})",
+            f"{tally.done:,} of {tally.asked:,} {self._what} ({self._time()})",
             speed_words(tally.speed()),
             money_words(tally),
             fault_words(tally),
             alarm_words(self._alarms),
-            *(_so_far(task) for task in under_way[:_NAMED]),
+            *(_so_far(task) for task in named),
         ]
-        if len(under_way) > _NAMED:
-            parts.append(f"{counted(len(under_way) - _NAMED, 'more task')} under way")
+        if len(under_way) > len(named):
+            parts.append(f"{counted(len(under_way) - len(named), 'more task')} under way")
         return "; ".join(filter(None, parts))
 
     # ------------------------------------------------------------------ the live display

@@ -12,9 +12,8 @@ import typer
 
 from medtasks_ext.cli.app import command_app
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
-from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric

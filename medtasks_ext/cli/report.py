@@ -159,7 +159,7 @@ def _summary(report: Report) -> Json:
         ],
         "groups": [shown(row) for row in report.groups],
         "standings": [standing_record(item) for item in report.standings],
-        "pairs": [line for item in report.comparisons for line in pairs_of(report, item)],
+        "pairs": [line for item in report.comparisons for line in pairs_of(report.entries, item)],
         "within": [line.record() for line in report.within],
         "without_score": [
             {

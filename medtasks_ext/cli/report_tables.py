@@ -6,14 +6,12 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.label_tables import print_labels
 from medtasks_ext.cli.standing import print_standings
-from medtasks_ext.cli.tables import console
+from medtasks_ext.cli.tables import Column, console, figure, show
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
@@ -63,7 +61,7 @@ def print_report(report: Report, *, files: bool) -> None:
     suites = [row for row in rows or _best(report) if row.group.axis == "suite"]
     whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
     sections = _sections([*report.tasks.suites, "all"], [*suites, *whole])
-    console().print(_main_table(report, sections))
+    _print_main(report, sections)
     if not sections:
         console().print(
             "no scores of single tasks are published; `medtasks reproduce` lists what the papers print"
@@ -127,30 +125,24 @@ def _sections(places: Sequence[str], rows: Sequence[GroupScore]) -> dict[tuple[s
     return found
 
 
-def _main_table(report: Report, sections: dict[tuple[str, str], list[GroupScore]]) -> Table:
+def _print_main(report: Report, sections: dict[tuple[str, str], list[GroupScore]]) -> None:
     alone = len(report.own) == 1
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        collapse_padding=True,
-        pad_edge=False,
-        title=_heading(report),
-        title_style="bold",
-        title_justify="left",
-    )
-    table.add_column("suite" if alone else "suite, entry", overflow="fold", min_width=16)
-    table.add_column("score [95 % interval]", no_wrap=True)
-    for name in ("rank", "valid", "cut"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("tasks")
+    columns = [
+        Column("suite" if alone else "suite, entry", settings={"overflow": "fold", "min_width": 16}),
+        Column("score [95 % interval]", settings={"no_wrap": True}),
+        *map(figure, ("rank", "valid", "cut")),
+        Column("tasks"),
+    ]
+    lines: list[tuple[str, ...]] = []
     for (name, strategy), rows in sections.items():
         if not alone:
-            table.add_row(f"[bold]{name}, {strategy_title(strategy)}[/bold]")
+            lines.append((f"[bold]{name}, {strategy_title(strategy)}[/bold]",))
         for row in rows:
             label = f"{name}, {strategy_title(strategy)}" if alone else f"  {escape(row.entry.label)}"
-            table.add_row(label + (" SAMPLE" if row.sample else ""), *_cells(row))
+            lines.append((label + (" SAMPLE" if row.sample else ""), *_cells(row)))
         for label, score in _published(report, rows) if report.own else ():
-            table.add_row(f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]")
-    return table
+            lines.append((f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]"))
+    show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
 
 
 def _heading(report: Report) -> str:
@@ -257,46 +249,46 @@ def _print_axes(report: Report, rows: Sequence[GroupScore], files: bool) -> None
         if len(columns) > _FEW:
             left_out = True
         elif columns:
-            console().print(_axes_table(report, suite, of_suite, columns))
+            _print_suite(report, suite, of_suite, columns)
     if left_out:
         where = "groups.csv and report.html" if files else "groups.csv and report.html of -o OUT"
         console().print(f"by language, specialty, stage and the suites' own axes: {where}", style="dim")
 
 
-def _axes_table(
-    report: Report, suite: Suite, rows: Sequence[GroupScore], columns: Sequence[tuple[int, str]]
-) -> Table:
+def _print_suite(
+    report: Report, suite: Suite, rows: Sequence[GroupScore], ways: Sequence[tuple[int, str]]
+) -> None:
     entries = {id(entry): entry for entry in report.own}
-    sample = any(entries[key].sample for key, _ in columns)
+    sample = any(entries[key].sample for key, _ in ways)
     heading = suite.title + (" (SAMPLE DATA)" if sample else "")
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=heading, title_style="bold", title_justify="left"
-    )
-    table.add_column("", overflow="fold", min_width=12)
-    labels = len({key for key, _ in columns}) > 1
-    for key, strategy in columns:
+    columns = [Column("", settings={"overflow": "fold", "min_width": 12})]
+    labels = len({key for key, _ in ways}) > 1
+    for key, strategy in ways:
         name = f"{escape(entries[key].label)}, " if labels else ""
-        table.add_column(name + strategy_title(strategy), overflow="fold", min_width=20)
-    table.add_column("tasks", justify="right")
+        columns.append(
+            Column(name + strategy_title(strategy), settings={"overflow": "fold", "min_width": 20})
+        )
+    columns.append(Column("tasks", settings={"justify": "right"}))
+    lines: list[tuple[str, ...]] = []
     found = {(row.group.axis, row.group.value, id(row.entry), row.strategy): row for row in rows}
     for axis in suite.main_axes:
         values = sorted(
             {row.group.value for row in rows if row.group.axis == axis}, key=lambda v: order(axis, v)
         )
-        table.add_row(f"[bold]{axis_titles()[axis].partition(' (')[0]}[/bold]")
+        lines.append((f"[bold]{axis_titles()[axis].partition(' (')[0]}[/bold]",))
         for value in values:
-            cells = [found.get((axis, value, *column)) for column in columns]
+            cells = [found.get((axis, value, *way)) for way in ways]
             tasks = dict.fromkeys(f"{row.scored}/{row.group.n_tasks}" for row in cells if row)
             scores = ["–" if row is None else _score(row, 3) for row in cells]
-            table.add_row(f"  {title(axis, value)}", *scores, " ".join(tasks))
-    return table
+            lines.append((f"  {title(axis, value)}", *scores, " ".join(tasks)))
+    show(lines, columns, heading, pad_edge=False, title_style="bold")
 
 
 def _sure(report: Report) -> list[str]:
     """What the comparisons found: each pair where they are few, else how many differ."""
     lines = []
     for item in report.comparisons:
-        pairs = list(pairs_of(report, item))
+        pairs = list(pairs_of(report.entries, item))
         of = f"{report.tasks.suites[item.suite].title}, {strategy_title(item.strategy)}"
         of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""

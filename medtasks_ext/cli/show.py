@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, texts
+from medtasks_ext.cli.tables import show as show_table
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.suites import near
 
 if TYPE_CHECKING:
     from medtasks_ext.report.view.column import Column
@@ -84,14 +84,15 @@ def _print_errors(page: DatasetPage, column: Column, number: int) -> None:
     score = found["score"]
     said = "no score" if score is None else f"{mark}score {score:.4f}"
     _say(f"{column.answers.task}: {len(column.keys):,} documents, {said}", "bold")
-    table = new_table(["error"], ["documents", f"{mark}score if mended"])
-    for item in found["clusters"]:
-        mended = item["mended"]
-        table.add_row(item["cluster"], f"{item['documents']:,}", "–" if mended is None else f"{mended:.4f}")
     if not found["clusters"]:
         typer.echo("no error was found")
         return
-    console().print(table)
+    columns = [
+        texts("error", "cluster"),
+        figure("documents", form=","),
+        figure(f"{mark}score if mended", "mended", ".4f"),
+    ]
+    show_table(found["clusters"], columns)
     from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER
 
     for place, item in enumerate(CLUSTERS):

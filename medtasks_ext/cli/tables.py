@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -23,6 +23,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import ConsoleOptions, RenderResult
 
     from medtasks_ext.registry.yamlfile import Config
@@ -73,40 +74,89 @@ _PARTS = re.compile(r"[^_ ]*[_ ]+|[^_ ]+")
 _NARROW = 100  # columns of a terminal
 
 
-class _Table(Table):
-    """A table whose first columns hold names and other words."""
+@dataclass(frozen=True)
+class Column:
+    """A column of a printed table.
 
-    words: frozenset[int] = frozenset()
+    Attributes:
+        heading: that stands above it.
+        value: name of the field of a row, or what is worked out of the row; by default the field `heading`.
+        format: a format specification; what is missing is written as –.
+        breaks: whether its texts are names, which break at blanks and underscores.
+        settings: of Rich's column.
+    """
 
-    def add_row(self, *cells: Any, **settings: Any) -> None:
-        row = [
-            Name(cell) if place in self.words and isinstance(cell, str | Text) else cell
-            for place, cell in enumerate(cells)
-        ]
-        if console().width < _NARROW:  # the first column gets what remarks can spare
-            for column, cell in zip(self.columns[1:], row[1:], strict=False):
-                if isinstance(cell, Name):
-                    column.max_width = max(column.max_width or 0, cell.longest_part)
-        super().add_row(*row, **settings)
+    heading: str
+    value: str | Callable[[Any], Any] = ""
+    format: str = ""
+    breaks: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def cell(self, row: Any) -> Any:
+        """What stands in a row."""
+        name = self.value or self.heading
+        if callable(name):
+            found = name(row)
+        else:
+            found = row.get(name) if isinstance(row, Mapping) else getattr(row, name)
+        if isinstance(found, str | Text):
+            return found
+        return "–" if found is None else format(found, self.format)
 
 
-def new_table(words: Sequence[str], figures: Sequence[str], title: str = "", **settings: Any) -> Table:
-    """A table with words at the left, which break where the terminal is narrow, and figures at the right.
+def texts(heading: str, value: str | Callable[[Any], Any] = "") -> Column:
+    """A column of names at the left, which break where the terminal is narrow."""
+    return Column(heading, value, breaks=True, settings={"overflow": "fold"})
+
+
+def figure(heading: str, value: str | Callable[[Any], Any] = "", form: str = "") -> Column:
+    """A column of figures at the right; one without a heading is for remarks."""
+    settings = {"justify": "right" if heading else "left", "no_wrap": bool(heading)}
+    return Column(heading, value, form, not heading, settings)
+
+
+def show(
+    rows: pa.Table | Iterable[Any],
+    columns: Sequence[Column],
+    title: str = "",
+    *,
+    sample: bool = False,
+    total: Any = None,
+    **settings: Any,
+) -> None:
+    """Print a table.
 
     Args:
-        words: headings of the first columns.
-        figures: headings of the others; the one that is empty is for remarks.
+        rows: a frame, or records with the fields that the columns name, or tuples of cells.
+        columns: of the table.
+        title: above it; words in square brackets are Rich's markup, as in cells.
+        sample: whether it was computed of synthetic rows, which is said above the title.
+        total: a last row, apart from the others.
         settings: of Rich's table.
     """
-    table = _Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", **settings)
-    table.words = frozenset(
-        place for place, name in enumerate((*words, *figures)) if place < len(words) or not name
-    )
-    for name in words:
-        table.add_column(name, overflow="fold")
-    for name in figures:
-        table.add_column(name, justify="right" if name else "left", no_wrap=bool(name))
-    return table
+    heading = "\n".join([SAMPLE_DATA] * sample + [title] * bool(title))
+    table = Table(box=box.SIMPLE_HEAD, title=heading or None, title_justify="left", **settings)
+    for column in columns:
+        table.add_column(column.heading, **column.settings)
+    for row in rows if isinstance(rows, Iterable) else rows.to_pylist():
+        _add(table, columns, row)
+    if total is not None:
+        table.add_section()
+        _add(table, columns, total, style="bold")
+    console().print(table)
+
+
+def _add(table: Table, columns: Sequence[Column], row: Any, style: str | None = None) -> None:
+    cells = row if isinstance(row, tuple) else [column.cell(row) for column in columns]
+    cells = [
+        Name(cell) if column.breaks and isinstance(cell, str | Text) else cell
+        for column, cell in zip(columns, cells, strict=False)
+    ]
+    if console().width < _NARROW:  # the first column gets what remarks can spare
+        for column, cell in zip(table.columns[1:], cells[1:], strict=False):
+            if isinstance(cell, Name):
+                column.max_width = max(column.max_width or 0, cell.longest_part)
+    table.add_row(*cells, style=style)
 
 
 #: Columns of a terminal that the figures of a row take.
@@ -133,39 +183,30 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
     wide = screen.width >= longest + _FIGURES + max(map(len, marks))
     rows = [line.row for line in lines if line.row is not None]
     sample = any(row.sample for row in rows)
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        collapse_padding=True,
-        pad_edge=False,
-        title=SAMPLE_DATA if sample else None,
-        title_style="bold",
-        title_justify="left",
-    )
-    table.add_column("group or task", overflow="fold")
-    table.add_column("score [95 % interval]", no_wrap=True)
-    table.add_column("valid", justify="right", no_wrap=True)
-    table.add_column("scored", justify="right", no_wrap=True)
-    if wide:
-        table.add_column("documents", justify="right", no_wrap=True)
-    table.add_column("")
-    for line, mark in zip(lines, marks, strict=True):
-        label = Padding(Name(Text(line.label)), (0, 0, 0, line.depth))
-        if (row := line.row) is None:
-            table.add_row(label)
-            continue
-        table.add_row(
-            label,
-            _score(row),
-            "–" if row.valid is None else f"{row.valid:.1%}",
-            f"{row.n_scored}/{row.n_tasks}",
-            *([f"{row.n_documents:,}"] if wide else []),
-            mark,
-        )
-    screen.print(table, markup=False)
+    figures = {"justify": "right", "no_wrap": True}
+    columns = [
+        Column("group or task", settings={"overflow": "fold"}),
+        Column("score [95 % interval]", settings={"no_wrap": True}),
+        Column("valid", settings=figures),
+        Column("scored", settings=figures),
+        *([Column("documents", settings=figures)] if wide else []),
+        Column(""),
+    ]
+    cells = [_cells_of(line, mark, wide) for line, mark in zip(lines, marks, strict=True)]
+    show(cells, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
     if any(row.score is not None and row.interval is None for row in rows):
         screen.print(_NO_INTERVAL, markup=False)
     for remark in remarks(results):
         screen.print(remark, markup=False)
+
+
+def _cells_of(line: Line, mark: str, wide: bool) -> tuple[Any, ...]:
+    label = Padding(Name(Text(line.label)), (0, 0, 0, line.depth))
+    if (row := line.row) is None:
+        return (label,)
+    valid = "–" if row.valid is None else f"{row.valid:.1%}"
+    documents = [f"{row.n_documents:,}"] if wide else []
+    return (label, _score(row), valid, f"{row.n_scored}/{row.n_tasks}", *documents, mark)
 
 
 _NO_INTERVAL = (

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.files import SUFFIXES, Row, parse_rows
+from medtasks_ext.rows.files import SUFFIXES, parse_rows
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import row_file
+from medtasks_ext.rows.row import Row
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

@@ -14,19 +14,20 @@ from pydantic import ValidationError
 
 from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format, enter_kind
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE, near
-from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, describe
+from medtasks_ext.registry.suites import NO_SUITE
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema
+from medtasks_ext.strict import fault_of
 
 #: Rows that a sample has at least.
 MIN_TEST, MIN_FEWSHOT = 6, 5
@@ -182,10 +183,10 @@ class DeclaredFolder:
                 check_function(reference)
             except MedtasksError as error:
                 yield f"{TASK_FILE}: {error.what} → {error.remedy}"
-        yield from (f"{TASK_FILE}: {fault}" for fault in unsafe_keys(config))
+        yield from (f"{TASK_FILE}: {what}" for what in unsafe_keys(config))
         for place, text, is_expression in _jinja(self._spec):
-            for fault in syntax_faults(text, expression=is_expression):
-                yield f"{TASK_FILE}: {place}: {fault} → mend the Jinja there"
+            for what in syntax_faults(text, expression=is_expression):
+                yield f"{TASK_FILE}: {place}: {what} → mend the Jinja there"
         for file in sorted(self.dataset.folder.iterdir()):
             if file.is_symlink() or (file.is_file() and file.suffix not in _SUFFIXES):
                 yield f"{file.name}: no file of a dataset folder, and never read → take it out"
@@ -253,7 +254,7 @@ def _worded(fault: Any, root: str, meanings: Mapping[str, str] | None) -> str:
     """One fault of a model in words; of a missing key, with what belongs there."""
     place = fault["loc"]
     meaning = (meanings or {}).get(str(place[0])) if fault["type"] == "missing" and place else None
-    return describe(fault, root, known_keys()).lstrip(".") + (f" → {meaning}" if meaning else "")
+    return fault_of(fault, root, known_keys()) + (f" → {meaning}" if meaning else "")
 
 
 def _meanings() -> dict[str, str]:
@@ -298,7 +299,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     if not isinstance(rows.draw_fewshot, bool):
         yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
     for number, schema in enumerate(rows.schemas):
-        yield from ((f"rows.schemas.{number}.{name}", text, True) for name, text in _of_schema(schema))
+        place = f"rows.schemas.{number}" if rows.several else "rows"
+        yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
         yield f"rows.exclude.{number}.when", exclusion.when or "", True
     for number, original in enumerate(rows.original):

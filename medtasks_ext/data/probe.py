@@ -74,8 +74,9 @@ def _places(dataset: Dataset, file: RemoteFile) -> Iterator[Line]:
             part = Path(folder) / "part"
             try:
                 transfer.download(url, part)
-            except transfer.FAILURES as error:
-                yield Line(dataset.id, file.name, url, str(error) or type(error).__name__)
+            except transfer.NotHereError as error:
+                cause = error.__context__ or error  # names the status
+                yield Line(dataset.id, file.name, url, str(cause) or type(cause).__name__)
                 continue
             result = _OK if file.is_right(part) else "sends other content than is pinned"
             yield Line(dataset.id, file.name, url, result, sha256_of(part))

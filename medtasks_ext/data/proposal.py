@@ -14,7 +14,7 @@ from typing import Any, Literal
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Template, templates
 from medtasks_ext.registry.suites import Suite
-from medtasks_ext.rows.files import Row
+from medtasks_ext.rows.row import Row
 
 Kind = Literal["text", "number", "yes or no", "list", "object", "empty"]
 Shape = Literal["letter", "label", "labels", "text"]
@@ -218,28 +218,19 @@ def _columns_written(block: str, found: Proposal) -> str:
     described = {column.name: column for column in found.columns}
     shown = (*found.inputs, *found.options, found.answer)
     lines = [
-        f'          {name}: "TODO: what it holds ({described[name].shown})"'
-        if name != found.answer
-        else f'          {name}: "the gold answer ({described[name].shown})"'
+        f'    {name}: "{"TODO: what it holds" if name != found.answer else "the gold answer"}'
+        f' ({described[name].shown})"'
         for name in shown
     ]
     types = {name: _type(described[name], name in found.options) for name in shown}
     if typed := ", ".join(f"{name}: {kind}" for name, kind in types.items() if kind != "text"):
-        lines.append(f"        types: {{{typed}}}")
+        lines.append(f"  types: {{{typed}}}")
     fields = {name: value for name, value in _fields(block, found).items() if name != value}
     if fields:
-        lines.append("        fields:")
-        lines += [f"          {name}: {_quoted(value)}" for name, value in fields.items()]
-    head, rest = block.split("    - columns:\n", 1)
-    rest = re.sub(r"^ {6}types: .*\n", "", rest, flags=re.MULTILINE)
-    after = re.search(r"^ {0,6}\S", rest, flags=re.MULTILINE)
-    return (
-        head
-        + "    - columns:\n"
-        + "\n".join(line[2:] for line in lines)
-        + "\n"
-        + rest[after.start() if after else 0 :]
-    )
+        lines += ["  fields:", *(f"    {name}: {_quoted(value)}" for name, value in fields.items())]
+    head, rest = block.split("  columns:\n", 1)
+    rest = re.sub(r"\A( {4}.*\n)+( {2}types: .*\n)?", "", rest)
+    return "\n".join([f"{head}  columns:", *lines, rest])
 
 
 def _type(column: Column, is_options: bool) -> str:
@@ -253,7 +244,7 @@ def _type(column: Column, is_options: bool) -> str:
 
 def _fields(block: str, found: Proposal) -> dict[str, str]:
     """The template's own names, as expressions over the file's columns."""
-    own = re.findall(r"^ {8}(\w+):", block.split("columns:\n", 1)[1], flags=re.MULTILINE)
+    own = re.findall(r"^ {4}(\w+):", block.split("columns:\n", 1)[1], flags=re.MULTILINE)
     own = own[: 3 if "options" in own[:3] else 2]
     prefix = re.search(r"^  prefix: (\w+)", block, flags=re.MULTILINE)
     gold, kind = found.answer, next(item.kind for item in found.columns if item.name == found.answer)

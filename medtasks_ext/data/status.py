@@ -12,7 +12,8 @@ from medtasks_ext.data.status_cache import Found, found_once
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
-from medtasks_ext.rows.sources import Origin, find_origin, local_files, original_folder
+from medtasks_ext.rows.row import Origin
+from medtasks_ext.rows.sources import find_origin, local_files, original_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from medtasks_ext.csvfile import csv_text
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.cells import NOTES
-from medtasks_ext.rows.closed import columns_of
 from medtasks_ext.rows.columns import TYPES, Column
+from medtasks_ext.rows.fields import columns_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
@@ -22,7 +22,7 @@ from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 _EXAMPLES = 2
 _NO_MEANING = "see the prompt in the task's YAML"

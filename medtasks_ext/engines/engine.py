@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from medtasks_ext.egress import Egress, Text
@@ -85,13 +85,3 @@ class Engine(ABC):
 
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""
-
-
-def prepared(engine: Engine, requests: Iterable[Request], done: Done) -> Iterator[Request]:
-    """Requests made ready to be sent; those that cannot be are handed on as faults."""
-    for request in requests:
-        ready = engine.prepare(request)
-        if isinstance(ready, Fault):
-            done(request, ready)
-        else:
-            yield ready

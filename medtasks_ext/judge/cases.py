@@ -22,7 +22,7 @@ from medtasks_ext.runs.samples import RESCORE, iter_samples
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_ext.rows.points import Point
+    from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.records import Sample
 
 NO_GOLD = "no gold answer to show"

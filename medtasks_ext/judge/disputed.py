@@ -21,9 +21,9 @@ from medtasks_ext.judge.asks import RunToJudge, done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Jury
 from medtasks_ext.judge.procedures import Request, is_disputed
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import QUEUE, About, Judgement
+from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
@@ -148,7 +148,7 @@ def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
         try:
             decision = _Decision.model_validate_json(line)
         except ValidationError as error:
-            faults.append(f"line {number}: {describe(error.errors()[0], 'decision')}")
+            faults.append(f"line {number}: {faults_of(error, 'decision')[0]}")
             continue
         if any(other.id == decision.id for other in given.values()):
             faults.append(f"line {number}: {decision.id} is decided twice")

@@ -15,11 +15,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.secret_values import note
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.judgements import Usage
@@ -189,7 +188,7 @@ def load_jury(name: str) -> Jury:
         return Jury(**read_yaml(path))
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(dict.fromkeys(describe(item, "jury") for item in error.errors())),
+            "; ".join(faults_of(error, "jury")),
             where=path,
             remedy="docs/keys.md lists the keys of a jury file",
         ) from None

@@ -17,10 +17,9 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.fence import fence_code, fenced
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel, every_judge_each_point
 from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -121,7 +120,7 @@ def load_protocol(name: str) -> Protocol:
         return Protocol(**read_yaml(path))
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(describe(item, "protocol") for item in error.errors()),
+            "; ".join(faults_of(error, "protocol")),
             where=path,
             remedy="docs/judging.md describes protocols",
         ) from None

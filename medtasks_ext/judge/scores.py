@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +26,12 @@ from medtasks_ext.judge.procedures import (
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.results.document_scores import document_scores as document_scores_of
 from medtasks_ext.results.document_scores import save_document_scores
+from medtasks_ext.results.older_conditions import stored_conditions
+from medtasks_ext.results.reading import asked_task
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.runs import conditions
+from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.stats.agreement import kappa
 from medtasks_ext.stats.bootstrap import IntervalRecord, task_intervals
 from medtasks_ext.stats.runs import clipped_mean_of_runs, mean_of_runs
@@ -36,6 +40,8 @@ from medtasks_ext.stats.statistic import Statistic, mean
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.conditions import Conditions
+    from medtasks_ext.runs.records import TaskRecord
 
 #: The score with what the length of answers costs or brings, where the task states that.
 LENGTH_ADJUSTED = "score_length_adjusted"
@@ -267,7 +273,9 @@ def keep_scores(
         stored["intervals"].pop(name, None)
     stored["metrics"] |= metrics
     stored["intervals"] |= intervals
-    stored["judged_metrics"], stored["jury"] = list(metrics), jury_words(task, jury)
+    stored["judged_metrics"] = list(metrics)
+    stored["conditions"] = _judged_conditions(run, task, jury, stored).record()
+    stored.pop("jury", None)  # as words, of an older version
     save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
     save_document_scores(
@@ -277,14 +285,28 @@ def keep_scores(
     return metrics
 
 
-def jury_words(task: JudgedTask, jury: Jury) -> str:
-    """Who judges a task and by which protocol: other words, other ratings."""
-    names = [
-        f"{judge.name} ({judge.model})" if judge.model != judge.name else judge.name for judge in jury.judges
-    ]
-    decides = f", {jury.adjudicator_name} decides" if task.rubric.protocol.dispute_above is not None else ""
-    official = " in official words," if task.rubric.words else ""
-    return f"{' + '.join(names)}{decides}; {task.rubric.judging.protocol}{official} {task.rubric.version[:8]}"
+def _judged_conditions(run: Run, task: JudgedTask, jury: Jury, stored: TaskRecord) -> Conditions:
+    """The conditions of a result with who judged it: other words, other ratings."""
+    dataset, strategy = asked_task(run.registry, task.name, stored["config"])
+    documents, where = run.state(task.name).choice.words, run.files.task_file(task.name)
+    shared = run_conditions(run.manifest.record())
+    record = stored_conditions(stored, shared, dataset, strategy, documents, where)
+    rubric = task.rubric
+    judged_by = conditions.Jury(
+        judges=tuple(
+            conditions.Judge(judge.name, None if judge.model == judge.name else judge.model)
+            for judge in jury.judges
+        ),
+        adjudicator=jury.adjudicator_name if rubric.protocol.dispute_above is not None else None,
+        protocol=rubric.judging.protocol,
+        wording="official" if rubric.words else "own",
+        hash=rubric.version[:8],
+    )
+    return replace(
+        record,
+        asked=replace(record.asked, jury=judged_by),
+        observed=replace(record.observed, judged=stored["metrics"]["judged"]),
+    )
 
 
 def _wording(rubric: Rubric) -> dict[str, str]:

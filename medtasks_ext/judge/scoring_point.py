@@ -9,7 +9,7 @@ from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.rows.spec import Judging
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.points import Point
+    from medtasks_ext.rows.row import Point
 
 PROTOCOL, FIELD = "scoring_point", "met"
 ROLE = "一名经验丰富的临床医生，负责裁定有争议的医学回答"

@@ -10,7 +10,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.stats.runs import in_run
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -10,7 +10,7 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.statistic import Statistic, as_they_are, f1_scores, ratios
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 #: a document as its task loads it; `loaded` is a reference to what all documents of the task share
 Document: TypeAlias = dict[str, Any]

@@ -14,7 +14,7 @@ from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 log = logging.getLogger(__name__)
 

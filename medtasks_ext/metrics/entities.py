@@ -15,7 +15,7 @@ from medtasks_ext.metrics.common import (
 )
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["micro_f1", "micro_precision", "micro_recall", "process_results"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["micro_f1", "process_relations", "process_results"]
 

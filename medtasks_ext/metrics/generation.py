@@ -14,7 +14,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both, ratio
 from medtasks_ext.stats.statistic import Array, Statistic, share, value_and_one
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_c
 from medtasks_ext.metrics.multi_label import f1_macro
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 

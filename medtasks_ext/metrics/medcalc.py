@@ -10,7 +10,7 @@ from medtasks_ext.metrics.choice import exact_matches
 from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 _COMPARED_AS_TEXT = ("risk", "severity", "diagnosis")
 _BY_CATEGORY = tuple(f"accuracy_{name}" for name in dict.fromkeys(CATEGORIES.values()))

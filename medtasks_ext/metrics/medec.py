@@ -9,7 +9,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.metrics.generation import rouge_scores
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:

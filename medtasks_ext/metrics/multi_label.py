@@ -16,7 +16,7 @@ from medtasks_ext.stats.statistic import Statistic, by_label, label_counts, macr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Array, Matrix
 

@@ -18,7 +18,7 @@ from medtasks_ext.stats.statistic import Statistic, share, value_and_one
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.metrics.common import Document, Metrics
     from medtasks_ext.stats.statistic import Matrix
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.metrics.common import Document, Metrics, both
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:

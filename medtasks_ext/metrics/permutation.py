@@ -13,7 +13,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, ratios, share
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 TRIALS = 3
 #: (question id, trial, correct, chosen option texts)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers.relation_label import NEGATIVE
+from medtasks_ext.answers.choices import NEGATIVE
 from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 from medtasks_ext.metrics.single_label import f1_macro
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 __all__ = ["f1_macro", "micro_f1", "process_results"]
 

@@ -12,7 +12,7 @@ from medtasks_ext.metrics.common import Document, Metrics, both, ratio
 from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 #: recall counts more than precision (MS-COCO's captions)
 _BETA = 1.2

@@ -19,7 +19,7 @@ from medtasks_ext.metrics.common import (
 from medtasks_ext.stats.statistic import Array, Statistic, by_label, f1_scores, macro_f1
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
 
 __all__ = [
     "attribute_micro_f1",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass
@@ -152,3 +153,16 @@ class Documents(list[Document]):
 def document_key(document: Mapping[str, Any]) -> str:
     """Identifies a document within its task."""
     return f"{document['id']}#{document['trial']}" if "trial" in document else str(document["id"])
+
+
+def words(value: object) -> str:
+    """A value as text in which only words count."""
+    return " ".join(str(value).split())
+
+
+def digest(texts: Iterable[str]) -> str:
+    """Identifies texts in their order."""
+    found = sha256()
+    for text in texts:
+        found.update(text.encode(errors="surrogatepass") + b"\x1e")
+    return found.hexdigest()[:12]

@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.suites import Lines
 from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
+from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.rows.texts import PromptTemplate
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.fields import ReadRow
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.spec import DatasetSpec
+    from medtasks_ext.rows.row import ReadRow, Row
 
 log = logging.getLogger(__name__)
 
@@ -131,3 +130,33 @@ class Instructions:
         if "{{ strategy }}" in instruction:
             return instruction.replace("{{ strategy }}", self.strategy)
         return f"{instruction}\n{self.strategy}" if self.cot else instruction
+
+
+#: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
+_OPEN = "free_text"
+
+#: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
+LINES = Lines(
+    answer="Reply with nothing but the answer.",
+    reason='First reason step by step. Then write "Result:" at the start of a line and after it '
+    "nothing but the answer.",
+)
+
+
+def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
+    """The strategy line of a dataset: its own, else its suite's in its language, else in English, else ours.
+
+    Free text that is answered at once has none, unless the dataset says so.
+
+    Args:
+        dataset: whose prompt it stands in.
+        cot: whether the prompt asks to reason first.
+    """
+    own = spec.prompt.strategy_lines
+    if (line := own.reason if cot else own.answer) is not None:
+        return line
+    if not cot and spec.answer.get("kind") == _OPEN:
+        return ""
+    given = dataset.suite.strategy_lines
+    lines = given.get(dataset.metadata.language) or given.get("en") or LINES
+    return lines.reason if cot else lines.answer

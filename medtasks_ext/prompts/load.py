@@ -15,17 +15,17 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
-from medtasks_ext.prompts.pool import check_answers, parts, pool_rows
+from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.record import loaded
 from medtasks_ext.prompts.render import Renderer
-from medtasks_ext.prompts.selection import sampled, trials, with_own_ids
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
-from medtasks_ext.rows.sources import Origin, Rows, find_origin, forced_origin, load_rows
+from medtasks_ext.rows.row import Origin, Rows
+from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 
 if TYPE_CHECKING:

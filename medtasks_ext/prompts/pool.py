@@ -1,23 +1,31 @@
-"""The few-shot pool: its rows, or test rows held out where the source has none."""
+"""Which rows are asked and which are shown: the few-shot pool, draws by class, trials of the options."""
 
 from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING, NamedTuple
+from hashlib import sha256
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jinja2
 
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.prompts.by_class import ClassDraw
-from medtasks_ext.prompts.record import words
-from medtasks_ext.rows.fields import ReadRow
+from medtasks_ext.privacy import excerpt, shows_text, what_happened
+from medtasks_ext.prompts.documents import words
+from medtasks_ext.rows.expressions import UNFIT, Expression
+from medtasks_ext.rows.options import check_options, mended, permuted
+from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec, DrawByClass, Source
 
 log = logging.getLogger(__name__)
@@ -173,3 +181,146 @@ def check_answers(documents: Documents, shots: int, spec: DatasetSpec, rows: Row
                 where=rows.fewshot_where or rows.where,
                 remedy="put few-shot rows with answers there",
             )
+
+
+def sampled(test: list[ReadRow], source: Source) -> list[ReadRow]:
+    """At most `max_test` rows, or as many of each run."""
+    if not source.max_test:
+        return test
+    runs: dict[str, list[ReadRow]] = {}
+    for row in test:
+        runs.setdefault(str(row.fields[source.runs]) if source.runs else "", []).append(row)
+    return [row for rows in runs.values() for row in _drawn(rows, source.max_test)]
+
+
+def _drawn(rows: list[ReadRow], limit: int) -> list[ReadRow]:
+    """At most `limit` rows, in the order in which HELM draws them (`downsample_eval_instances`)."""
+    if len(rows) <= limit:
+        return rows
+    import numpy as np
+
+    return [rows[index] for index in np.random.RandomState(0).choice(len(rows), limit, replace=False)]
+
+
+def trials(
+    test: list[ReadRow], pool: list[ReadRow], n: int | None, faults: Faults, *, pinned: bool
+) -> tuple[list[ReadRow], list[ReadRow]]:
+    """The questions n times, each time with their options in another order; those of the pool once.
+
+    Args:
+        test: the test rows.
+        pool: the few-shot pool.
+        n: how often each is asked; None: once, with its options as the source has them.
+        faults: keeps questions whose options cannot tell answers apart.
+        pinned: the rows are a pinned download, which nobody can mend.
+    """
+    if not n:
+        return test, pool
+    if pinned:
+        test, pool = [mended(row) for row in test], [mended(row) for row in pool]
+    if n > 1:  # answers are compared by content
+        test, pool = _with_options(test, faults), _with_options(pool, faults)
+    return _trials_of(test, n, faults), _trials_of(pool, 1, faults)
+
+
+def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
+    found = (faults.tried(row.place, row.where, _asked, row, n) for row in rows)
+    return [trial for trials in found if trials for trial in trials]
+
+
+def _asked(row: ReadRow, n: int) -> list[ReadRow]:
+    return [ReadRow(fields, row.place, row.where, row.instruction) for fields in permuted(row.fields, n)]
+
+
+def _with_options(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
+    checked = (faults.tried(row.place, row.where, check_options, row) for row in rows)
+    return [row for row in checked if row is not None]
+
+
+def with_own_ids(rows: list[ReadRow], faults: Faults) -> list[ReadRow]:
+    """The rows, no two of which have the same id."""
+    seen: dict[tuple[str, Any], str] = {}
+    kept = []
+    for row in rows:
+        key = (str(row.fields["id"]), row.fields.get("trial"))
+        if key not in seen:
+            seen[key] = row.place
+            kept.append(row)
+            continue
+        named = f"id {excerpt(key[0])}" if shows_text() else "the same id"
+        faults.add(
+            RowError(
+                f"{named} occurs twice: {seen[key]} and {row.place}",
+                row=row.place,
+                column="id",
+                where=row.where,
+                remedy="give each row its own id",
+            )
+        )
+    return kept
+
+
+class ClassDraw:
+    """Draws rows by class, as `rows.draw_fewshot` of a task file says."""
+
+    def __init__(self, draw: DrawByClass, file: Path, text_of: Callable[[ReadRow], str]) -> None:
+        """Compile the expression.
+
+        Args:
+            draw: the expression for the class, and the seed.
+            file: the task file, for messages.
+            text_of: the text by which a row is told from others; rows of one text count once.
+        """
+        self._by, self._seed, self._text_of = Expression(draw.by, file), draw.seed, text_of
+
+    def drawn(self, rows: list[ReadRow], shots: int, where: str) -> list[ReadRow]:
+        """All rows in the order in which they are drawn: one of each class in turn, as long as there are any.
+
+        Classes take turns by their number of rows, the largest first, as in HELM (`sample_examples`); the
+        seed orders classes of one size, and the rows of a class. The order of `rows` plays no part.
+
+        Args:
+            rows: the pool.
+            shots: how many of the first ones a prompt will carry.
+            where: their file, for messages.
+
+        Raises:
+            RowError: a row has no class.
+            MedtasksError: a class has too few rows for its share of the shots.
+        """
+        classes: dict[str, dict[str, ReadRow]] = {}
+        for row in rows:
+            classes.setdefault(self._class_of(row), {}).setdefault(self._text_of(row), row)
+        turns = sorted(classes, key=lambda name: (-len(classes[name]), self._rank(name)))
+        for place, name in enumerate(turns):
+            wanted = shots // len(turns) + (place < shots % len(turns))
+            if len(classes[name]) < wanted:
+                raise MedtasksError(
+                    f"{shots} shots of {len(turns)} classes need {wanted} of class {excerpt(name)}, "
+                    f"the few-shot pool has {len(classes[name])}",
+                    where=where,
+                    remedy="add rows of this class to the pool, or ask for fewer shots (--num_fewshot)",
+                )
+        ordered = ([classes[name][text] for text in sorted(classes[name], key=self._rank)] for name in turns)
+        return [row for turn in zip_longest(*ordered) for row in turn if row is not None]
+
+    def _rank(self, text: str) -> bytes:
+        """A place drawn by the seed, which depends on nothing else but the text."""
+        return sha256(f"{self._seed}\x1f{text}".encode(errors="surrogatepass")).digest()
+
+    def _class_of(self, row: ReadRow) -> str:
+        try:
+            value = self._by.of_row(row.fields)
+        except UNFIT as error:
+            problem = what_happened(error, self._by.text)
+        else:
+            if isinstance(value, str | int | float) and (name := words(value)):
+                return name
+            missing = isinstance(value, jinja2.Undefined) or value is None or value == ""
+            problem = "nothing" if missing else f"{excerpt(value)}, which names no class"
+        raise RowError(
+            f"{row.named}: rows.draw_fewshot.by gives {problem}",
+            row=row.place,
+            where=row.where,
+            remedy="write an expression that gives each row a text or a number, such as the label's column",
+        )

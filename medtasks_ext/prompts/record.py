@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.prompts.documents import Document, Documents, Loaded, document_key
+from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest, document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from medtasks_ext.prompts.render import Renderer
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Rows
 
 
 def loaded(
@@ -77,19 +74,6 @@ def loaded(
         database_file=str(database.path) if database else None,
         shots=shots,
     )
-
-
-def words(value: object) -> str:
-    """A value as text in which only words count."""
-    return " ".join(str(value).split())
-
-
-def digest(texts: Iterable[str]) -> str:
-    """Identifies texts in their order."""
-    found = sha256()
-    for text in texts:
-        found.update(text.encode(errors="surrogatepass") + b"\x1e")
-    return found.hexdigest()[:12]
 
 
 def _row_text(document: Document) -> str:

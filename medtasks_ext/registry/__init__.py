@@ -1,16 +1,12 @@
 """What tasks there are: YAML files, metadata, names, tags and groups."""
 
 from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.registry.groups import Registry, forget, registry, suites
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
 from medtasks_ext.registry.suites import Suite, vocabulary
-from medtasks_ext.registry.tasks import (
-    Dataset,
-    Registry,
-    registry,
-    suites,
-)
+from medtasks_ext.registry.tasks import Dataset
 
 __all__ = [
     "STRATEGIES",
@@ -20,6 +16,7 @@ __all__ = [
     "Metadata",
     "Registry",
     "Suite",
+    "forget",
     "registry",
     "suites",
     "tasks_folder",

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import parts_of, suite_of_group, tags_of
+from medtasks_ext.registry.groups import Registry, suite_of_group, tags_of
 from medtasks_ext.registry.listing import check_suites
 from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
-from medtasks_ext.registry.tasks import TASK_FILE, Dataset, Registry
+from medtasks_ext.registry.tasks import TASK_FILE, Dataset
 
 #: Metrics of a group's row.
 _OF_GROUPS = ("score", "scored", "SAMPLE_DATA")
@@ -87,7 +87,7 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
             # lm-eval's index would replace a tag of which a part is built here: such groups list their tasks
             known = all(member in whole or member in registry.groups for member in members)
             listed = members if known else registry.leaves(name)
-            text = _group(name, listed, plain_mean=parts_of(registry, name) is None)
+            text = _group(name, listed, plain_mean=registry.parts_of(name) is None)
             files[f"groups/{name}.yaml"] = text
     return files
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import TERMS, Suite
-from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.tasks import Dataset
 
 #: axes that the index counts: metadata field -> heading, column
 _INDEXED = {
@@ -209,7 +210,7 @@ def _rows(dataset: Dataset) -> list[str]:
     if download := source.get("download"):
         name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
         facts.append(f"pinned download: `{name}` at `{str(download.get('revision', 'main'))[:12]}`")
-    layouts, schemas = source.get("original", []), source.get("schemas", [])
+    layouts, schemas = source.get("original", []), [source, *source.get("schemas", [])]
     if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
         facts.append("*rebuilt* where rows come from the original source")
     return ["; ".join(facts)] if facts else []

@@ -1,4 +1,4 @@
-"""Tags and groups, derived from metadata and from what the suites declare.
+"""Tags and groups, derived from metadata and from what the suites declare; the registry of all names.
 
 A tag is written in every variant and ends in `_tasks`; a group is built from tags, so that a new
 dataset joins by its metadata alone. Names carry the strategy's suffix.
@@ -6,14 +6,18 @@ dataset joins by its metadata alone. Names carry the strategy's suffix.
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from pathlib import Path
 
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.folders import own_folders, tasks_folder
+from medtasks_ext.registry.listing import check_suite
 from medtasks_ext.registry.strategies import SUFFIX
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry.suites import Suite
-    from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.suites import Suite, read_suite
+from medtasks_ext.registry.tasks import Dataset, Datasets
 
 #: Whose groups join the suites.
 SHARED = "medtasks"
@@ -26,12 +30,12 @@ def shared_group_name(axis: str, value: str) -> str | None:
     return f"{SHARED}_{SHARED_AXES[axis]}{value}" if axis in SHARED_AXES else None
 
 
-def suite_of_group(registry: Registry, name: str) -> Suite | None:
+def suite_of_group(known: Datasets, name: str) -> Suite | None:
     """The suite whose task, group or tag a name is; None across suites.
 
     Of two suites of which one's name begins as the other's do, the longer name counts.
     """
-    named = [item for item in registry.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
+    named = [item for item in known.suites.values() if name == item.id or name.startswith(f"{item.id}_")]
     return max(named, key=lambda suite: len(suite.id), default=None)
 
 
@@ -41,10 +45,10 @@ def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str
     ]
 
 
-def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
+def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
     """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
-    metadata, suites = dataset.metadata, registry.suites_of(dataset)
-    across = [] if is_apart(registry, dataset) else [SHARED]
+    metadata, suites = dataset.metadata, known.suites_of(dataset)
+    across = [] if is_apart(known, dataset) else [SHARED]
     owners = [*(suite.id for suite in suites), *across]
     shared = [
         f"{owner}_{prefix}{value}"
@@ -64,9 +68,9 @@ def _memberships(registry: Registry, dataset: Dataset) -> list[str]:
     ]
 
 
-def is_apart(registry: Registry, dataset: Dataset) -> bool:
+def is_apart(known: Datasets, dataset: Dataset) -> bool:
     """Whether a dataset is in no group across suites: all suites that have it stand apart."""
-    suites = registry.suites_of(dataset)
+    suites = known.suites_of(dataset)
     return bool(suites) and all(suite.apart for suite in suites)
 
 
@@ -80,7 +84,7 @@ def _sets(dataset: Dataset, suite: Suite) -> list[str]:
     ]
 
 
-def tags_of(registry: Registry, dataset: Dataset, strategy: str) -> list[str]:
+def tags_of(known: Datasets, dataset: Dataset, strategy: str) -> list[str]:
     """The tags of one variant of a dataset, coarse axes first.
 
     The twin of a dataset asks its rows in another form, and a draft is not ready: neither is a dataset of the
@@ -88,47 +92,19 @@ def tags_of(registry: Registry, dataset: Dataset, strategy: str) -> list[str]:
     """
     if not dataset.metadata.grouped:
         return []
-    finer = (_own_names(dataset, suite, suite.tags) for suite in registry.suites_of(dataset))
-    names = [*_memberships(registry, dataset), *(name for names in finer for name in names)]
+    finer = (_own_names(dataset, suite, suite.tags) for suite in known.suites_of(dataset))
+    names = [*_memberships(known, dataset), *(name for names in finer for name in names)]
     return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
 
 
-def parts_of(registry: Registry, name: str) -> list[list[str]] | None:
-    """The tasks of a group whose score is not the plain mean over its tasks, part by part.
-
-    A suite may take its own figure as the mean over the values of an axis, and may leave datasets out of the
-    means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over its
-    paper's datasets; those that joined later count where a group holds nothing else. None for any other name.
-    No part: several tasks of a suite that says that they have no mean (`averaged: false`).
-    """
-    known = name in registry.groups or name in registry.tags
-    suite = suite_of_group(registry, name) if known else None
-    if suite is None:
-        return None
-    leaves = registry.leaves(name)
-    if not suite.averaged and len(leaves) > 1:
-        return []
-    if name in registry.tags:
-        return None
-    bare = name.removesuffix(SUFFIX[registry.tasks[leaves[0]][1]])
-    counted = counted_in(registry, leaves, bare, suite)
-    if bare == suite.id and suite.averaged_over:
-        parts: dict[str, list[str]] = {}
-        for leaf in counted:
-            value = registry.tasks[leaf][0].values(suite, suite.averaged_over)[0]
-            parts.setdefault(value, []).append(leaf)
-        return list(parts.values())
-    return [counted] if len(counted) < len(leaves) else None
-
-
-def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:
+def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:
     """The tasks that the mean of a suite's group is taken over.
 
     Args:
         leaves: tasks of the group.
         group: its zero-shot name.
     """
-    datasets = {leaf: registry.tasks[leaf][0] for leaf in leaves}
+    datasets = {leaf: known.tasks[leaf][0] for leaf in leaves}
     of_paper = [leaf for leaf, dataset in datasets.items() if suite.lists(dataset.key)] or list(datasets)
     left_out = {
         leaf
@@ -140,24 +116,163 @@ def counted_in(registry: Registry, leaves: Iterable[str], group: str, suite: Sui
     return [leaf for leaf in of_paper if leaf not in left_out] or of_paper
 
 
-def groups_of(registry: Registry) -> dict[str, list[str]]:
+def groups_of(known: Datasets) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    datasets = [item for item in registry.datasets.values() if item.metadata.grouped]
+    datasets = [item for item in known.datasets.values() if item.metadata.grouped]
     for suffix in SUFFIX.values():
         for dataset in datasets:
-            suites = {suite.id for suite in registry.suites_of(dataset)}
-            for name in _memberships(registry, dataset):
+            suites = {suite.id for suite in known.suites_of(dataset)}
+            for name in _memberships(known, dataset):
                 if name not in suites:  # a suite's own group holds the groups of its partition
                     groups[name + suffix] = [f"{name}{suffix}_tasks"]
-        for suite in registry.suites.values():
+        for suite in known.suites.values():
             parts = [
                 name + suffix
                 for axis in suite.partition
-                for dataset in registry.datasets_of(suite)
+                for dataset in known.datasets_of(suite)
                 if dataset.metadata.grouped
                 for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:
                 groups[suite.id + suffix] = list(dict.fromkeys(parts))
     return dict(sorted(groups.items()))
+
+
+class Registry(Datasets):
+    """All datasets, and the names that stand for them."""
+
+    @cached_property
+    def tags(self) -> dict[str, list[str]]:
+        """Tag -> the tasks that carry it."""
+        tagged: dict[str, list[str]] = {}
+        for name, (dataset, strategy) in self.tasks.items():
+            for tag in tags_of(self, dataset, strategy):
+                tagged.setdefault(tag, []).append(name)
+        return tagged
+
+    @cached_property
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> its members (tags or groups)."""
+        return groups_of(self)
+
+    def leaves(self, name: str) -> list[str]:
+        """The tasks that a task, tag or group name stands for, in order, each once."""
+        if name in self.tasks:
+            return [name]
+        if name in self.tags:
+            return self.tags[name]
+        return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
+
+    def parts(self, name: str) -> list[list[str]]:
+        """The tasks behind a group's score: a mean over parts, each the mean of its tasks. None: no score."""
+        parts = self.parts_of(name)
+        return [self.leaves(name)] if parts is None else parts
+
+    def parts_of(self, name: str) -> list[list[str]] | None:
+        """The tasks of a group whose score is not the plain mean over its tasks, part by part.
+
+        A suite may take its own figure as the mean over the values of an axis, and may leave datasets out of
+        the means of an axis (`averaged_over` and `left_out` of `suite.yaml`). A suite's groups are means over
+        its paper's datasets; those that joined later count where a group holds nothing else. None for any
+        other name.
+        No part: several tasks of a suite that says that they have no mean (`averaged: false`).
+        """
+        known = name in self.groups or name in self.tags
+        suite = suite_of_group(self, name) if known else None
+        if suite is None:
+            return None
+        leaves = self.leaves(name)
+        if not suite.averaged and len(leaves) > 1:
+            return []
+        if name in self.tags:
+            return None
+        bare = name.removesuffix(SUFFIX[self.tasks[leaves[0]][1]])
+        counted = counted_in(self, leaves, bare, suite)
+        if bare == suite.id and suite.averaged_over:
+            parts: dict[str, list[str]] = {}
+            for leaf in counted:
+                value = self.tasks[leaf][0].values(suite, suite.averaged_over)[0]
+                parts.setdefault(value, []).append(leaf)
+            return list(parts.values())
+        return [counted] if len(counted) < len(leaves) else None
+
+    def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Requested name -> its tasks. Globs are allowed.
+
+        Raises:
+            MedtasksError: a name that is neither task, tag nor group, with the nearest names.
+        """
+
+        known: list[str] = []
+        resolved: dict[str, list[str]] = {}
+        for name in names:
+            if name in self.tasks:  # tasks stand without the groups
+                resolved[name] = [name]
+                continue
+            known = known or [*self.groups, *self.tags, *self.tasks]
+            matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
+            if matches and (meant := suite_of_group(self, name)):
+                # names of a suite may begin as those of another: `SUITE_*` means this suite
+                matches = [match for match in matches if suite_of_group(self, match) is meant] or matches
+            for match in matches or [name]:
+                if match not in known:
+                    self._check_suite_of(match)
+                    near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+                    raise MedtasksError(
+                        f"no task, group or tag named {name!r}",
+                        remedy=(f"did you mean: {', '.join(near)}? " if near else "")
+                        + "`medtasks ls` lists all names"
+                        + (
+                            "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
+                        ),
+                    )
+                resolved[match] = self.leaves(match)
+        return resolved
+
+    def _check_suite_of(self, name: str) -> None:
+        """Groups that are not known may be those of a suite whose file cannot be read: say so."""
+        for folder in (file.parent for file in self.suite_files):
+            if name == folder.name or name.startswith(f"{folder.name}_"):
+                read_suite(folder)
+
+    @cached_property
+    def suite_faults(self) -> dict[Path, str]:
+        """Files of suites that cannot be read, or that list what is not there, with the reason."""
+        found = {}
+        for file in self.suite_files:
+            try:
+                check_suite(self, file)
+            except MedtasksError as error:
+                found[file] = str(error)
+        return found
+
+
+def registry(*, empty: bool = False) -> Registry:
+    """The built-in tasks and those of one's own, read once per process.
+
+    Args:
+        empty: whether folders of one's own may hold nothing yet.
+
+    Raises:
+        MedtasksError: a folder that is named does not exist, or holds no task.
+    """
+    found = _registry(tasks_folder(), own_folders())
+    if not empty:
+        found.check_folders()
+    return found
+
+
+@lru_cache(maxsize=8)
+def _registry(root: Path, own: tuple[Path, ...]) -> Registry:
+    return Registry(root, own)
+
+
+def suites() -> dict[str, Suite]:
+    """The suites of the registry."""
+    return registry().suites
+
+
+def forget() -> None:
+    """Read folders anew from now on, since files were written."""
+    _registry.cache_clear()

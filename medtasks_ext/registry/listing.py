@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.suites import Suite, near, read_suite
+from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.registry.suites import Suite, read_suite
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry.tasks import Registry
+    from medtasks_ext.registry.tasks import Datasets
 
 
-def check_suites(registry: Registry) -> None:
+def check_suites(known: Datasets) -> None:
     """What the suites declare is there.
 
     Raises:
         MedtasksError: as for `check_suite`.
     """
-    for file in registry.suite_files:
-        check_suite(registry, file)
+    for file in known.suite_files:
+        check_suite(known, file)
 
 
-def check_suite(registry: Registry, file: Path) -> None:
+def check_suite(known: Datasets, file: Path) -> None:
     """What a suite declares is there, and is one thing.
 
     Raises:
@@ -30,7 +30,7 @@ def check_suite(registry: Registry, file: Path) -> None:
             that ask the rows of others, or has a group of two meanings.
     """
     suite = read_suite(file.parent)
-    if not registry.datasets_of(suite) and not suite.of_others:
+    if not known.datasets_of(suite) and not suite.of_others:
         raise MedtasksError(
             "the suite has no dataset",
             where=file,
@@ -41,12 +41,12 @@ def check_suite(registry: Registry, file: Path) -> None:
         **{f"left_out.{axis}": names for axis, names in suite.left_out.items()},
     }
     for key, names in named.items():
-        _check_listed(registry, suite, key, names)
-    _check_groups(registry, suite)
+        _check_listed(known, suite, key, names)
+    _check_groups(known, suite)
 
 
-def _check_listed(registry: Registry, suite: Suite, key: str, names: list[str]) -> None:
-    found = {item.key: item for item in registry.datasets.values()}
+def _check_listed(known: Datasets, suite: Suite, key: str, names: list[str]) -> None:
+    found = {item.key: item for item in known.datasets.values()}
     if absent := [name for name in names if suite.key_of(name) not in found]:
         what, remedy = _absent(suite, absent[0], [*found])
         more = f", and {len(absent) - 1} more are not there" if absent[1:] else ""
@@ -83,12 +83,12 @@ def _absent(suite: Suite, name: str, known: list[str]) -> tuple[str, str]:
     )
 
 
-def _check_groups(registry: Registry, suite: Suite) -> None:
+def _check_groups(known: Datasets, suite: Suite) -> None:
     """No group is of two axes: datasets of others may have values that the suite's file does not know."""
     owner: dict[str, str] = {}
     for axis, prefix in suite.groups.items():
         owner |= dict.fromkeys((suite.named(prefix, value) for value in suite.titles(axis)), axis)
-    for dataset in registry.datasets_of(suite):
+    for dataset in known.datasets_of(suite):
         for axis, prefix in suite.groups.items():
             for name in (suite.named(prefix, value) for value in dataset.values(suite, axis)):
                 if (other := owner.setdefault(name, axis)) != axis:

@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
-from medtasks_ext.registry.tasks import Dataset, Registry
+from medtasks_ext.registry.tasks import Dataset
 
 #: what people call a field -> its name
 _ALSO_CALLED = {"specialty": "specialties", "document": "documents"}

@@ -6,7 +6,6 @@ own (published tables, a leaderboard's layout), the file names the function.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,14 +25,14 @@ from pydantic import (
     model_validator,
 )
 
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
 from medtasks_ext.registry.yamlfile import Config, read_mapping
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -81,12 +80,6 @@ def vocabulary() -> dict[str, Terms]:
     """The controlled vocabulary that all suites share: list -> value id -> title."""
     lists: dict[str, Terms] = yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
     return lists
-
-
-def near(value: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)` for a value that resembles a known one, else nothing."""
-    close = difflib.get_close_matches(value, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -586,21 +579,10 @@ def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
         return Suite.model_validate(said, context=folder)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(_fault(item) for item in error.errors()),
+            "; ".join(faults_of(error, known=Suite.model_fields)),
             where=file,
             remedy="docs/keys.md lists the keys",
         ) from None
-
-
-def _fault(error: Any) -> str:
-    """One fault, in words: `key: what is wrong`."""
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{place}: unknown key{near(str(error['loc'][-1]), Suite.model_fields)}"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if error["type"] == "missing":
-        message = "missing key"
-    return f"{place}: {message}" if place else message
 
 
 def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:

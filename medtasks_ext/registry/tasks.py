@@ -5,20 +5,18 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.datalock import DataLock, read_lock, with_lock
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
-from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
 from medtasks_ext.registry.official import AnswerBudget
@@ -30,14 +28,13 @@ from medtasks_ext.registry.suites import (
     Suite,
     check_suite_name,
     language_name,
-    near,
     no_suite,
-    read_suite,
     suite_of,
     suites_below,
     vocabulary,
 )
 from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
+from medtasks_ext.strict import fault_of
 
 #: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
 TASK_FILE, CARD_FILE = "task.yaml", "card.yaml"
@@ -243,8 +240,7 @@ class Dataset:
             files = {file for file, *_ in faults}
             raise MedtasksError(
                 "; ".join(
-                    (f"{file.name}: " if len(files) > 1 else "")
-                    + describe(item, root, Metadata.model_fields).lstrip(".")
+                    (f"{file.name}: " if len(files) > 1 else "") + fault_of(item, root, Metadata.model_fields)
                     for file, root, item in faults
                 ),
                 where=self.folder if len(files) > 1 else files.pop(),
@@ -281,34 +277,6 @@ def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
     )
 
 
-#: what pydantic calls a fault -> what is wrong, in plain words
-_FAULTS = {
-    "missing": "missing key",
-    "int_parsing": "should be a whole number",
-    "int_type": "should be a whole number",
-    "bool_parsing": "should be true or false",
-    "string_type": "should be a text (put it in quotes: YAML reads a bare no, a number or a date as such)",
-    "list_type": "should be a list",
-    "dict_type": "should be a mapping of keys",
-    "model_type": "should be a mapping of keys",
-}
-
-
-def describe(error: Any, root: str, known: Iterable[str] = ()) -> str:
-    """One pydantic error as `root.path: message`, in plain words.
-
-    Args:
-        error: one of `ValidationError.errors()`.
-        root: where the validated block is.
-        known: keys among which those that resemble an unknown one are named.
-    """
-    path = ".".join(str(part) for part in (root, *error["loc"]))
-    if error["type"] == "extra_forbidden":
-        return f"{path}: unknown key{near(str(error['loc'][-1]), known)}"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return f"{path}: {_FAULTS.get(error['type'], message)}"
-
-
 def _visible(folder: Path, pattern: str) -> list[Path]:
     """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
     return sorted(
@@ -319,8 +287,8 @@ def _visible(folder: Path, pattern: str) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class Registry:
-    """All datasets, and the names that stand for them."""
+class Datasets:
+    """All datasets and suites on disk."""
 
     root: Path  # the folder `SUITE/DATASET/task.yaml` of the built-in ones
     #: folders with datasets and suites of one's own: `task.yaml`, `DATASET/task.yaml` or
@@ -498,121 +466,3 @@ class Registry:
         found = dataset_and_strategy(name)
         dataset = self.datasets.get(found[0]) if found else None
         return (dataset, found[1]) if found and dataset else None
-
-    @cached_property
-    def tags(self) -> dict[str, list[str]]:
-        """Tag -> the tasks that carry it."""
-        from medtasks_ext.registry.groups import tags_of
-
-        tagged: dict[str, list[str]] = {}
-        for name, (dataset, strategy) in self.tasks.items():
-            for tag in tags_of(self, dataset, strategy):
-                tagged.setdefault(tag, []).append(name)
-        return tagged
-
-    @cached_property
-    def groups(self) -> dict[str, list[str]]:
-        """Group -> its members (tags or groups)."""
-        from medtasks_ext.registry.groups import groups_of
-
-        return groups_of(self)
-
-    def leaves(self, name: str) -> list[str]:
-        """The tasks that a task, tag or group name stands for, in order, each once."""
-        if name in self.tasks:
-            return [name]
-        if name in self.tags:
-            return self.tags[name]
-        return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
-
-    def parts(self, name: str) -> list[list[str]]:
-        """The tasks behind a group's score: a mean over parts, each the mean of its tasks. None: no score."""
-        from medtasks_ext.registry.groups import parts_of
-
-        parts = parts_of(self, name)
-        return [self.leaves(name)] if parts is None else parts
-
-    def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """Requested name -> its tasks. Globs are allowed.
-
-        Raises:
-            MedtasksError: a name that is neither task, tag nor group, with the nearest names.
-        """
-        import fnmatch
-
-        from medtasks_ext.registry.groups import suite_of_group
-
-        known: list[str] = []
-        resolved: dict[str, list[str]] = {}
-        for name in names:
-            if name in self.tasks:  # tasks stand without the groups
-                resolved[name] = [name]
-                continue
-            known = known or [*self.groups, *self.tags, *self.tasks]
-            matches = fnmatch.filter(known, name) if any(mark in name for mark in "*?[") else []
-            if matches and (meant := suite_of_group(self, name)):
-                # names of a suite may begin as those of another: `SUITE_*` means this suite
-                matches = [match for match in matches if suite_of_group(self, match) is meant] or matches
-            for match in matches or [name]:
-                if match not in known:
-                    self._check_suite_of(match)
-                    near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
-                    raise MedtasksError(
-                        f"no task, group or tag named {name!r}",
-                        remedy=(f"did you mean: {', '.join(near)}? " if near else "")
-                        + "`medtasks ls` lists all names"
-                        + (
-                            "" if self.own else ", and `medtasks --tasks-dir FOLDER …` adds tasks of your own"
-                        ),
-                    )
-                resolved[match] = self.leaves(match)
-        return resolved
-
-    def _check_suite_of(self, name: str) -> None:
-        """Groups that are not known may be those of a suite whose file cannot be read: say so."""
-        for folder in (file.parent for file in self.suite_files):
-            if name == folder.name or name.startswith(f"{folder.name}_"):
-                read_suite(folder)
-
-    @cached_property
-    def suite_faults(self) -> dict[Path, str]:
-        """Files of suites that cannot be read, or that list what is not there, with the reason."""
-        from medtasks_ext.registry.listing import check_suite
-
-        found = {}
-        for file in self.suite_files:
-            try:
-                check_suite(self, file)
-            except MedtasksError as error:
-                found[file] = str(error)
-        return found
-
-
-def registry(*, empty: bool = False) -> Registry:
-    """The built-in tasks and those of one's own, read once per process.
-
-    Args:
-        empty: whether folders of one's own may hold nothing yet.
-
-    Raises:
-        MedtasksError: a folder that is named does not exist, or holds no task.
-    """
-    found = _registry(tasks_folder(), own_folders())
-    if not empty:
-        found.check_folders()
-    return found
-
-
-@lru_cache(maxsize=8)
-def _registry(root: Path, own: tuple[Path, ...]) -> Registry:
-    return Registry(root, own)
-
-
-def suites() -> dict[str, Suite]:
-    """The suites of the registry."""
-    return registry().suites
-
-
-def forget() -> None:
-    """Read folders anew from now on, since files were written."""
-    _registry.cache_clear()

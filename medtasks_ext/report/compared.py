@@ -12,7 +12,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
-from medtasks_ext.results.conditions import Asked, comparable
+from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.stats.comparison import (
     Pairs,
     Ranking,
@@ -25,7 +25,6 @@ from medtasks_ext.stats.comparison import (
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -137,7 +136,7 @@ def _compared(
     known: _Scored,
 ) -> Iterator[Compared]:
     scored = known.get((suite.value, strategy, sample), {})
-    ways: dict[str, list[Asked]] = {}
+    ways: dict[str, list[Facts]] = {}
     own = {
         place: {name: _asked(entries[place], item, ways.setdefault(name, [])) for name, item in found.items()}
         for place, found in scored.items()
@@ -232,7 +231,7 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
     return len(asked) * (len(asked) - 1) * len(shared)
 
 
-def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
+def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     """What decides whether entries can be compared on a task: which rows were asked, and how.
 
     Args:
@@ -251,7 +250,7 @@ def _asked(entry: Entry, item: Experiment, ways: list[Asked]) -> Hashable:
     return rows, item.n, way
 
 
-def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
+def pairs_of(entries: Sequence[Entry], item: Compared) -> Iterator[dict[str, Any]]:
     """Every pair of entries with scores per document, once."""
     if item.pairs is None or item.p_holm is None or item.p_bh is None:
         return
@@ -261,8 +260,8 @@ def pairs_of(report: Report, item: Compared) -> Iterator[dict[str, Any]]:
                 "suite": item.suite,
                 "strategy": item.strategy,
                 "sample": item.sample,
-                "entry": report.entries[item.entries[row]].label,
-                "minus": report.entries[item.entries[column]].label,
+                "entry": entries[item.entries[row]].label,
+                "minus": entries[item.entries[column]].label,
                 "tasks": len(item.datasets),
                 **{key: float(getattr(item.pairs, key)[row, column]) for key in Pairs.__dataclass_fields__},
                 "p_holm": float(item.p_holm[row, column]),

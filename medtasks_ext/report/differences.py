@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
-from medtasks_ext.results.conditions import comparable, unlike_the_paper
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Entry, Experiment, differing
 
 if TYPE_CHECKING:
@@ -103,21 +103,19 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             found = [
-                unlike_the_paper(item)
+                item.unlike_the_paper
                 for item in items
                 if item.score is not None and not item.sample and suite in beside
             ]
             if n := sum(map(bool, found)):
-                reasons = Counter(words for item in found for words in dict.fromkeys(map(_condition, item)))
+                reasons = Counter(
+                    words for item in found for words in dict.fromkeys(one.condition for one in item)
+                )
                 named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
                 yield (
                     f"{entry.label}, {_title(suite, strategy)}: {n} of {len(found)} tasks were asked "
                     f"otherwise than the published models were ({named}), so there is no rank among these"
                 )
-
-
-def _condition(difference: str) -> str:
-    return difference.partition(":")[0]
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:

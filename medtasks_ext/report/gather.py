@@ -19,11 +19,11 @@ from medtasks_ext.report.groups import GroupScore, group_scores, groups_of, rank
 from medtasks_ext.report.judged import Agreement, agreements
 from medtasks_ext.report.standing import Standing, standings
 from medtasks_ext.report.within import Within, within_models
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.labels import LabelScore, label_scores
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import read_results
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from medtasks_ext.registry.groups import is_apart, shared_group_name
 from medtasks_ext.registry.strategies import suffix_of
-from medtasks_ext.results.conditions import Asked, comparable, unlike_the_paper
+from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.rollup import counted_parts
 from medtasks_ext.stats.bootstrap import LEVEL
 
@@ -268,7 +268,7 @@ def _computed(
     late = np.array([item.score is not None and item.covered < 1 for item in items])
     some = np.array([item.score is not None and item.limited for item in items])
     lacks = np.array([item.score is not None and item.coverage.short for item in items])
-    other = np.array([bool(unlike_the_paper(item)) for item in items]) & has
+    other = np.array([bool(item.unlike_the_paper) for item in items]) & has
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
@@ -396,7 +396,7 @@ def _alike(
     """(entries, entries, names) whether two entries were asked a task alike, or nearly so."""
     found = np.zeros((len(entries), len(entries), len(names)), dtype=bool)
     for column, name in enumerate(names):
-        ways: dict[Asked, list[int]] = {}
+        ways: dict[Facts, list[int]] = {}
         for number, items in enumerate(known):
             if name in items:
                 ways.setdefault(items[name].facts, []).append(number)

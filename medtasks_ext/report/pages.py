@@ -9,7 +9,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.glossary import meaning, rule
 from medtasks_ext.prompts.dialogue import transcript
-from medtasks_ext.prompts.strategies import strategy_line
+from medtasks_ext.prompts.instructions import strategy_line
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import dataset_spec

@@ -17,14 +17,13 @@ from medtasks_ext.report.examples import examples
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.report.tidy import standing_record
-from medtasks_ext.results.conditions import unlike_the_paper
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
@@ -230,7 +229,7 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     for index, entry in enumerate(report.entries):
         for item in entry.experiments.values():
             key = settings.setdefault(tuple(item.words.items()), len(settings))
-            unlike = "" if entry.kind == "published" else "; ".join(unlike_the_paper(item))
+            unlike = "" if entry.kind == "published" else item.otherwise
             rows.append(
                 {
                     "entry": index,

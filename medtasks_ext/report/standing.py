@@ -14,11 +14,11 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.results.conditions import Difference
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -248,8 +248,8 @@ def _standing(
     }
     if not own:
         return None
-    unlike = {name: unlike_the_paper(item) for name, item in own.items()}
-    alike = [name for name, item in own.items() if may_stand_beside(item)]
+    unlike = {name: item.unlike_the_paper for name, item in own.items()}
+    alike = [name for name, item in own.items() if item.may_stand_beside]
     chosen = alike or list(own)
     scored = _scored(published.get((suite.id, strategy), []), chosen)
     weights = group.weights(frozenset(chosen))
@@ -262,7 +262,7 @@ def _standing(
     order = np.argsort(-of_rivals, kind="stable").tolist()
     everything = group.weights(frozenset(own))
     reasons = Counter(
-        reason.partition(":")[0] for found in unlike.values() for reason in dict.fromkeys(found)
+        words for found in unlike.values() for words in dict.fromkeys(one.condition for one in found)
     )
     reasons.update({"part of the rows or judgements": n} if (n := _parts(own, unlike)) else {})
     return Standing(
@@ -295,7 +295,7 @@ def _groups(tasks: Registry, suite: str) -> tuple[Group, list[Group]]:
     return own, [group for group in groups if group.axis in axes and not group.derived]
 
 
-def _parts(own: Mapping[str, Experiment], unlike: Mapping[str, list[str]]) -> int:
+def _parts(own: Mapping[str, Experiment], unlike: Mapping[str, Sequence[Difference]]) -> int:
     return sum(not unlike[name] and not item.whole for name, item in own.items())
 
 

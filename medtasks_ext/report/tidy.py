@@ -12,14 +12,13 @@ import numpy as np
 
 from medtasks_ext.csvfile import plain
 from medtasks_ext.report.axes import suite_axes, title
-from medtasks_ext.results.conditions import unlike_the_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
-    from medtasks_ext.registry.tasks import Dataset, Registry
+    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.standing import Standing
@@ -41,7 +40,7 @@ def _listed(axis: str, tasks: Registry) -> Callable[[Dataset], str | None]:
 _CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
 
 
-def _condition(name: str) -> Callable[[Experiment], str | None]:
+def _condition(name: str) -> Callable[[Experiment], Any]:
     field = name.removesuffix("_asked")
     return lambda item: item.shown[field]
 
@@ -98,7 +97,7 @@ _OF_EXPERIMENT: _Columns = {
     "context": ("int64", lambda item: item.facts.context),
     "seed": ("int64", lambda item: item.facts.seed),
     "grade": ("string", lambda item: getattr(item.beside_the_paper, "grade", None)),
-    "otherwise": ("string", lambda item: "; ".join(unlike_the_paper(item)) or None),
+    "otherwise": ("string", lambda item: item.otherwise or None),
     "sample": ("bool", lambda item: item.sample),
 }
 _OF_METRIC = {"metric": "string", "value": "float64", "interval_low": "float64", "interval_high": "float64"}

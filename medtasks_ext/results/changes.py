@@ -222,15 +222,15 @@ def _paired(
 def _same_rows(one: Experiment, other: Experiment) -> bool:
     """Whether a document's name says which one it is. The prompt of a strategy may be part of the rows."""
     if one.strategy != other.strategy:
-        return one.settings.get("data") == other.settings.get("data")
-    return one.settings.get("rows") == other.settings.get("rows")
+        return one.words.get("data") == other.words.get("data")
+    return one.rows_hash == other.rows_hash
 
 
 def _same_documents(one: Experiment, other: Experiment) -> bool:
     """Whether both scores are known to rest on the same documents, without a look at these."""
-    if one.n != other.n or one.settings.get("documents") != other.settings.get("documents"):
+    if one.n != other.n or one.words.get("documents") != other.words.get("documents"):
         return False
-    if one.settings.get("rows") != other.settings.get("rows"):
+    if one.rows_hash != other.rows_hash:
         # a strategy's prompt is part of its rows: their names tell, where names say which document it is
         names = one.loaded.get("names_hash")
         if names is None or names != other.loaded.get("names_hash") or not _same_rows(one, other):
@@ -248,7 +248,7 @@ def _check_alike(one: Experiment, other: Experiment) -> None:
         ),
         ("version", "was run in different versions", "medtasks rescore RUN, or run it again"),
     ):
-        values = [item.settings.get(setting) for item in (one, other)]
+        values = [item.words.get(setting) for item in (one, other)]
         if values[0] != values[1]:
             shown = " | ".join(value or "none" for value in values)
             raise MedtasksError(f"{words} ({shown}), so it is not compared", where=one.task, remedy=remedy)
@@ -326,6 +326,6 @@ def _group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int
 def settings_that_differ(first: Entry, second: Entry) -> Mapping[str, tuple[str, str]]:
     """Setting -> its value in both entries, where they are not alike."""
     return {
-        name: (first.settings.get(name, "–"), second.settings.get(name, "–"))
-        for name in differing([first.settings, second.settings])
+        name: (first.words.get(name, "–"), second.words.get(name, "–"))
+        for name in differing([first.words, second.words])
     }

@@ -25,7 +25,7 @@ from medtasks_ext.results.ways import Pair, pairs_to_compare
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.reading import Results
+    from medtasks_ext.results.entries import Results
 
 ALPHA = 0.05
 

@@ -1,6 +1,6 @@
 """Under which conditions a result came about, and whether two results may stand side by side.
 
-`asked` gives what is known of an experiment, whatever its origin; None stands for what nobody recorded.
+`facts` takes from a record (`runs.conditions`) what is compared; None stands for what nobody recorded.
 `comparable` is the one place that decides: labels, joining, ranks, tests and published comparisons follow
 from it.
 """
@@ -8,45 +8,51 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from medtasks_ext.prompts.instructions import OWN_LINE
-from medtasks_ext.registry.strategies import shots_of, strategy_title
+from medtasks_ext.registry.strategies import shots_of
+from medtasks_ext.results.older_conditions import read_decoding, read_jury
+from medtasks_ext.runs.conditions import (
+    Asked,
+    Conditions,
+    Judge,
+    Observed,
+    Rows,
+    RunConditions,
+    Source,
+    Wording,
+    Words,
+)
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.results.experiments import Experiment
-
-#: Version of the record.
-SCHEMA = 1
 #: same: nothing that can move a score differs. close: what differs is harmless by RULES, or unknown.
 #: other: something that can move a score differs.
 Grade = Literal["same", "close", "other"]
 _ORDER: tuple[Grade, ...] = ("same", "close", "other")
-GREEDY = "greedy"
+#: Who judged a score whose judges nobody recorded.
+_NO_JUDGES = ((), None)
 #: Packages whose versions can round an answer otherwise.
 _ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is known of how a result came about: the conditions of every result, whatever its origin."""
+class Facts:
+    """What of a record decides whether two results may stand side by side: a value for each of RULES."""
 
     strategy: str  # kind of prompt and number of examples
     version: str | None = None  # `N` of the task's reader and metric; None of a paper's own scorer
-    wording: str | None = None  # official, own, or official with our own line of the strategy
-    artefact: str | None = None  # the released file that holds the official words, and its version
+    wording: Words | None = None
+    artefact: tuple[str | None, str | None] | None = None  # the released file of the words, and its version
     prompt: str | None = None  # hash of the prompt's templates
     examples: str | None = None  # hash of the examples in the prompt
     examples_cut: bool | None = None  # whether prompts carry fewer examples than asked for, to fit
-    #: synthetic, suite (the suite's own rows) or rebuilt (from the original source); of a run as a whole real
-    source: str | None = None
+    source: Source | None = None
     revision: str | None = None  # of a download
     rows: str | None = None  # hash of the rows
-    documents: str | None = None  # which of them were asked, in words; `all`
+    documents: str | None = None  # which of them were asked; `all`
     n: int | None = None  # how many of the suite's rows are accounted for: asked, or taken for examples
     n_of_suite: int | None = None  # how many the suite states
     held_out: int | None = None  # rows that were taken for examples
@@ -54,34 +60,29 @@ class Asked:
     answers_cut: bool | None = None  # whether answers filled the budget
     context: int | None = None  # tokens of prompt and answer together
     inputs_cut: bool | None = None  # whether inputs did not fit
-    decoding: str | None = None  # greedy, or the settings in words
+    #: settings that make answers differ from the likeliest ones; empty of greedy decoding
+    decoding: tuple[tuple[str, Any], ...] | None = None
     seed: int | None = None  # of the draws
-    template: str | None = None  # chat template: yes, no or its name
-    system: str | None = None  # where instructions stand, and further text of the system turn
-    turns: str | None = None  # whether examples are turns of a conversation
-    jury: str | None = None  # who judged
-    protocol: str | None = None  # by which protocol, in which words
+    template: bool | str | None = None  # chat template: whether, or which
+    system: tuple[bool, str | None] | None = None  # whether there is a system turn, and further text of it
+    turns: bool | None = None  # whether examples are turns of a conversation
+    jury: tuple[tuple[Judge, ...], str | None] | None = None  # who judged, and who decides
+    protocol: tuple[str | None, ...] | None = None  # by which protocol, in which words, and their hash
     judged: float = 1.0  # share of the answers that were judged, of those that are to be
     engine: str | None = None  # what generated the answers
-    versions: str | None = None  # of the packages that did
-
-    def record(self) -> Json:
-        """As files hold it; what is unknown is left out."""
-        return {"schema": SCHEMA, **{key: value for key, value in asdict(self).items() if value is not None}}
+    versions: tuple[tuple[str, str], ...] | None = None  # of the packages that did
 
 
 @dataclass(frozen=True)
 class Difference:
     """One condition in which two results are not known to be alike."""
 
-    condition: str  # its name
+    field: str  # of `Facts`, or what runs alone have: `arguments`, `kind`, `choices`, `juries`, `protocols`
+    condition: str  # what readers call it
     grade: Grade  # what the difference makes of the two
-    one: str  # value of the first, in words
-    other: str  # of the second
+    one: Any  # value of the first; None where it is unknown
+    other: Any  # of the second
     why: str  # why the grade is this one
-
-    def __str__(self) -> str:
-        return f"{self.condition}: {self.one} | {self.other}"
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,24 @@ class Comparability:
     @property
     def known(self) -> tuple[str, ...]:
         """The conditions in which the two are known to differ."""
-        unlike = (item.condition for item in self.differences if "unknown" not in (item.one, item.other))
+        unlike = (
+            item.condition
+            for item in self.differences
+            if not any(value is None or value == _NO_JUDGES for value in (item.one, item.other))
+        )
         return tuple(dict.fromkeys(unlike))
 
     @property
-    def reasons(self) -> list[str]:
-        """The differences that can move a score, in words."""
-        return [str(item) for item in self.differences if item.grade == "other"]
+    def moving(self) -> tuple[Difference, ...]:
+        """The differences that can move a score."""
+        return tuple(item for item in self.differences if item.grade == "other")
 
 
 @dataclass(frozen=True)
 class Rule:
     """What a difference in one condition means."""
 
-    field: str  # of `Asked`
+    field: str  # of `Facts`
     title: str  # what readers see
     why: str  # why it moves a score, or does not
     moves: bool = True  # whether it can move a score
@@ -148,22 +153,20 @@ _NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut"}
 
 
 @lru_cache(maxsize=2**16)
-def comparable(one: Asked, other: Asked) -> Comparability:
+def comparable(one: Facts, other: Facts) -> Comparability:
     """How far two results of one dataset can be compared."""
     found: list[Difference] = []
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
         if values[0] == values[1] or (grade := _grade(rule, one, other)) is None:
             continue
-        if any(item.condition == rule.title and item.grade == grade for item in found):
-            continue
-        mine, theirs = (_shown(rule.field, value) for value in values)
-        found.append(Difference(rule.title, grade, mine, theirs, rule.why))
+        if not any(item.condition == rule.title and item.grade == grade for item in found):
+            found.append(Difference(rule.field, rule.title, grade, *values, rule.why))
     worst = max((item.grade for item in found), key=_ORDER.index, default=_ORDER[0])
     return Comparability(worst, tuple(found))
 
 
-def kept_apart(one: Asked, other: Asked) -> tuple[Difference, ...]:
+def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
     """What keeps two results of one model from being joined: each difference, and what one side alone states.
 
     Harmless differences count, too: a template is part of its model, and yet one model is asked with and
@@ -178,16 +181,68 @@ def kept_apart(one: Asked, other: Asked) -> tuple[Difference, ...]:
         if rule.field in ("jury", "protocol"):
             found.pop(key, None)
         else:
-            mine, theirs = (_shown(rule.field, value) for value in values)
-            found.setdefault(key, Difference(rule.title, "close", mine, theirs, rule.why))
+            found.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
     return tuple(found.values())
+
+
+def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str]) -> tuple[Difference, ...]:
+    """What keeps two runs of one model apart as a whole; arguments are part of a model.
+
+    Args:
+        one: of the first run.
+        other: of the second.
+        kinds: which tool made each.
+    """
+    found = []
+    arguments = one.arguments or {}, other.arguments or {}
+    if _texts(arguments[0]) != _texts(arguments[1]):
+        why = "other arguments make another model"
+        found.append(Difference("arguments", "model arguments", "close", *arguments, why))
+    if kinds[0] != kinds[1]:
+        why = "each tool records other conditions"
+        found.append(Difference("kind", "results of", "close", *kinds, why))
+    shared = _shared(one), _shared(other)
+    for rule in RULES:
+        mine, theirs = shared[0].get(rule.field), shared[1].get(rule.field)
+        if mine == theirs or (None in (mine, theirs) and rule.field in ("jury", "protocol")):
+            continue
+        grade: Grade = "other" if rule.moves and None not in (mine, theirs) else "close"
+        field = _OF_RUNS.get(rule.field, rule.field)
+        found.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
+    return tuple(found)
+
+
+#: Field of a task's result -> what a run has of it, in several tasks.
+_OF_RUNS = {"documents": "choices", "jury": "juries", "protocol": "protocols"}
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of a command line are texts, those of a file are numbers, too."""
+    return {key: str(value) for key, value in values.items()}
+
+
+def _shared(run: RunConditions) -> dict[str, Any]:
+    """Field of `Facts` -> what all tasks of a run share in it, as far as it is known."""
+    layout, judges = run.layout, [(jury.judges, jury.adjudicator) for jury in run.juries]
+    protocols = [(jury.protocol, jury.wording, jury.hash) for jury in run.juries if jury.protocol]
+    return {
+        "source": None if run.synthetic is None else "synthetic" if run.synthetic else "real",
+        "documents": None if run.documents is None else tuple(sorted(set(run.documents))),
+        "decoding": None if run.decoding is None else _texts(run.decoding),
+        "template": layout.chat_template,
+        "system": None if layout.system_role is None else (layout.system_role, layout.system_instruction),
+        "turns": layout.shots_as_turns,
+        "jury": tuple(dict.fromkeys(judges)) or None,
+        "protocol": tuple(dict.fromkeys(protocols)) or None,
+        "engine": run.engine,
+    }
 
 
 #: What follows from a hash is said by it: field -> the field of the hash.
 _SAID_BY = {"revision": "rows", "artefact": "prompt"}
 
 
-def _grade(rule: Rule, one: Asked, other: Asked) -> Grade | None:
+def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
     """What an inequality in one condition makes of two results; None: nothing."""
     mine, theirs = getattr(one, rule.field), getattr(other, rule.field)
     if mine is None or theirs is None:
@@ -197,7 +252,7 @@ def _grade(rule: Rule, one: Asked, other: Asked) -> Grade | None:
         return "close" if known else "other"
     if rule.field == "context" and (one.inputs_cut or other.inputs_cut):
         return "other"
-    if rule.field == "seed" and one.decoding == other.decoding == GREEDY:
+    if rule.field == "seed" and one.decoding == other.decoding == ():
         return None  # nothing is drawn
     if rule.field == "prompt" and one.wording != other.wording:
         return None  # said by the wording
@@ -208,7 +263,7 @@ def _grade(rule: Rule, one: Asked, other: Asked) -> Grade | None:
     return "other" if rule.moves else "close"
 
 
-def _unknown(field: str, one: Asked, other: Asked) -> Grade | None:
+def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
     if field in _NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
         return None
     if field in ("examples", "turns") and shots_of(one.strategy) == shots_of(other.strategy) == 0:
@@ -216,121 +271,70 @@ def _unknown(field: str, one: Asked, other: Asked) -> Grade | None:
     return "close"
 
 
-def _shown(field: str, value: Any) -> str:
-    if value is None:
-        return "unknown"
-    if field == "strategy":
-        return strategy_title(value)
-    if field in ("prompt", "rows", "examples"):
-        return f"hash {value}"
-    if field in ("n", "held_out"):
-        return f"{value:,} documents"
-    if field in ("budget", "context"):
-        return f"{value:,} tokens"
-    if field == "source":
-        return {"suite": "the suite's rows", "rebuilt": "rows rebuilt"}.get(value, f"{value} rows")
-    if field == "judged":
-        return "all there" if value == 1 else f"{1 - value:.0%} pending"
-    if field in ("inputs_cut", "examples_cut"):
-        return "some cut" if value else "whole"
-    return str(value)
-
-
 # ---------------------------------------------------------------------- what is known
 
 
-def asked(item: Experiment, settings: Mapping[str, str]) -> Asked:
-    """What is known of an experiment.
+def facts(record: Conditions) -> Facts:
+    """What of a record is compared; kept with the record."""
+    found: Facts | None = vars(record).get("_facts")
+    if found is None:
+        found = vars(record)["_facts"] = _facts(record)
+    return found
 
-    Args:
-        item: of any origin.
-        settings: of its entry.
-    """
-    if item.settings.get("version") == "published":
-        return _published(item)
-    generation, facts = item.config.get("generation_kwargs") or {}, item.recorded
-    wording, prompt = _wording(item.settings.get("prompt", ""))
-    artefact = " ".join(
-        str(item.loaded[key]) for key in ("artefact", "artefact_revision") if key in item.loaded
-    )
-    shots = shots_of(item.strategy)
-    jury, _, protocol = item.settings.get("jury", "").partition("; ")
-    coverage = item.coverage
-    return Asked(
-        strategy=item.strategy,
-        version=item.settings.get("version") or None,
-        wording=wording,
-        artefact=artefact or None,
-        prompt=prompt,
-        examples=item.settings.get("examples") if shots else None,
-        examples_cut=_any(item, "shots_dropped") if shots else None,
-        source=_source(item),
-        revision=item.loaded.get("revision"),
-        rows=item.settings.get("rows") or None,
-        documents=item.settings.get("documents"),
-        n=coverage.rows if item.n == coverage.here else item.n,
-        n_of_suite=coverage.of_suite,
-        held_out=item.loaded.get("n_held_out"),
-        budget=int(generation["max_gen_toks"]) if "max_gen_toks" in generation else facts.get("budget"),
-        answers_cut=_any(item, "answers_cut"),
-        context=facts.get("context"),
-        inputs_cut=_any(item, "inputs_cut"),
-        decoding=decoding_words(generation),
-        seed=facts.get("seed"),
-        template=settings.get("chat template"),
-        system=_joined(settings, "instruction in", "system instruction"),
-        turns=settings.get("shots as turns") if shots else None,
-        jury=jury or None,
-        protocol=protocol or None,
-        judged=item.covered,
-        engine=settings.get("backend"),
-        versions=_versions(facts.get("versions") or {}),
+
+def _facts(record: Conditions) -> Facts:
+    asked, seen = record.asked, record.observed
+    rows, wording, layout, jury = asked.rows, asked.wording, asked.layout, asked.jury
+    shots, last = shots_of(asked.strategy), seen.versions[-1] if seen.versions else {}
+    return Facts(
+        strategy=asked.strategy,
+        version=asked.version.partition("-")[0] or None if asked.version else None,
+        wording=wording.kind,
+        artefact=(wording.artefact, wording.revision) if wording.artefact or wording.revision else None,
+        prompt=wording.hash if wording.kind else None,
+        examples=asked.shots.hash if shots else None,
+        examples_cut=_any(seen.shots_dropped) if shots else None,
+        source=rows.source,
+        revision=rows.revision,
+        rows=rows.hash or None,
+        documents=rows.documents,
+        n=record.accounted if seen.n == seen.n_here else seen.n,
+        n_of_suite=None if record.synthetic else rows.n_of_suite or None,
+        held_out=seen.n_held_out,
+        budget=asked.budget,
+        answers_cut=_any(seen.answers_cut),
+        context=asked.context,
+        inputs_cut=_any(seen.inputs_cut),
+        decoding=None if asked.decoding is None else drawn(asked.decoding),
+        seed=asked.seed,
+        template=layout.chat_template,
+        system=None if layout.system_role is None else (layout.system_role, layout.system_instruction),
+        turns=layout.shots_as_turns if shots else None,
+        jury=(jury.judges, jury.adjudicator) if jury else None,
+        protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
+        judged=1.0 if seen.judged is None else seen.judged,
+        engine=asked.engine,
+        versions=tuple((name, last[name]) for name in _ROUND if last.get(name)) or None,
     )
 
 
-def of_run(settings: Mapping[str, str]) -> Asked:
-    """What is known of a run as a whole: what its settings fix for all its tasks.
-
-    Args:
-        settings: of its entry.
-    """
-    jury, _, protocol = settings.get("jury", "").partition("; ")
-    return Asked(
-        strategy="",  # a run may hold several
-        source=settings.get("rows"),
-        documents=settings.get("documents"),
-        decoding=settings.get("decoding"),
-        template=settings.get("chat template"),
-        system=_joined(settings, "instruction in", "system instruction"),
-        turns=settings.get("shots as turns"),
-        jury=jury or None,
-        protocol=protocol or None,
-        engine=settings.get("backend"),
-    )
+def drawn(decoding: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The settings that make answers differ from the likeliest ones; none of greedy decoding."""
+    sampled = decoding.get("do_sample") in (True, "true", "True") or float(decoding.get("temperature") or 0)
+    if not sampled:
+        return ()
+    names = (name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None)
+    return tuple((name, decoding[name]) for name in names) or (("do_sample", True),)
 
 
-def unlike_the_paper(item: Experiment) -> list[str]:
-    """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
-    found = item.beside_the_paper
-    return [] if found is None else found.reasons
+def _any(count: int | None) -> bool | None:
+    return None if count is None else bool(count)
 
 
-def may_stand_beside(item: Experiment) -> bool:
-    """Whether a result may be ranked among those of the suite's paper."""
-    return item.coverage.whole and not unlike_the_paper(item)
+# ---------------------------------------------------------------------- what papers say
 
 
-def beside_the_paper(item: Experiment) -> Comparability | None:
-    """How far a result can stand beside those that the suite's paper prints; None where it prints none."""
-    dataset = item.dataset
-    if item.settings.get("version") == "published" or not dataset.of_paper or dataset.suite.published is None:
-        return None
-    # what a paper calls zero-shot may ask to reason first
-    strategy = dataset.metadata.published_strategy if item.strategy == "zero_shot" else item.strategy
-    return comparable(item.asked, of_the_paper(item.dataset, strategy))
-
-
-def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
+def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions:
     """How the suite's paper asked a dataset, as far as it says (`published.conditions` of `suite.yaml`).
 
     Args:
@@ -343,64 +347,20 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Asked:
 
 
 @lru_cache(maxsize=2048)
-def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Asked:
+def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Conditions:
     said = dataset.suite.published.conditions if dataset.suite.published else None
-    return Asked(
-        strategy,
-        wording="official",
-        source="suite",
-        documents="all",
-        n=dataset.n_documents or None,
-        n_of_suite=dataset.n_documents or None,
-        budget=dataset.metadata.official_budget,
-        answers_cut=False,  # budgets of suites are made for their answers
-        decoding=decoding,
-        jury=said.jury if said and dataset.blocks.get("judge") else None,
+    n = dataset.n_documents or None
+    judged = said and said.jury and dataset.blocks.get("judge")
+    return Conditions(
+        Asked(
+            suite=dataset.metadata.suite,
+            dataset=dataset.id,
+            strategy=strategy,
+            rows=Rows(source="suite", n_of_suite=n, documents="all"),
+            wording=Wording("official"),
+            budget=dataset.metadata.official_budget,
+            decoding=None if decoding is None else read_decoding(decoding),
+            jury=read_jury(said.jury) if said and said.jury and judged else None,
+        ),
+        Observed(n=n, answers_cut=0),  # budgets of suites are made for their answers
     )
-
-
-def _published(item: Experiment) -> Asked:
-    """A published score: the paper's rows, words and settings."""
-    return of_the_paper(item.dataset, item.strategy, item.settings.get("model", ""))
-
-
-def _wording(text: str) -> tuple[str | None, str | None]:
-    """Whose words, and the hash of the prompt, from the setting that holds both."""
-    for words in (OWN_LINE, "official", "own"):
-        if text == words or text.startswith(f"{words} "):
-            return words, text.removeprefix(words).strip() or None
-    return None, None
-
-
-def _source(item: Experiment) -> str | None:
-    if item.sample:
-        return "synthetic"
-    if not item.loaded:
-        return None
-    return "rebuilt" if item.settings.get("rebuilt") == "yes" else "suite"
-
-
-def _any(item: Experiment, what: str) -> bool | None:
-    return bool(item.cut[what]) if what in item.cut else None
-
-
-def decoding_words(generation: Mapping[str, Any]) -> str | None:
-    """Greedy, or the settings that make answers differ from the likeliest ones."""
-    if not generation:
-        return None
-    sampled = generation.get("do_sample") in (True, "true", "True") or float(
-        generation.get("temperature") or 0
-    )
-    if not sampled:
-        return GREEDY
-    words = (name for name in ("temperature", "top_p", "top_k") if generation.get(name) is not None)
-    return ", ".join(f"{name}={generation[name]}" for name in words) or "sampled"
-
-
-def _versions(known: Mapping[str, str]) -> str | None:
-    return ", ".join(f"{name} {known[name]}" for name in _ROUND if known.get(name)) or None
-
-
-def _joined(settings: Mapping[str, str], *names: str) -> str | None:
-    known = [settings[name] for name in names if name in settings]
-    return ", ".join(known) or None

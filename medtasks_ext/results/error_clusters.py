@@ -94,7 +94,7 @@ class Answered:
     """One answer as clustering sees it."""
 
     document: Mapping[str, Any]  # as it was asked
-    parsed: Mapping[str, Any]  # both readings (`answers.parsed`); empty where nothing was read
+    parsed: Mapping[str, Any]  # both readings (`answers.formats`); empty where nothing was read
     response: str  # as the model gave it
     score: float | None  # of the document alone; None where it has none
     cut: bool  # whether its budget ran out, or a reasoning trace never ended

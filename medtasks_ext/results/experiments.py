@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,15 +18,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medtasks_ext.prompts.documents import LoadedRecord
 from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.results.condition_words import (
+    difference_words,
+    documents_words,
+    run_words,
+    shown,
+    task_words,
+    value_words,
+)
 from medtasks_ext.results.conditions import (
-    Asked,
     Comparability,
     Difference,
-    asked,
-    beside_the_paper,
+    Facts,
+    comparable,
+    facts,
     kept_apart,
-    of_run,
+    of_the_paper,
+    runs_apart,
 )
+from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.stats.bootstrap import Interval
 
 if TYPE_CHECKING:
@@ -98,26 +108,18 @@ class Experiment:
 
     task: str  # its name, strategy suffix included
     dataset: Dataset  # the dataset, with all metadata
-    strategy: str  # `zero_shot`, `cot` or `five_shot`
-    version: str  # comparability version `N-X` of the task when it was run
+    conditions: Conditions  # under which it came about
     #: metric -> value, without NaN; `score` is absent without gold or before judging
     metrics: dict[str, float]
     intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
     n: int  # documents
-    #: what decides whether its score can be compared, in words (`task_settings`), and which documents were
-    #: asked; the latter not of published scores
-    settings: dict[str, str]
     #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: LoadedRecord = field(default_factory=LoadedRecord)
-    cut: dict[str, int] = field(default_factory=dict)  # counts of answers and prompts that did not fit
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
-    sample: bool = False  # whether its rows are synthetic
     #: lm-eval's record of the task's configuration; empty for published scores
     config: Config = field(default_factory=dict)
-    #: the conditions as a run recorded them (`runs.conditions`); empty where nobody did
-    recorded: dict[str, Any] = field(default_factory=dict)
-    #: what is known of its conditions; its entry gives them
-    asked: Asked = field(default_factory=lambda: Asked("zero_shot"), repr=False, compare=False)
+    #: the model whose score a paper prints, as it names it; None of a score that was measured
+    printed: str | None = None
     #: gives the score on each resample, (resamples,), or None
     read_resampled: Callable[[], Array | None] = lambda: None
     #: gives what each document contributed. Raises MedtasksError
@@ -132,66 +134,103 @@ class Experiment:
         return self.metrics.get("score")
 
     @property
+    def strategy(self) -> str:
+        """As it was run: `zero_shot`, `cot`, `five_shot`, or another number of examples."""
+        return self.conditions.asked.strategy
+
+    @property
+    def version(self) -> str:
+        """Comparability version `N-X` of the task when it was run; empty of a printed score."""
+        return self.conditions.asked.version or ""
+
+    @property
+    def sample(self) -> bool:
+        """Whether its rows are synthetic."""
+        return self.conditions.synthetic
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Counts of answers and prompts that did not fit, as far as somebody counted."""
+        return self.conditions.cut
+
+    @cached_property
     def words(self) -> dict[str, str]:
         """What decides whether its score can be compared, in words."""
-        return self.settings
+        return task_words(self.conditions, self.printed)
 
     @property
-    def facts(self) -> Asked:
+    def facts(self) -> Facts:
         """What of its conditions is compared with those of others."""
-        return self.asked
+        return facts(self.conditions)
 
-    @property
-    def shown(self) -> dict[str, Any]:
+    @cached_property
+    def shown(self) -> Mapping[str, str | int | float | bool | None]:
         """Condition -> its value as tables hold it; None where nobody recorded it."""
-        return asdict(self.asked)
+        return shown(self.facts)
 
     @property
     def rows_hash(self) -> str:
         """Of the rows; empty where nobody recorded it."""
-        return self.settings.get("rows", "")
+        return self.conditions.asked.rows.hash or ""
 
     @property
     def rebuilt(self) -> bool:
         """Whether its rows come from the source and not from the suite."""
-        return self.settings.get("rebuilt") == "yes"
+        return self.conditions.asked.rows.source == "rebuilt"
 
     @property
     def official(self) -> bool:
         """Whether it was asked in the suite's own words, but perhaps for the line of the strategy."""
-        return self.settings["prompt"].startswith("official")
+        return self.printed is None and (self.conditions.asked.wording.kind or "own") != "own"
 
     @property
     def limited(self) -> bool:
         """Whether not all of its documents were asked."""
-        return self.settings.get("documents", "all") != "all"
+        return (self.conditions.asked.rows.documents or "all") != "all"
 
     @property
     def covered(self) -> float:
         """Share of its answers that were judged, where judges score it; else 1."""
-        return self.metrics.get("judged", 1.0)
+        judged = self.conditions.observed.judged
+        return 1.0 if judged is None else judged
 
     @cached_property
     def coverage(self) -> Coverage:
         """How much of the suite's dataset its score stands on."""
-        loaded, published = self.loaded, self.settings.get("version") == "published"
-        stated = (self.recorded.get("rows") or {}).get("n_of_suite", self.dataset.n_documents)
-        here = loaded.get("n_test")
-        rows = self.n if here is None else here
-        if rows < stated:
-            rows = min(rows + loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0), stated)
+        record, printed = self.conditions, self.printed is not None
+        stated = record.asked.rows.n_of_suite or 0
         return Coverage(
             answers=self.n,
-            here=here,
-            rows=rows,
-            of_suite=None if self.sample or published or not stated else stated,
+            here=record.observed.n_here,
+            rows=self.n if printed else record.accounted or 0,
+            of_suite=None if self.sample or printed or not stated else stated,
             judged=self.covered,
         )
 
     @cached_property
     def beside_the_paper(self) -> Comparability | None:
         """How far it can stand beside what the suite's paper prints; None where that prints no scores."""
-        return beside_the_paper(self)
+        dataset = self.dataset
+        if self.printed is not None or not dataset.of_paper or dataset.suite.published is None:
+            return None
+        # what a paper calls zero-shot may ask to reason first
+        asked = dataset.metadata.published_strategy if self.strategy == "zero_shot" else self.strategy
+        return comparable(self.facts, facts(of_the_paper(dataset, asked)))
+
+    @property
+    def unlike_the_paper(self) -> tuple[Difference, ...]:
+        """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
+        return () if self.beside_the_paper is None else self.beside_the_paper.moving
+
+    @property
+    def otherwise(self) -> str:
+        """The same in words."""
+        return "; ".join(map(difference_words, self.unlike_the_paper))
+
+    @property
+    def may_stand_beside(self) -> bool:
+        """Whether it may be ranked among the results of the suite's paper."""
+        return self.coverage.whole and not self.unlike_the_paper
 
     @property
     def whole(self) -> bool:
@@ -226,8 +265,10 @@ class Entry:
     model: str  # as its user, or the paper, names it
     label: str  # the model, and what tells this entry from others of the same model
     kind: Kind  # where it comes from
-    settings: dict[str, str]  # what all its experiments share and what decides whether scores can be compared
     experiments: dict[str, Experiment]  # task -> experiment
+    #: what all its experiments share; nothing of a paper's
+    conditions: RunConditions = field(default_factory=RunConditions)
+    paper: str = ""  # the suite whose paper prints it; empty of a run
     #: group -> published score, where a paper prints no score per task
     groups: dict[str, float] = field(default_factory=dict)
     #: group -> what a paper prints beside its score: the interval, and the readable share
@@ -238,21 +279,10 @@ class Entry:
     #: facts about a published model (organisation, parameters, access, prices)
     details: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Tell the experiments under which conditions they came about: a part of these is the entry's."""
-        for item in self.experiments.values():
-            item.asked = asked(item, self.settings)
-            vars(item).pop("beside_the_paper", None)  # follows from it
-
     @property
     def words(self) -> dict[str, str]:
         """What all its experiments share and what decides whether scores can be compared, in words."""
-        return self.settings
-
-    @property
-    def paper(self) -> str:
-        """The suite whose paper prints it; empty for a run."""
-        return self.settings.get("published", "")
+        return {"published": self.paper} if self.paper else run_words(self.conditions)
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
         """The entry with some of its experiments alone; under which conditions these came about is known.
@@ -268,35 +298,12 @@ class Entry:
     @property
     def limited(self) -> bool:
         """Whether not all documents of each task were asked."""
-        return self.settings.get("documents", "all") != "all"
+        return documents_words(self.conditions.documents or ()) != "all"
 
     @property
     def sample(self) -> bool:
         """Whether its rows are synthetic."""
         return any(item.sample for item in self.experiments.values())
-
-
-def task_settings(
-    version: str, loaded: LoadedRecord, *, examples: str | None = None, jury: str | None = None
-) -> dict[str, str]:
-    """What decides whether two scores of one task can be compared.
-
-    Args:
-        loaded: the record of what was loaded.
-        examples: hash of the examples in a prompt, where there are some.
-        jury: who judged, in words.
-    """
-    origin = str(loaded.get("origin", "unknown"))
-    revision = loaded.get("revision")
-    return {
-        "version": version.partition("-")[0],
-        "prompt": f"{loaded.get('instruction', 'unknown')} {loaded.get('prompt_hash', '')}".strip(),
-        "data": f"{origin} @ {revision}" if revision else origin,
-        "rows": str(loaded.get("rows_hash", "")),
-        "rebuilt": "yes" if loaded.get("rebuilt") else "no",
-        **({"examples": examples} if examples else {}),
-        **({"jury": jury} if jury else {}),
-    }
 
 
 def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float], list[Fault]]:
@@ -317,22 +324,14 @@ def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
-    """What keeps two runs of one model apart as a whole; arguments are part of a model."""
-    mine, theirs = (item.settings.get("model arguments") or "none" for item in (one, other))
-    found = [
-        Difference("model arguments", "close", mine, theirs, "other arguments make another model"),
-        Difference("results of", "close", one.kind, other.kind, "each tool records other conditions"),
-    ]
-    return (
-        *(item for item in found if item.one != item.other),
-        *kept_apart(of_run(one.settings), of_run(other.settings)),
-    )
+    """What keeps two runs of one model apart as a whole."""
+    return runs_apart(one.conditions, other.conditions, (one.kind, other.kind))
 
 
 def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     """Task of both -> what differs in how it was asked; none of those that were asked alike."""
-    pairs = ((name, item.asked, other.experiments.get(name)) for name, item in one.experiments.items())
-    found = {name: kept_apart(mine, theirs.asked) for name, mine, theirs in pairs if theirs is not None}
+    pairs = ((name, item.facts, other.experiments.get(name)) for name, item in one.experiments.items())
+    found = {name: kept_apart(mine, theirs.facts) for name, mine, theirs in pairs if theirs is not None}
     return {name: differences for name, differences in found.items() if differences}
 
 
@@ -347,7 +346,7 @@ def told_apart(entries: Sequence[Entry]) -> None:
             parts: dict[str, str] = {}
             for other in (item for item in same if item is not entry):
                 for item in unlike_runs(entry, other) or chain(*unlike_tasks(entry, other).values()):
-                    parts.setdefault(item.condition, item.one)
+                    parts.setdefault(item.condition, value_words(item.field, item.one))
             label = f"{model} ({'; '.join(map(': '.join, parts.items()))})" if parts else model
             taken[label] = taken.get(label, 0) + 1
             entry.label = label if taken[label] == 1 else f"{label} #{taken[label]}"

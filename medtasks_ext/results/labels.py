@@ -131,13 +131,12 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     if places is None or not scores.scored[places].any():
         return None
     some = _chosen(scores, places)
-    settings = {**item.settings, "documents": f"{labels.axis} {value}"}
     return replace(
         item,
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
         intervals={},
         n=len(some.documents),
-        settings=settings,
+        conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
         read_resampled=lambda: draws(some, item.dataset.id),
         read_documents=lambda: some,
         read_samples=None,
@@ -200,7 +199,8 @@ def own_labels(item: Experiment) -> list[Labels]:
 
 def _may_name(dataset: Dataset) -> bool:
     """Whether a row of the dataset may name departments or a level: samples of others need not be read."""
-    schemas = dataset.blocks.get("rows", {}).get("schemas", ())
+    rows = dataset.blocks.get("rows", {})
+    schemas = [rows, *rows.get("schemas", ())]
     return any({DEPARTMENT, DIFFICULTY} & {*s.get("columns", ()), *s.get("optional", ())} for s in schemas)
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
-from medtasks_ext.results.conditions import GREEDY, decoding_words
+from medtasks_ext.results.condition_words import GREEDY, decoding_words
+from medtasks_ext.results.conditions import drawn
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
@@ -146,7 +147,7 @@ def _mode(run: Path, name: str, strategy: str, stored: TaskRecord) -> str:
             where=run,
             remedy="run the tasks without --num_fewshot; `…_5shot` is the task with five examples",
         )
-    decoding = decoding_words(config.get("generation_kwargs") or {}) or GREEDY
+    decoding = decoding_words(drawn(config.get("generation_kwargs") or {}))
     if decoding != GREEDY:
         raise MedtasksError(
             f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones",

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.strict import faults_of
 
 _FOLDERS = ("api", "open")
 
@@ -63,7 +63,7 @@ def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
         return _PRICE.validate_python(given)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(dict.fromkeys(describe(item, "metadata.price") for item in error.errors())),
+            "; ".join(faults_of(error, "metadata.price")),
             where=where,
             remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
             "where the provider takes batches",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import STRATEGIES
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.experiments import Entry, Experiment, Printed
 
 if TYPE_CHECKING:
@@ -71,12 +72,11 @@ def published_experiments(
         found[task] = Experiment(
             task=task,
             dataset=dataset,
-            strategy=strategy,
-            version="",
             metrics={"score": score},
             intervals={},
             n=dataset.metadata.n_test or 0,
-            settings={"prompt": "the paper's", "data": "the paper's", "version": "published", "model": model},
+            conditions=of_the_paper(dataset, strategy, model),
+            printed=model,
         )
     return found
 
@@ -103,7 +103,7 @@ def published_entry(
         model=model,
         label=f"{model} (published)",
         kind="published",
-        settings={"published": suite.id},
+        paper=suite.id,
         experiments=experiments,
         groups=groups or {},
         printed=printed or {},

@@ -1,11 +1,11 @@
-"""Reading results: folders of `medtasks run`, output of plain `lm_eval`, and published scores."""
+"""Reading the results of one run: of `medtasks run`, or of plain `lm_eval`."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,16 +23,13 @@ from medtasks_ext.results.experiments import (
     Entry,
     Experiment,
     Fault,
-    task_settings,
-    told_apart,
-    unlike_runs,
-    unlike_tasks,
     without_nan,
 )
+from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import LAYOUT
+from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
@@ -45,78 +42,14 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
-#: model arguments that say where or how fast a model runs, not what it answers
-INFRASTRUCTURE = {
-    *("pretrained", "model", "base_url", "header", "verify_certificate", "trust_remote_code"),
-    *("num_concurrent", "max_retries", "timeout", "batch_size", "max_batch_size", "max_num_seqs"),
-    *("device", "device_map", "parallelize", "gpu_memory_utilization", "enforce_eager", "swap_space"),
-    *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
-    *("max_length", "max_model_len", "tokenizer_backend", "tokenized_requests", "eos_string"),
-}
-_OWN = "the task's own"
 _LOG_AGAIN = "run the task again with --log_samples"
-
-
-@dataclass
-class Results:
-    """Everything that was read."""
-
-    entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
-    faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
-
-
-def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
-    """Read runs, of whatever kind each path holds.
-
-    Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
-    as entries of their own.
-
-    Args:
-        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
-            `results_….json` files, or stores.
-
-    Raises:
-        MedtasksError: a path holds no results at all.
-    """
-    from medtasks_ext.results.store.layout import is_store
-
-    found = Results()
-    read: list[Entry] = []
-    for path in paths:
-        if is_store(path):
-            from medtasks_ext.results.store.read import read_store
-
-            read.extend(read_store(path, tasks, found.faults))
-        elif runs := runs_below(path):
-            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
-        else:
-            read.extend(read_runs(path, tasks, found.faults))
-    found.entries = _joined(read, found.faults)
-    told_apart(found.entries)
-    return found
-
-
-def runs_below(path: Path) -> list[Path]:
-    """The folders of runs that a folder holds; none where the folder is a run itself."""
-    if not path.is_dir() or (path / "run.json").is_file():
-        return []
-    return sorted(file.parent for file in path.glob("*/run.json"))
-
-
-def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """A run of several in a folder; where one cannot be read, the others are."""
-    try:
-        return read_runs(run, tasks, faults)
-    except MedtasksError as error:
-        faults.append(Fault(str(run), error.what, error.remedy))
-        return []
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     """The runs that a path holds, an entry for each; labels are left to `told_apart`.
 
     Args:
-        path: as for `read_results`, but no store.
+        path: a folder of `medtasks run`, one of `lm_eval --output_path`, or a `results_….json` file.
         faults: what is found wrong is added here.
 
     Raises:
@@ -137,52 +70,13 @@ def check_runs(path: Path) -> None:
         _lm_eval_files(path)
 
 
-def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
-    joined: list[Entry] = []
-    for entry in entries:
-        for known in joined:
-            if known.model != entry.model or unlike_runs(known, entry):
-                continue
-            if conflict := _disagreement(known, entry):
-                faults.append(conflict)
-                continue
-            known.experiments = {**entry.experiments, **known.experiments}
-            known.folders += tuple(item for item in entry.folders if item not in known.folders)
-            known.notes = tuple(dict.fromkeys([*known.notes, *entry.notes]))
-            known.settings = {**entry.settings, **known.settings}
-            break
-        else:
-            joined.append(entry)
-    return joined
-
-
-def _disagreement(one: Entry, other: Entry) -> Fault | None:
-    shared = [name for name in one.experiments if name in other.experiments]
-    asked_otherwise = unlike_tasks(other, one)
-    unlike = [
-        name
-        for name in shared
-        if name in asked_otherwise or one.experiments[name].metrics != other.experiments[name].metrics
-    ]
-    if not unlike:
-        return None
-    first = next(iter(asked_otherwise), unlike[0])
-    why = "; ".join(map(str, asked_otherwise.get(first, ()))) or "although model and conditions are the same"
-    return Fault(
-        ", ".join(map(str, other.folders)),
-        f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "
-        f"both hold (first: {first}), {why}; both are shown",
-        "leave one of the two runs out",
-        skipped=False,
-    )
-
-
 # ---------------------------------------------------------------------- medtasks run
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
     record = manifest.record()
+    shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
@@ -195,8 +89,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
-            item = _medtasks_task(files, name, where, tasks, faults)
-            note_choice(record, name, item)
+            item = _medtasks_task(files, name, shared, entry.choice, tasks, faults)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
@@ -205,7 +98,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         model=manifest.identity.model_name,
         label="",
         kind="medtasks",
-        settings=run_settings(record, experiments),
+        conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
         notes=tuple(manifest.notes),
@@ -214,18 +107,18 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
 
 
 def _medtasks_task(
-    files: RunFolder, name: str, where: str, tasks: Registry, faults: list[Fault]
+    files: RunFolder, name: str, run: RunConditions, choice: Choice, tasks: Registry, faults: list[Fault]
 ) -> Experiment:
-    stored = files.read_task(name)
+    stored, where = files.read_task(name), files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
-    metrics, nan = without_nan(stored["metrics"], where)
+    metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
-    run = RunResults(files.path, "", {})
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        strategy=strategy,
-        version=stored["version"],
+        conditions=stored_conditions(
+            {**stored, "metrics": metrics}, run, dataset, strategy, choice.words, where
+        ),
         metrics=metrics,
         intervals={
             metric: Interval(low, high)
@@ -233,22 +126,12 @@ def _medtasks_task(
             if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         },
         n=stored["n"],
-        settings=task_settings(
-            stored["version"],
-            stored["loaded"],
-            examples=((stored.get("conditions") or {}).get("shots") or {}).get("hash"),
-            # a judged score whose judges nobody recorded is no score that nobody judged
-            jury=stored.get("jury") or ("unknown" if "judged" in metrics else None),
-        ),
         loaded=stored["loaded"],
-        cut=stored.get("cut") or {},
         tokens=stored.get("tokens"),
-        sample="SAMPLE_DATA" in metrics,
         config=stored["config"],
-        recorded=stored.get("conditions") or {},
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
         read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
-        read_samples=partial(run.samples, name),
+        read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
 
 
@@ -286,14 +169,14 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     named = {name: item for name, item in content["configs"].items() if name in content["results"]}
     if unknown := [name for name in named if name not in tasks.tasks]:
         faults.append(unknown_tasks(unknown, str(file)))
-    read = {name: _lm_eval_task(file, name, content, tasks, faults) for name in named if name in tasks.tasks}
-    if not read:
+    known = [name for name in named if name in tasks.tasks]
+    if not known:
         return None
-    if bare := [name for name in read if not samples_file(file, name).is_file()]:
+    if bare := [name for name in known if not samples_file(file, name).is_file()]:
         faults.append(
             Fault(
                 str(file),
-                f"{len(bare)} of {len(read)} tasks have no samples file, so no intervals, paired "
+                f"{len(bare)} of {len(known)} tasks have no samples file, so no intervals, paired "
                 f"comparisons or examples (first: {bare[0]})",
                 "run lm_eval with --log_samples",
                 skipped=False,
@@ -310,7 +193,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
         "limit": run.get("limit"),
         "system_role": next(
-            (item.config.get("metadata", {}).get("system_role", True) for item in read.values()), True
+            ((named[name].get("metadata") or {}).get("system_role", True) for name in known), True
         ),
     }
     manifest = {
@@ -318,9 +201,10 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         "started": _moment(content.get("date")),
         "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
     }
+    shared = run_conditions(manifest)
     experiments: dict[str, Experiment] = {}
-    for name, item in read.items():
-        note_choice(manifest, name, item)
+    for name in known:
+        item = _lm_eval_task(file, name, content, shared, choice_of(manifest, name), tasks, faults)
         add_experiment(experiments, item, name, str(file), faults)
     return Entry(
         model=str(
@@ -331,7 +215,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         ),
         label="",
         kind="lm_eval",
-        settings=run_settings(manifest, experiments),
+        conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(file,),
         manifest=manifest,
@@ -339,11 +223,16 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
 
 
 def _lm_eval_task(
-    file: Path, name: str, content: Mapping[str, Any], tasks: Registry, faults: list[Fault]
+    file: Path,
+    name: str,
+    content: Mapping[str, Any],
+    run: RunConditions,
+    choice: Choice,
+    tasks: Registry,
+    faults: list[Fault],
 ) -> Experiment:
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
-    version = str(content.get("versions", {}).get(name, ""))
     recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
     loaded = cast("LoadedRecord", recorded)
     metrics, nan = without_nan(
@@ -366,17 +255,22 @@ def _lm_eval_task(
             for metric, item in records.items()
             if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
         }
+    n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
+    stored = {
+        "version": content.get("versions", {}).get(name, ""),
+        "n": n,
+        "metrics": metrics,
+        "loaded": loaded,
+        "config": config,
+    }
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        strategy=strategy,
-        version=version,
+        conditions=stored_conditions(stored, run, dataset, strategy, choice.words, file),
         metrics=metrics,
         intervals=intervals,
-        n=int(content.get("n-samples", {}).get(name, {}).get("effective", 0)),
-        settings=task_settings(version, loaded),
+        n=n,
         loaded=loaded,
-        sample="SAMPLE_DATA" in metrics,
         config=config,
         read_resampled=lambda: resampled,
         read_documents=None
@@ -416,7 +310,7 @@ def _arguments(given: Any) -> Config:
     return dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", given or "") if "=" in part)
 
 
-# ---------------------------------------------------------------------- settings
+# ---------------------------------------------------------------------- what is recorded
 
 
 def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
@@ -430,11 +324,6 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
         return Choice.model_validate(state["choice"])
     settings = (manifest.get("identity") or {}).get("settings") or {}
     return Choice.of(task, settings.get("limit"), settings.get("samples"))
-
-
-def note_choice(manifest: Mapping[str, Any], task: str, item: Experiment) -> None:
-    """Put into the settings of an experiment which documents it stands over; the task as the run named it."""
-    item.settings["documents"] = choice_of(manifest, task).words
 
 
 def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[Dataset, str]:
@@ -467,40 +356,17 @@ def add_experiment(
         )
 
 
-def run_settings(manifest: Mapping[str, Any], experiments: Mapping[str, Experiment]) -> dict[str, str]:
-    """What all tasks of a run share and what decides whether its scores can be compared, in words.
+def of_all(run: RunConditions, experiments: Mapping[str, Experiment]) -> RunConditions:
+    """What all tasks of a run share, and what its tasks say of it.
 
     Args:
-        manifest: its record.
-        experiments: its tasks, with their choices noted.
+        run: what its manifest says.
+        experiments: its tasks.
     """
-    identity = manifest["identity"]
-    settings, arguments = identity["settings"], identity["model"]["model_args"]
-    # the model's chat template may have refused what was asked for
-    system_role = manifest.get("system_role", settings.get("system_role", True))
-    given = settings.get("apply_chat_template")
-    template = LAYOUT if settings.get("layout") and not given else given
-    multiturn = settings.get("fewshot_as_multiturn")
-    chosen = {key: value for key, value in arguments.items() if key not in INFRASTRUCTURE}
-    documents = dict.fromkeys(item.settings["documents"] for item in experiments.values())
-    juries = {item.settings["jury"] for item in experiments.values() if "jury" in item.settings}
-    return {
-        "backend": str(identity["model"]["model"]),
-        "model arguments": _words(chosen),
-        **({} if template is None else {"chat template": _template(template)}),
-        "instruction in": "system turn" if system_role else "user turn",
-        "system instruction": str(settings.get("system_instruction") or "none"),
-        "shots as turns": "yes" if (bool(template) if multiturn is None else multiturn) else "no",
-        "decoding": _words(settings.get("gen_kwargs") or {}) or _OWN,
-        "documents": " or ".join(sorted(documents)) + ", by task" * (len(documents) > 1) or "all",
-        "rows": "synthetic" if any(item.sample for item in experiments.values()) else "real",
-        **({"jury": " or ".join(sorted(juries))} if juries else {}),
-    }
-
-
-def _template(given: bool | str) -> str:
-    return given if isinstance(given, str) else "yes" if given else "no"
-
-
-def _words(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={values[key]}" for key in sorted(values))
+    records = [item.conditions for item in experiments.values()]
+    return replace(
+        run,
+        documents=tuple(dict.fromkeys(one.asked.rows.documents or "all" for one in records)),
+        synthetic=any(one.synthetic for one in records),
+        juries=tuple(dict.fromkeys(one.asked.jury for one in records if one.asked.jury)),
+    )

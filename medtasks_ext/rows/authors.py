@@ -10,8 +10,7 @@ from medtasks_ext.registry.functions import function_named
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Rows
+    from medtasks_ext.rows.row import Row, Rows
     from medtasks_ext.rows.spec import RowSchema, Source
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medtasks_ext.errors import MedtasksError
-
-if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
+from medtasks_ext.jsonfile import Json
 
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 
@@ -59,7 +57,7 @@ def _seems(content: bytes) -> str:
     return found.encoding if found and found.encoding in _ENCODINGS else ""
 
 
-def csv_rows(text: str, where: str, separator: str | None = None) -> list[Row]:
+def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
     """The rows of a CSV text.
 
     Cells are separated by commas, semicolons, tabs or bars: by what the first line says (`sep=;`) or by what
@@ -93,7 +91,7 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Row]:
 
 def table_rows(
     records: Iterable[list[str]], where: str, remedy: str = "give every cell a column"
-) -> list[Row]:
+) -> list[Json]:
     """Rows by the names in the first record. Raises as `csv_rows`."""
     records = iter(records)
     header = [name.strip() for name in next(records, [])]
@@ -105,7 +103,7 @@ def table_rows(
             remedy="name each column once",
         )
     width = len(header)
-    rows: list[Row] = []
+    rows: list[Json] = []
     for number, cells in enumerate(records, start=1):
         if not any(cells):
             continue
@@ -116,7 +114,7 @@ def table_rows(
                     where=where,
                     remedy=remedy,
                 )
-        row: Row = dict.fromkeys(named)
+        row: Json = dict.fromkeys(named)
         row.update((name, cell) for name, cell in zip(header, cells, strict=False) if name)
         rows.append(row)
     return rows
@@ -135,7 +133,7 @@ def _separator(text: str) -> str:
     return max(counts, key=lambda separator: counts[separator])
 
 
-def sheet_rows(content: bytes, where: str) -> list[Row]:
+def sheet_rows(content: bytes, where: str) -> list[Json]:
     """The rows of a workbook (.xlsx, .xls), of its one sheet that holds something.
 
     Raises:

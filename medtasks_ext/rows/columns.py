@@ -21,7 +21,7 @@ from medtasks_ext.privacy import excerpt
 from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 ColumnType = Literal[
     "text",

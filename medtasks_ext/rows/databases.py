@@ -17,7 +17,7 @@ from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.sources import Origin
+    from medtasks_ext.rows.row import Origin
     from medtasks_ext.rows.spec import Database
 
 

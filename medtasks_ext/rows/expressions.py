@@ -13,16 +13,14 @@ from jinja2 import meta, nodes
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import RowValueError, excerpt
-from medtasks_ext.rows.docx import blocks
+from medtasks_ext.rows.files import blocks
+from medtasks_ext.rows.filters import json_objects, masked, renamed, spans
 from medtasks_ext.rows.inline_options import question_and_options
-from medtasks_ext.rows.masking import masked
-from medtasks_ext.rows.objects import json_objects, renamed
 from medtasks_ext.rows.options import as_letters, lettered, split_options
 from medtasks_ext.rows.sandbox import CHARACTERS, NO_TEMPLATE, REFUSED, Declared
-from medtasks_ext.rows.spans import spans
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 #: What evaluation raises where a row does not have what the Jinja reads.
 UNFIT = (jinja2.UndefinedError, TypeError, ValueError, KeyError, IndexError)

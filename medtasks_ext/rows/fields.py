@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2 import nodes
 
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.privacy import columns_found, shows_text, what_happened
+from medtasks_ext.privacy import columns_found, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.authors import AuthorsFiles, authors_of
-from medtasks_ext.rows.closed import columns_of
-from medtasks_ext.rows.columns import CellReader, is_blank
-from medtasks_ext.rows.expressions import UNFIT, Expression
+from medtasks_ext.rows.columns import CellReader, Column, is_blank
+from medtasks_ext.rows.expressions import UNFIT, Expression, parsed
 from medtasks_ext.rows.faults import REMEDY
-from medtasks_ext.rows.quarantine import Quarantine
+from medtasks_ext.rows.row import ReadRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.columns import Cells
     from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.points import Point
-    from medtasks_ext.rows.sources import Rows
-    from medtasks_ext.rows.spec import DatasetSpec, RowSchema
+    from medtasks_ext.rows.row import Row, Rows
+    from medtasks_ext.rows.spec import DatasetSpec, Exclusion, RowSchema
 
 #: Rows among which an option that is never right is no chance.
 _ENOUGH = 10
-
-
-@dataclass(slots=True)
-class ReadRow:
-    """A row as its fields.
-
-    Attributes:
-        fields: its columns and what the schema derives from them.
-        place: which row it is, such as `test row 5, item 2`.
-        where: its file, for messages.
-        instruction: that comes with a row of the authors' own files, if any.
-        points: its scoring points, where the task has some.
-    """
-
-    fields: Row
-    place: str
-    where: str
-    instruction: str | None = None
-    points: list[Point] | None = None
-
-    @property
-    def named(self) -> str:
-        """The row for messages; an id may name a patient."""
-        return f"{self.place} (id {self.fields['id']})" if shows_text() else self.place
 
 
 @dataclass(frozen=True)
@@ -300,3 +275,138 @@ class _SchemaReader:
                 where=self.where,
                 remedy="put the task's own file there",
             )
+
+
+class Quarantine:
+    """The rows that one split of a download excludes.
+
+    Args:
+        exclusions: what is excluded, and why.
+        where: the download, for messages.
+    """
+
+    def __init__(self, exclusions: list[Exclusion], where: str) -> None:
+        self.exclusions, self.where = exclusions, where
+        self._found: Counter[int] = Counter()
+        self._when = [Expression(item.when, where) if item.when else None for item in exclusions]
+
+    def holds(self, row: Row, number: int, split: str) -> bool:
+        """Whether a row is excluded; ids name test rows."""
+        for index, (item, when) in enumerate(zip(self.exclusions, self._when, strict=True)):
+            by_id = split == "test" and str(row.get("id", number)) in item.ids
+            if by_id or (when and when.of_row_or_none(row)):
+                self._found[index] += 1
+                return True
+        return False
+
+    def counts(self, split: str) -> dict[str, int]:
+        """Reason -> rows.
+
+        Raises:
+            MedtasksError: the download has other rows than those that were excluded.
+        """
+        for index, item in enumerate(self.exclusions):
+            found, most = self._found[index], item.most or len(item.ids)
+            if split == "test" and (found > most or (item.ids and found < most)):
+                raise MedtasksError(
+                    f"{found} test rows are excluded ({item.reason}), {most} were expected",
+                    where=self.where,
+                    remedy="the download is not what it was: fetch it again (`medtasks data fetch`)",
+                )
+        return {
+            item.reason: self._found[index]
+            for index, item in enumerate(self.exclusions)
+            if self._found[index]
+        }
+
+
+#: Filters that leave a value of a closed list what it is.
+_HARMLESS = ("trim", "string")
+#: Answers that are one of the letters or labels that the format lists.
+_ONE_OF = ("exact_letter", "option_letter", "label", "label_word", "relation_label")
+
+
+def columns_of(spec: DatasetSpec, schema: RowSchema) -> tuple[dict[str, Column], dict[str, Column]]:
+    """The schema's columns and its optional ones, with all that the task file says of them.
+
+    Three things are derived. A map of a template that a column looks up, `{'1': 'A', '0': 'B'}[label]`,
+    lists the column's values. So does the answer format, where the gold answer is the column. And the column
+    whose blank rows are left out (`skip_blank`) may be blank.
+    """
+    columns = {name: _declared(schema, name) for name in schema.columns}
+    optional = {name: _declared(schema, name) for name in schema.optional}
+    if "id" not in columns:
+        said = schema.types.get("id")
+        optional["id"] = _declared(schema, "id") if said else Column(type="id")
+    for name, values in _closed(spec, schema).items():
+        found = columns.get(name) or optional.get(name)
+        if found and found.type == "text" and found.values is None:
+            (columns if name in columns else optional)[name] = found.model_copy(update={"values": values})
+    if blank := spec.rows.skip_blank:
+        source = _bare(schema.fields[blank]) if blank in schema.fields else blank
+        if source in columns:
+            columns[source] = columns[source].model_copy(update={"nullable": True})
+    return columns, optional
+
+
+def _declared(schema: RowSchema, name: str) -> Column:
+    said = schema.types.get(name)
+    if isinstance(said, Column):
+        return said
+    if isinstance(said, list):
+        return Column(values=said)
+    return Column(type=said or "text")
+
+
+def _closed(spec: DatasetSpec, schema: RowSchema) -> dict[str, list[Any]]:
+    """Column -> the values that maps and the answer format list for it."""
+    prompt, found = spec.prompt, dict[str, list[Any]]()
+    derived = {name: f"{{{{ {text} }}}}" for name, text in schema.fields.items()}
+    for text in (*derived.values(), prompt.instruction, prompt.input, prompt.target):
+        for name, keys in _maps(text):
+            if name not in derived:
+                found.setdefault(name, keys)
+    gold = _last(prompt.target)
+    given = spec.answer.get("prefix") is None  # else the gold column holds more than the label
+    if gold in derived:
+        gold, given = _last(derived[gold]), True
+    answers = [*spec.answer.get("letters", ()), *spec.answer.get("labels", ())]
+    if answers and given and gold is not None and gold in schema.columns and spec.answer["kind"] in _ONE_OF:
+        found.setdefault(gold, answers)
+    return found
+
+
+def _maps(text: str) -> Iterator[tuple[str, list[Any]]]:
+    """The columns by which constant maps are looked up, with the keys."""
+    if "[" not in text:  # most texts have none, and parsing takes a millisecond
+        return
+    for item in parsed(text).find_all(nodes.Getitem):
+        name = _column(item.arg)
+        if name is None or not isinstance(item.node, nodes.Dict):
+            continue
+        keys = [pair.key for pair in item.node.items]
+        if all(isinstance(key, nodes.Const) and isinstance(key.value, str) for key in keys):
+            yield name, [key.value for key in keys if isinstance(key, nodes.Const)]
+
+
+def _column(node: nodes.Node) -> str | None:
+    while isinstance(node, nodes.Filter) and node.name in _HARMLESS and node.node is not None:
+        node = node.node
+    return node.name if isinstance(node, nodes.Name) else None
+
+
+def _bare(expression: str) -> str | None:
+    """The column that an expression is, if it is one."""
+    return _last(f"{{{{ {expression} }}}}")
+
+
+def _last(text: str) -> str | None:
+    """The column that a template shows, alone or behind and before constant text."""
+    shown = [node for output in parsed(text).find_all(nodes.Output) for node in output.nodes]
+    shown = [
+        part
+        for node in shown
+        for part in (node.nodes if isinstance(node, nodes.Concat) else [node])
+        if not isinstance(part, nodes.TemplateData | nodes.Const)
+    ]
+    return _column(shown[0]) if len(shown) == 1 else None

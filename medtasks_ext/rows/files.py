@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import codecs
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
-from medtasks_ext.rows.archives import open_archive
 from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
-from medtasks_ext.rows.docx import paragraphs
-from medtasks_ext.rows.elements import element_rows
+from medtasks_ext.rows.row import Row
+
+if TYPE_CHECKING:
+    from docx.text import paragraph as word
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".feather", ".docx", ".xml")
-Row = dict[str, Any]
 _SHOWN = 5  # lines that a message names
+#: Limits of an archive: what is made to fill a disk is refused.
+_MEMBERS, _BYTES, _RATIO = 500_000, 16 << 30, 1000
+_SMALL = 1 << 20  # bytes of a member whose ratio says nothing
 
 
 def read_rows(path: Path, member: str | None = None) -> list[Row]:
@@ -189,3 +196,112 @@ def _bad_lines(faults: list[tuple[int, str]], where: str) -> MedtasksError:
     )
     remedy = "write one object per line" + (", without commas between them" if "comma" in why else "")
     return MedtasksError(f"{lines} {verb}{rest}", where=where, remedy=remedy)
+
+
+class Paragraph(TypedDict):
+    """A paragraph of a document."""
+
+    text: str
+    #: the distinct hexadecimal RGB values that runs of text are given directly (`FF0000`), not those of
+    #: styles and themes
+    colours: list[str]
+
+
+class Block(TypedDict):
+    """Paragraphs that belong together."""
+
+    head: str  # the stripped first one
+    body: str  # the stripped others, on a line each
+    colours: list[str]  # of the others
+
+
+def paragraphs(content: bytes, where: str) -> list[Paragraph]:
+    """The paragraphs of the body, those of tables aside, in order.
+
+    Raises:
+        MedtasksError: the content is no .docx file.
+    """
+    from docx import Document
+
+    try:
+        found = Document(io.BytesIO(content)).paragraphs
+    except Exception:  # python-docx has no error for damaged files: a part that is missing is a KeyError
+        raise MedtasksError("is not a Word (.docx) file", where=where, remedy="download it again") from None
+    return [Paragraph(text=item.text, colours=_colours(item)) for item in found]
+
+
+def blocks(found: Iterable[Paragraph], pattern: str) -> list[Block]:
+    """Paragraphs in blocks, each beginning with a paragraph whose stripped text matches the pattern there.
+
+    What precedes the first block is left out.
+    """
+    begins, parts = re.compile(pattern), list[tuple[str, list[str], list[str]]]()
+    for paragraph in found:
+        text = paragraph["text"].strip()
+        if begins.match(text):
+            parts.append((text, [], []))
+        elif parts:
+            _, body, colours = parts[-1]
+            body.append(text)
+            colours += [item for item in paragraph["colours"] if item not in colours]
+    return [Block(head=head, body="\n".join(body).strip(), colours=colours) for head, body, colours in parts]
+
+
+def _colours(paragraph: word.Paragraph) -> list[str]:
+    given = [str(run.font.color.rgb) for run in paragraph.runs if run.font.color.rgb is not None]
+    return list(dict.fromkeys(given))
+
+
+def element_rows(content: bytes, where: str) -> list[Row]:
+    """A row per child of the root: its attributes, and its children by name.
+
+    A child without attributes and children of its own is its text; others are lists of such
+    dictionaries, also where there is only one.
+
+    Raises:
+        MedtasksError: the content is not XML.
+    """
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        raise MedtasksError(f"is not valid XML ({error})", where=where, remedy="download it again") from None
+    return [_fields(element) for element in root]
+
+
+def _fields(element: ElementTree.Element) -> Row:
+    fields: Row = dict(element.attrib)
+    for child in element:
+        if len(child) or child.attrib:
+            fields.setdefault(child.tag, []).append(_fields(child))
+        else:
+            fields[child.tag] = (child.text or "").strip()
+    return fields
+
+
+def open_archive(path: Path) -> zipfile.ZipFile:
+    """The archive, its members counted and measured by what its directory says.
+
+    A member that unpacks to more than the directory says is an error when it is read.
+
+    Raises:
+        MedtasksError: it is no zip archive, or has too many members, or too large ones.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise MedtasksError("is not a zip archive", where=path, remedy="download it again") from None
+    members = archive.infolist()
+    large = [item for item in members if item.file_size > max(_SMALL, _RATIO * item.compress_size)]
+    why = ""
+    if len(members) > _MEMBERS:
+        why = f"{len(members):,} members, more than {_MEMBERS:,}"
+    elif (size := sum(item.file_size for item in members)) > _BYTES:
+        why = f"{size / 1e9:,.0f} GB unpacked, more than {_BYTES / 1e9:,.0f}"
+    elif large:
+        why = f"a member that unpacks to more than {_RATIO:,} times its size"
+    if why:
+        archive.close()
+        raise MedtasksError(
+            f"is no archive of a source: {why}", where=path, remedy="get it from its owner again"
+        )
+    return archive

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -13,7 +14,7 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import Registry, Suite, registry
 from medtasks_ext.registry.keys import MAPPING, TASK_KEYS, TEXT
-from medtasks_ext.registry.metadata import Card, TaskFacts
+from medtasks_ext.registry.metadata import AXIS, Card, TaskFacts
 from medtasks_ext.rows.spec import DatasetSpec
 
 #: Comparability version `N-X`.
@@ -43,10 +44,13 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     models: tuple[TypeAdapter[Any], ...] = (*parts, any_format())
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
-    definitions = {name: described(_plain(part)) for name, part in shared["$defs"].items()}
-    definitions["Answer"] = _plain(schemas[("3", "validation")])
+    plain = partial(_plain, titles=tasks.titles)
+    definitions = {name: described(plain(part)) for name, part in shared["$defs"].items()}
+    definitions["Answer"] = plain(schemas[("3", "validation")])
     definitions["DatasetSpec"]["properties"]["answer"] = _ANSWER
     definitions["Database"]["required"].remove("revision")  # the lock has it
+    for name, part in definitions["RowSchema"]["properties"].items():
+        definitions["Source"]["properties"][name]["description"] = part["description"]
     known = list(tasks.suites.values())
     _say_what_suites_say(definitions, known)
     needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")
@@ -150,24 +154,29 @@ def _closed(properties: Json) -> Json:
     }
 
 
-def _plain(part: Any) -> Any:
-    """A schema without what editors need not see and versions of pydantic write differently."""
+def _plain(part: Any, titles: Mapping[str, Mapping[str, str]]) -> Any:
+    """A schema with the values of axes, without what editors need not see and pydantic's versions write
+    differently."""
     if isinstance(part, list):
-        return [_plain(item) for item in part]
+        return [_plain(item, titles) for item in part]
     if not isinstance(part, dict):
         return part
+    if axis := part.get(AXIS):
+        listed = {"enum": list(titles[axis]), "enumDescriptions": list(titles[axis].values())}
+        own = {"anyOf": [listed, {"pattern": "^[a-z]{3}$"}]} if axis == "language" else listed
+        return {**{key: value for key, value in part.items() if key not in (AXIS, "title")}, **own}
     if len(part.get("allOf", ())) == 1 and "$ref" in part["allOf"][0]:
         part = {**{key: value for key, value in part.items() if key != "allOf"}, **part["allOf"][0]}
     plain = {}
     for key, value in part.items():
         if key == "properties":
-            plain[key] = {name: _plain(item) for name, item in value.items()}
+            plain[key] = {name: _plain(item, titles) for name, item in value.items()}
         elif not (
             key in ("title", "discriminator")
             or (key == "enum" and "const" in part)
             or (key == "additionalProperties" and value is True)
         ):
-            plain[key] = _plain(value)
+            plain[key] = _plain(value, titles)
     return plain
 
 

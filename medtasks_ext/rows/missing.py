@@ -8,7 +8,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import places
-from medtasks_ext.rows.sources import Origin, find_origin
+from medtasks_ext.rows.row import Origin
+from medtasks_ext.rows.sources import find_origin
 from medtasks_ext.rows.spec import Source, dataset_spec
 
 

@@ -12,8 +12,7 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import RowValueError, excerpt
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.fields import ReadRow
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import ReadRow, Row
 
 _OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import RowValueError, excerpt
 from medtasks_ext.rows.expressions import Expression
+from medtasks_ext.rows.row import Point
 
 if TYPE_CHECKING:
-    from typing_extensions import NotRequired
-
     from medtasks_ext.rows.faults import Faults
-    from medtasks_ext.rows.fields import ReadRow
+    from medtasks_ext.rows.row import ReadRow
     from medtasks_ext.rows.spec import Judging
 
 #: An id stands in prompts and is a key of a verdict.
@@ -30,15 +29,6 @@ _REMEDY_PENALTIES = (
     "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
     "and below 0 for what it should not; at least one is above 0 (docs/judging.md)"
 )
-
-
-class Point(TypedDict):
-    """A scoring point."""
-
-    id: str
-    text: str
-    weight: float
-    tags: NotRequired[list[str]]  # kinds that it belongs to
 
 
 class PointsError(RowValueError):

@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from filelock import FileLock
-
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import git_blob, has_digest, sha256_of
-from medtasks_ext.rows.folders import CACHE_REMEDY, FETCHED, data_dir
+from medtasks_ext.rows.folders import FETCHED, data_dir
+from medtasks_ext.rows.transfer import OTHERWISE
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Source
 
 _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
-_OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -120,7 +118,7 @@ class RemoteFile:
             raise MedtasksError(
                 "is not in the local cache and HF_HUB_OFFLINE is set",
                 where=self.source,
-                remedy=f"run once with internet, or {_OTHERWISE}",
+                remedy=f"run once with internet, or {OTHERWISE}",
             )
         for url in [] if is_offline() else self.urls:
             try:
@@ -131,32 +129,16 @@ class RemoteFile:
 
     def _from(self, url: str) -> Path:
         """The file from one URL; a part that an earlier call left is taken up where the content is known."""
-        target = self._cached
-        part = target.with_name(f".{target.name}.part")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise MedtasksError(
-                f"cannot be written ({error.strerror})", where=target, remedy=CACHE_REMEDY
-            ) from None
-        with FileLock(f"{part}.lock"):
-            if target.is_file():  # another process was faster
-                return target
-            if not self.digest:
-                part.unlink(missing_ok=True)
-            try:
-                transfer.download(url, part)
-            except transfer.FAILURES as error:
-                raise _failed(error, url) from None
-            checked = self._checked(part, url)
-            return checked.replace(target)
+        return transfer.fetch(
+            url, self._cached, lambda part: self._checked(part, url), resumes=bool(self.digest)
+        )
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
         if self.is_right(path):
             return path
         drop(path)
         what = "sends other content than is pinned" if self.digest else "arrives damaged"
-        raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {_OTHERWISE}")
+        raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {OTHERWISE}")
 
     def _as_at_first(self, path: Path) -> Path:
         """The file, if it is what it was at its first use. The first use of an unpinned file is recorded.
@@ -198,21 +180,21 @@ class RemoteFile:
             raise MedtasksError(
                 "is not in the local cache and the hub cannot be reached",
                 where=self.source,
-                remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}",
+                remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {OTHERWISE}",
             ) from None
         except EntryNotFoundError:
-            raise MedtasksError("is no longer on the hub", where=self.source, remedy=_OTHERWISE) from None
+            raise MedtasksError("is no longer on the hub", where=self.source, remedy=OTHERWISE) from None
         except HfHubHTTPError as error:
             raise self._refused(error) from None
         except (
             Exception
         ) as error:  # the hub's client has had several HTTP libraries, each with its own errors
-            raise _failed(error, self.source) from None
+            raise transfer.failed(error, self.source) from None
 
     def _refused(self, error: Exception) -> MedtasksError:
         response = getattr(error, "response", None)
         code = getattr(response, "status_code", "no answer")
-        remedy = _TERMS if code in (401, 403) else f"try again later, or {_OTHERWISE}"
+        remedy = _TERMS if code in (401, 403) else f"try again later, or {OTHERWISE}"
         return MedtasksError(f"the hub refused the download ({code})", where=self.source, remedy=remedy)
 
 
@@ -267,15 +249,6 @@ def drop(path: Path) -> None:
     """Remove a file, and the content in the hub's cache to which it links."""
     path.resolve().unlink(missing_ok=True)
     path.unlink(missing_ok=True)
-
-
-def _failed(error: Exception, where: str) -> MedtasksError:
-    if isinstance(error, transfer.TooLargeError):
-        return MedtasksError(str(error), where=where, remedy=f"try again later, or {_OTHERWISE}")
-    reason = str(getattr(error, "reason", None) or error).partition("\n")[0] or type(error).__name__
-    return MedtasksError(
-        f"download failed ({reason})", where=where, remedy=f"check the connection, or {_OTHERWISE}"
-    )
 
 
 def _url_place(url: str) -> str:

@@ -6,15 +6,16 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ORIGINALS, hook
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.files import Row, read_rows
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
+from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.terms import are_accepted
 
 if TYPE_CHECKING:
@@ -22,27 +23,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.authors import AuthorsFiles
     from medtasks_ext.rows.spec import Download, Source
 
-Origin = Literal["local", "hub", "release", "sample"]
 SPLIT_KEY = "_split"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Raw rows of one dataset and what they are.
-
-    `rebuilt`: test rows made from the original source, so not the suite's own. `recovered`: how many of the
-    suite's own test rows were found among them, and how many it has, where it has released their inputs.
-    """
-
-    origin: Origin
-    test: list[Row]
-    fewshot: list[Row]
-    where: str
-    revision: str | None = None
-    instruction: str | None = None
-    fewshot_where: str | None = None
-    rebuilt: bool = False
-    recovered: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

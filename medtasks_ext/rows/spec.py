@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
+from typing_extensions import Self
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.official import InsidePath, Official
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ class RowSchema(Strict):
     rebuilt: bool = False
 
     @model_validator(mode="after")
-    def _knows_its_columns(self) -> RowSchema:
+    def _knows_its_columns(self) -> Self:
         if unknown := [name for name in self.types if name not in {"id", *self.columns, *self.optional}]:
             raise ValueError(f"`types` names {', '.join(unknown)}, which is no column")
         return self
@@ -369,12 +370,13 @@ class DrawByClass(Strict):
     seed: int = SEED
 
 
-class Source(Strict):
-    """Where rows come from.
+class Source(RowSchema):
+    """Where rows come from, and which columns they have; `schemas` where they come in several forms.
 
     Attributes:
         official_name: the authors' own name of the dataset, which names the files that they give out.
-        schemas: accepted row schemas besides that of those files.
+        schemas: several forms that rows may have, each with the keys that say columns here; the first whose
+            columns are all there is used. That of the authors' files is accepted besides.
         original: layouts of the source as its owner distributes it; the first whose files are there
             is used, for local files and for downloads.
         download: public files, if there are any.
@@ -400,7 +402,8 @@ class Source(Strict):
     """
 
     official_name: str | None = None
-    schemas: list[RowSchema] = []
+    columns: list[str] | dict[str, str] = []
+    several: list[RowSchema] = Field(default=[], alias="schemas")
     original: list[Original] = []
     download: Download | None = None
     exclude: list[Exclusion] = []
@@ -417,9 +420,24 @@ class Source(Strict):
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:
+        stray = self._said - {"columns"}
+        if stray and not self.columns:
+            raise ValueError(f"`{min(stray)}` needs `columns` beside it")
+        if self.columns and self.several:
+            raise ValueError("write `columns` under `schemas`, as one of several forms")
         if not self.official_name and not self.schemas:
-            raise ValueError("name the accepted row schemas under `rows.schemas`")
+            raise ValueError("name the accepted row schemas: `columns`, or `schemas` where there are several")
         return self
+
+    @property
+    def _said(self) -> set[str]:
+        return self.model_fields_set & RowSchema.model_fields.keys()
+
+    @cached_property
+    def schemas(self) -> list[RowSchema]:
+        """The forms that rows may have besides that of the authors' own files."""
+        own = [RowSchema.model_construct(**{name: getattr(self, name) for name in self._said})]
+        return own if self.columns else self.several
 
 
 class OwnLines(Strict):
@@ -571,11 +589,7 @@ def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:
         return DatasetSpec(**block)
     except ValidationError as error:
         raise MedtasksError(
-            "; ".join(_described(item) for item in error.errors()),
+            "; ".join(faults_of(error)),
             where=where,
             remedy="CONTRIBUTING.md shows a complete task file",
         ) from None
-
-
-def _described(error: Any) -> str:
-    return describe({**error, "loc": error["loc"][1:]}, str(error["loc"][0]))

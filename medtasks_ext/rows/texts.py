@@ -12,8 +12,7 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.rows.expressions import Template
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.fields import ReadRow
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import ReadRow, Row
     from medtasks_ext.rows.spec import DatasetSpec
 
 

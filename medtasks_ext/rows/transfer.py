@@ -1,4 +1,7 @@
-"""One file over HTTP: streamed to disk, taken up where it broke, asked for again after growing pauses."""
+"""One file over HTTP: streamed to disk, taken up where it broke, asked for again after growing pauses.
+
+All downloads but the hub's (huggingface_hub) and NLTK's own go through here.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,24 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
+
+from filelock import FileLock
 
 from medtasks_ext.atomic import cannot_write
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from email.message import Message
+    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
 #: Seconds without a byte after which a connection counts as broken.
 TIMEOUT = 60.0
+#: What helps where a source cannot be had.
+OTHERWISE = "put the files below MEDTASKS_DATA_DIR"
 #: How often a place is asked in all.
 ATTEMPTS = 5
 _LONGEST_PAUSE = 60.0
@@ -34,57 +42,118 @@ _AGENT = f"medtasks/{__version__} (dataset download)"
 #: Too early, too often, or a server that is busy: worth another attempt. 416: the part is not the file's.
 _AGAIN = (408, 416, 425, 429, 500, 502, 503, 504)
 
-#: What a download fails with: HTTP statuses, connections, answers that are no HTTP.
-FAILURES = (OSError, http.client.HTTPException)
+
+class NotHereError(MedtasksError):
+    """A file that is not on this machine and cannot be downloaded now."""
 
 
-class TooLargeError(OSError):
-    """A file beyond the limit of size: no broken connection, so it is not asked for again."""
+class _RefusedError(Exception):
+    """What another attempt would not change: no broken connection."""
 
 
-def download(url: str, part: Path) -> None:
+def public(url: str) -> str:
+    """An address without the password that it may hold."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.netloc else url
+
+
+def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereError:
+    """The error for a download that failed.
+
+    Args:
+        error: of the last attempt.
+        where: the file's place.
+        otherwise: what helps besides another try.
+    """
+    if isinstance(error, _RefusedError):
+        return NotHereError(str(error), where=public(where), remedy=f"try again later, or {otherwise}")
+    reason = str(getattr(error, "reason", None) or error).partition("\n")[0] or type(error).__name__
+    remedy = f"check the connection, or {otherwise}"
+    return NotHereError(f"download failed ({reason})", where=public(where), remedy=remedy)
+
+
+def fetch(
+    url: str,
+    target: Path,
+    check: Callable[[Path], object],
+    *,
+    otherwise: str = OTHERWISE,
+    resumes: bool = True,
+    largest: int | None = None,
+    attempts: int = ATTEMPTS,
+) -> Path:
+    """A file, downloaded unless it is there. It takes its place only whole; processes wait for each other.
+
+    Args:
+        url: as for `download`.
+        target: where it goes.
+        check: looks at the content before it goes there; raises where it is not the right one.
+        otherwise: as for `download`.
+        resumes: whether a part that an earlier call left is taken up: its content must be known then.
+        largest: as for `download`.
+        attempts: as for `download`.
+
+    Raises:
+        MedtasksError: as for `download`, and what the check raises.
+    """
+    part = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(target, error, CACHE_REMEDY) from None
+    with FileLock(f"{part}.lock"):
+        if target.is_file():  # another process was faster
+            return target
+        if not resumes:
+            part.unlink(missing_ok=True)
+        download(url, part, otherwise=otherwise, largest=largest, attempts=attempts)
+        try:
+            check(part)
+        except MedtasksError:
+            part.unlink(missing_ok=True)
+            raise
+        return part.replace(target)
+
+
+def download(
+    url: str,
+    part: Path,
+    *,
+    otherwise: str = OTHERWISE,
+    accept: str = "*/*",
+    largest: int | None = None,
+    attempts: int = ATTEMPTS,
+) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
     Args:
-        url: where it lies; redirects are followed.
+        url: where it lies, by HTTP; redirects are followed.
         part: receives the content; what is there already is taken up by a range request.
+        otherwise: what helps where it cannot be had, for the message.
+        accept: the type of content that is asked for.
+        largest: bytes beyond which it is refused; by default more than any source has.
+        attempts: how often it is asked for in all.
 
     Raises:
+        NotHereError: the last attempt failed, the server refuses the file, or it is too large.
         MedtasksError: the disk is full, or the folder cannot be written.
-        TooLargeError: the file is larger than any source.
-        OSError: the last of several attempts failed, or the server refuses the file.
-        HTTPException: likewise.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         try:
-            return _attempt(url, part)
-        except urllib.error.HTTPError as error:
-            if error.code == 416:
-                part.unlink(missing_ok=True)
-            if error.code not in _AGAIN or attempt == ATTEMPTS:
-                raise
-            asked = _asked_pause(error.headers)
-            pause = asked or 2.0 ** (attempt - 1)
-            if asked and asked >= _TOLD_FROM:
-                host, seconds = urlsplit(url).hostname, min(asked, _LONGEST_PAUSE)
-                log.warning(
-                    "%s asks to wait %s s (HTTP %d); it is asked again in %.0f s",
-                    host, f"{asked:,.0f}", error.code, seconds,
-                )  # fmt: skip
-        except TooLargeError:
-            part.unlink(missing_ok=True)
-            raise
-        except FAILURES:
-            if attempt == ATTEMPTS:
-                raise
-            pause = 2.0 ** (attempt - 1)
-        time.sleep(min(pause, _LONGEST_PAUSE))
+            return _attempt(url, part, accept, largest or _LARGEST)
+        except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
+            pause = _pause_after(error, url, part, attempt)
+            if pause is None or attempt == attempts:
+                raise failed(error, url, otherwise) from None
+        time.sleep(pause)
     return None
 
 
-def _attempt(url: str, part: Path) -> None:
+def _attempt(url: str, part: Path, accept: str, largest: int) -> None:
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise _RefusedError("is no web address")
     start = part.stat().st_size if part.is_file() else 0
-    headers = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+    headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
     opener = urllib.request.build_opener()  # reads the proxies that hold now
@@ -92,20 +161,21 @@ def _attempt(url: str, part: Path) -> None:
         resumed = answer.status == http.client.PARTIAL_CONTENT
         if not resumed:
             start = 0  # the server sends all of it
-        length = answer.headers.get("Content-Length")
-        if length and length.isdigit() and start + int(length) > _LARGEST:
-            raise _too_large()
-        _write(answer, part, "ab" if resumed else "wb")
-    missing = start + int(length) - part.stat().st_size if length and length.isdigit() else 0
-    if missing > 0:
-        raise http.client.IncompleteRead(b"", missing)
+        said = answer.headers.get("Content-Length") or ""
+        length = start + int(said) if said.isdigit() else 0
+        _check_size(length, largest)
+        _write(answer, part, "ab" if resumed else "wb", largest)
+    if length > part.stat().st_size:
+        raise http.client.IncompleteRead(b"", length - part.stat().st_size)
 
 
-def _too_large() -> TooLargeError:
-    return TooLargeError(f"sends more than {_LARGEST >> 30} GB")
+def _check_size(n_bytes: int, largest: int) -> None:
+    if n_bytes > largest:
+        size = f"{largest >> 30} GB" if largest >> 30 else f"{largest >> 20} MB"
+        raise _RefusedError(f"sends more than {size}")
 
 
-def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
+def _write(answer: http.client.HTTPResponse, part: Path, mode: str, largest: int) -> None:
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         file = part.open(mode)
@@ -113,14 +183,30 @@ def _write(answer: http.client.HTTPResponse, part: Path, mode: str) -> None:
         raise cannot_write(part, error, CACHE_REMEDY) from None
     with file:
         while piece := answer.read(_PIECE):
-            if file.tell() + len(piece) > _LARGEST:
-                raise _too_large()
+            _check_size(file.tell() + len(piece), largest)
             try:
                 file.write(piece)
             except OSError as error:
                 raise cannot_write(part, error, CACHE_REMEDY) from None
 
 
-def _asked_pause(headers: Message) -> float | None:
-    asked = headers.get("Retry-After") or ""
-    return float(asked) if asked.isdigit() else None
+def _pause_after(error: Exception, url: str, part: Path, attempt: int) -> float | None:
+    """Seconds until the next attempt; None where none would help."""
+    if isinstance(error, _RefusedError):
+        part.unlink(missing_ok=True)
+        return None
+    pause = 2.0 ** (attempt - 1)
+    if isinstance(error, urllib.error.HTTPError):
+        if error.code not in _AGAIN:
+            return None
+        if error.code == 416:
+            part.unlink(missing_ok=True)
+        asked = error.headers.get("Retry-After") or ""
+        if asked.isdigit() and int(asked):
+            pause = float(asked)
+            if pause >= _TOLD_FROM:
+                log.warning(
+                    "%s asks to wait %s s (HTTP %d); it is asked again in %.0f s",
+                    urlsplit(url).hostname, f"{pause:,.0f}", error.code, min(pause, _LONGEST_PAUSE),
+                )  # fmt: skip
+    return min(pause, _LONGEST_PAUSE)

@@ -26,6 +26,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
@@ -41,9 +42,18 @@ from medtasks_ext.runner.evaluate import (
 )
 from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import Asked, read_asked, readable
-from medtasks_ext.runs.conditions import LAYOUT, Conditions, Layout, Rows, Shots, Wording
+from medtasks_ext.runs.conditions import Asked as AskedConditions
+from medtasks_ext.runs.conditions import (
+    Conditions,
+    Observed,
+    Rows,
+    Shots,
+    run_conditions,
+    task_conditions,
+)
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
+    CHAINED,
     RUN_SCHEMA,
     Identity,
     Manifest,
@@ -147,6 +157,7 @@ class Run:
         if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
+            self.manifest.schema_version = RUN_SCHEMA
         else:
             self.manifest = Manifest(identity=identity, versions=versions())
         self.note_session(arguments)
@@ -176,14 +187,14 @@ class Run:
             return False
 
     def _check_same(self, identity: Identity) -> None:
-        if self.manifest.schema_version < RUN_SCHEMA:
+        if self.manifest.schema_version < CHAINED:
             raise MedtasksError(
                 f"was written by an older version (schema {self.manifest.schema_version}, here {RUN_SCHEMA}) "
                 "and cannot be continued; it can be reported and rescored",
                 where=self.manifest_file,
                 remedy="use another --output_path",
             )
-        if different := differences(self.manifest.identity.model_dump(), identity.model_dump()):
+        if different := self.manifest.identity.differs_from(identity):
             raise MedtasksError(
                 f"this folder holds a run with other settings: {'; '.join(different)}",
                 where=self.folder,
@@ -382,49 +393,34 @@ class Run:
             path.unlink()  # the samples hold the prompts now
 
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
-        dataset, strategy = self.registry.tasks[outcome.task]
-        settings, loaded, identity = self.settings, outcome.loaded, self.manifest.identity
-        decoding = dropped_secrets(dict(task.config.generation_kwargs or {}))
-        budget = int(decoding.pop("max_gen_toks", 0))
-        arguments = identity.model["model_args"]
+        name, loaded = outcome.task, outcome.loaded
+        dataset, strategy = self.registry.tasks[name]
+        sessions, metrics = self.manifest.sessions, outcome.metrics
         k = int(task.config.num_fewshot or 0)
-        return Conditions(
-            dataset=dataset.id,
-            suite=dataset.metadata.suite,
-            strategy=strategy,
-            rows=Rows(
-                origin=loaded["origin"],
-                revision=loaded.get("revision"),
-                hash=loaded["rows_hash"],
+        return task_conditions(
+            AskedConditions(
+                suite=dataset.metadata.suite,
+                dataset=dataset.id,
+                strategy=asked_strategy(strategy, k),
+                version=outcome.version,
+                rows=Rows(
+                    source="synthetic" if "SAMPLE_DATA" in metrics else None,
+                    n_of_suite=dataset.n_documents,
+                    documents=self.state(name).choice.words,
+                ),
+                shots=Shots(hash=pool_hash(task, k) if k else None),
+                context=self.manifest.context,
+                seed=self.manifest.identity.model["model_args"].get("seed"),
+            ),
+            Observed(
                 n=len(outcome.samples),
-                n_here=loaded["n_test"],
-                n_of_suite=dataset.n_documents,
-                rebuilt=loaded["rebuilt"],
-            ),
-            wording=Wording(
-                loaded["instruction"],
-                loaded["prompt_hash"],
-                loaded.get("artefact"),
-                loaded.get("artefact_revision"),
-            ),
-            shots=Shots(k, pool_hash(task, k) if k else None),
-            layout=Layout(
-                settings.apply_chat_template or (LAYOUT if settings.layout else False),
-                settings.multiturn,
-                settings.system_role,
-                settings.system_instruction,
-            ),
-            budget=budget,
-            context=self.manifest.context,
-            cut=dict(records.cut),
-            decoding=decoding,
-            seed=arguments.get("seed"),
-            version=outcome.version,
-            engine=identity.model["model"],
-            served=records.served,
-            versions=self.manifest.sessions[-1].versions
-            if self.manifest.sessions
-            else self.manifest.versions,
+                own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
+                served=records.served,
+                versions=tuple(item.versions for item in sessions) or (self.manifest.versions,),
+            ).counted(records.cut),
+            run_conditions(self.manifest.record()),
+            loaded,
+            without_login(outcome.config),
         )
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
@@ -486,7 +482,9 @@ class Run:
         """
         known = self.state(task)
         stays = {name: getattr(known, name) for name in ("choice", *kept)}
-        self.manifest.tasks[task] = entry.model_copy(update=stays)
+        new = entry.model_copy(update=stays)
+        self.manifest.replace_seals("responses", known.sealed, new.sealed)
+        self.manifest.tasks[task] = new
 
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
@@ -721,15 +719,3 @@ def nothing_to_run(settings: Settings) -> MedtasksError:
         f"none of the tasks has data here{mode}",
         remedy="`medtasks data where TASK` says how it is got; --data sample takes synthetic rows",
     )
-
-
-def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """In words, where two records differ."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys([*old, *new])
-        return [
-            line
-            for key in keys
-            for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
-        ]
-    return [] if old == new else [f"{path} was {old!r}, is {new!r}"]

@@ -26,9 +26,18 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
-from medtasks_ext.runner.run import Run, differences, loaded_record, pool_hash, versions
+from medtasks_ext.runner.run import Run, loaded_record, pool_hash, versions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, TaskEntry, TaskState, identity_of
+from medtasks_ext.runs.manifest import (
+    CHAINED,
+    RUN_SCHEMA,
+    Identity,
+    Manifest,
+    TaskEntry,
+    TaskState,
+    differences,
+    identity_of,
+)
 from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
 from medtasks_ext.runs.sent import SentLog, read_sent
 
@@ -259,7 +268,7 @@ class _Folder:
         if not folder.is_dir():
             raise MedtasksError("no such folder", where=folder, remedy=_WANTED)
         self.manifest = Manifest.read(folder)
-        if self.manifest.schema_version != RUN_SCHEMA:
+        if self.manifest.schema_version < CHAINED:
             raise MedtasksError(
                 f"was written by another version of medtasks (schema {self.manifest.schema_version}, here "
                 f"{RUN_SCHEMA})",
@@ -295,9 +304,9 @@ class _Folder:
         return [by_key[asked.key] for asked in self.asked(task) if asked.key in by_key]
 
     @cached_property
-    def alike(self) -> dict[str, Any]:
+    def alike(self) -> Identity:
         """What shards of one run have in common."""
-        return {**self.manifest.identity.model_dump(), "shard": None}
+        return self.manifest.identity.model_copy(update={"shard": None})
 
 
 _WANTED = "give the folders that `medtasks run --shard I/N` wrote"
@@ -312,7 +321,7 @@ def _check_alike(shards: Sequence[_Folder]) -> None:
                 where=other.folder,
                 remedy="give the shards of one split",
             )
-        if different := differences(first.alike, other.alike):
+        if different := first.alike.differs_from(other.alike):
             raise MedtasksError(
                 f"has another model or other settings than {first.folder}: {'; '.join(different)}",
                 where=other.folder,

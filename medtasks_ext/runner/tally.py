@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.engines.records import FaultKind
+
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
+    from medtasks_ext.engines.records import Answer, Fault, Request
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
@@ -164,6 +166,18 @@ class Tally:
         self.reasons[fault.kind, fault.reason] += 1
         if fault.maybe_paid and self._highest_cost is not None:
             self.unsure += fault.maybe_paid * self._highest_cost(request)
+
+    def counted(self, task: str, *, answered: bool) -> None:
+        """Count an outcome by its name alone; one that nobody expected is one more that is asked."""
+        self._moved()
+        one = self.tasks.setdefault(task, TaskTally(task, 0))
+        if not one.begun:
+            self.began(task)
+        one.answers += answered
+        one.faults += not answered
+        if not answered:
+            self.reasons[FaultKind.MALFORMED, "no verdict"] += 1
+        one.asked = max(one.asked, one.done)
 
     def finished(self, task: str, entry: TaskEntry | None = None) -> None:
         """A task has its end; its documents are not needed any more."""

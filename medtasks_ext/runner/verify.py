@@ -31,7 +31,7 @@ from medtasks_ext.runner.requests import readable
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import JudgementLog, judged_files
-from medtasks_ext.runs.manifest import RUN_SCHEMA, Manifest, TaskState
+from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
 from medtasks_ext.runs.outcomes import read_outcomes
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         MedtasksError: it is no run, or one whose lines carry no chain.
     """
     manifest, files = Manifest.read(folder), RunFolder(folder)
-    if manifest.schema_version < RUN_SCHEMA:
+    if manifest.schema_version < CHAINED:
         raise MedtasksError(
             f"was written by an older version (schema {manifest.schema_version}), whose lines carry no chain",
             where=files.manifest,

@@ -1,84 +1,359 @@
-"""Under which conditions a task's result came about: raw facts, as the run records them."""
+"""Under which conditions a result came about: one record for results of every origin.
+
+`Asked` is complete before the first request, `Observed` after the last. None stands for what nobody recorded.
+`results.conditions` decides what may stand beside what, `results.condition_words` puts the record in words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
 
-from medtasks_ext.jsonfile import Json
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-#: Schema of the record.
-SCHEMA = 1
+from medtasks_ext.errors import MedtasksError
 
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.prompts.documents import LoadedRecord
 
-@dataclass(frozen=True)
-class Rows:
-    """Which rows were asked."""
-
-    origin: str  # local, hub, release or sample
-    revision: str | None  # pinned revision of a download
-    hash: str  # of the rendered documents and their gold
-    n: int  # documents that were asked
-    n_here: int  # documents of the test file that was read
-    n_of_suite: int  # documents that the suite states
-    rebuilt: bool  # whether they come from the source and not from the suite
-
-
-@dataclass(frozen=True)
-class Wording:
-    """In which words."""
-
-    origin: str  # official or own
-    hash: str  # of the prompt templates, or of the official words
-    #: the released file that holds the official words, where rows do not carry them
-    artefact: str | None = None
-    revision: str | None = None  # its version or commit
-
-
-@dataclass(frozen=True)
-class Shots:
-    """How many examples, and which."""
-
-    k: int  # in a prompt
-    hash: str | None  # of the examples as rendered; None without any
-
-
+#: Schema of the record. 1 had no parts and no jury; `results.older_conditions` reads it.
+SCHEMA = 2
+#: The suite's own rows, rows rebuilt from the original source, or invented sample rows.
+Source: TypeAlias = Literal["suite", "rebuilt", "synthetic"]
+#: The suite's words, ours, or the suite's with our own line of the strategy.
+Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
 #: What the chat template is called that the model's file writes out (`metadata.layout`).
 LAYOUT = "of the model's file"
 
+#: Model arguments that say where, by whose leave and how fast a model answers: they cannot move a score, but
+#: by rounding. `eos_string`, `max_length` and `max_model_len` are none of them: they cut prompts or answers;
+#: nor is `tokenized_requests`: a server may begin a text with a token that it does not put before tokens.
+CANNOT_MOVE_A_SCORE: Final = frozenset(
+    {"base_url", "header", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path"}
+    | {"batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"}
+    | {"device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder"}
+    | {"tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
+    | {"distributed_executor_backend", "enforce_eager", "swap_space", "cpu_offload_gb", "disable_log_stats"}
+    | {"download_dir", "cache_dir", "trust_remote_code", "tokenizer_backend", "enable_prefix_caching"}
+    | {"enable_chunked_prefill", "kv_cache_memory_bytes", "max_parallel_loading_workers", "load_format"}
+)
+#: Fields of `Observed` that count what did not fit.
+CUTS = ("shots_dropped", "inputs_cut", "answers_cut")
+#: Model arguments that name the model.
+_NAMES = frozenset({"pretrained", "model"})
+
+
+class _Part:
+    """A part of the record: what it does not know is refused when it is read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
 
 @dataclass(frozen=True)
-class Layout:
+class Rows(_Part):
+    """Which rows are asked."""
+
+    source: Source | None = None  # whose rows they are
+    origin: str | None = None  # local, hub, release or sample
+    revision: str | None = None  # of a download
+    hash: str | None = None  # of the rendered documents and their gold
+    n_of_suite: int | None = None  # documents that the suite states; None or 0 where it states none
+    documents: str | None = None  # the choice of them: `all`, or what was chosen (`runs.choice.Choice.words`)
+
+
+@dataclass(frozen=True)
+class Wording(_Part):
+    """In which words."""
+
+    kind: Words | None = None
+    artefact: str | None = (
+        None  # the released file that holds the official words, where rows do not carry them
+    )
+    revision: str | None = None  # its version or commit
+    hash: str | None = None  # of the prompt's templates, or of the official words
+
+
+@dataclass(frozen=True)
+class Shots(_Part):
+    """How many examples a prompt carries, and which."""
+
+    k: int | None = None
+    hash: str | None = None  # of the examples as rendered; None without any
+
+
+@dataclass(frozen=True)
+class Layout(_Part):
     """How a prompt is laid out."""
 
-    chat_template: bool | str  # applied, the name of another one, or `LAYOUT`
-    shots_as_turns: bool  # whether shots are turns of a conversation
-    system_role: bool  # whether instructions stand in the system turn
-    system_instruction: str | None  # further text of the system turn
+    chat_template: bool | str | None = None  # applied or not, the name of another one, or `LAYOUT`
+    system_role: bool | None = None  # whether instructions stand in the system turn
+    system_instruction: str | None = None  # further text of the system turn
+    shots_as_turns: bool | None = None  # whether examples are turns of a conversation
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """Everything that can move a score, as far as a run knows it."""
+class Judge(_Part):
+    """One of a jury."""
 
-    dataset: str  # its id
-    suite: str  # it belongs to
-    strategy: str  # of the prompt: zero_shot, cot, five_shot
-    rows: Rows
-    wording: Wording
-    shots: Shots
-    layout: Layout
-    budget: int  # tokens that an answer may have
-    context: int | None  # tokens of prompt and answer together; None where nobody says
-    cut: Mapping[str, int]  # counts of prompts and answers that did not fit
-    decoding: Mapping[str, Any]  # generation settings but the budget
-    seed: int | None  # of the model; None where it has none
-    version: str  # of the task's reader and metric, `N-X`
-    engine: str  # lm-eval's type of model
-    served: tuple[str, ...]  # models that answered, as servers call them
-    versions: Mapping[str, str]  # of the packages that answers and scores depend on
+    name: str
+    model: str | None = None  # where it has another name
+
+
+@dataclass(frozen=True)
+class Jury(_Part):
+    """Who judges answers, and how."""
+
+    judges: tuple[Judge, ...]
+    adjudicator: str | None = None  # who decides where two assessors differ
+    protocol: str | None = None  # its id
+    wording: Literal["official", "own"] | None = None  # of the questions to judges
+    hash: str | None = None  # of protocol and questions
+
+
+@dataclass(frozen=True)
+class Asked(_Part):
+    """What is fixed before the first request."""
+
+    suite: str | None = None
+    dataset: str | None = None  # its id
+    strategy: str = "zero_shot"  # as it is run: kind of prompt and number of examples
+    version: str | None = None  # `N-X` of the task's reader and metric; None of a paper's own scorer
+    rows: Rows = Rows()
+    wording: Wording = Wording()
+    shots: Shots = Shots()
+    layout: Layout = Layout()
+    budget: int | None = None  # tokens that an answer may have
+    context: int | None = None  # tokens of prompt and answer together
+    decoding: Mapping[str, Any] | None = None  # generation settings but the budget
+    seed: int | None = None  # of the draws
+    jury: Jury | None = None  # None where nobody judges, or nobody recorded who
+    engine: str | None = None  # lm-eval's type of model
+    arguments: Mapping[str, Any] | None = None  # of the model, that can move a score
+
+
+@dataclass(frozen=True)
+class Observed(_Part):
+    """What is known after the last answer."""
+
+    n: int | None = None  # documents that were answered
+    n_here: int | None = None  # documents of the test file that was read
+    n_held_out: int | None = None  # test rows that serve as examples
+    n_dropped: int | None = None  # test rows without gold that the suite leaves out
+    shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
+    inputs_cut: int | None = None  # inputs that lost a part, to fit
+    answers_cut: int | None = None  # answers that fill the budget
+    judged: float | None = None  # share of the answers that were judged; None where nobody judges
+    own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
+    served: tuple[str, ...] | None = None  # models that answered, as servers call them
+    versions: tuple[Mapping[str, str], ...] = ()  # of packages, in each session that wrote to the folder
+
+    def counted(self, cut: Mapping[str, int]) -> Observed:
+        """The same with counts of what did not fit.
+
+        Args:
+            cut: name of such a field -> count; those that nobody counted are not there.
+        """
+        return replace(
+            self,
+            shots_dropped=cut.get("shots_dropped"),
+            inputs_cut=cut.get("inputs_cut"),
+            answers_cut=cut.get("answers_cut"),
+        )
+
+
+@dataclass(frozen=True)
+class Conditions(_Part):
+    """Everything that can move a score, as far as it is known."""
+
+    asked: Asked = Asked()
+    observed: Observed = Observed()
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether its rows are invented."""
+        return self.asked.rows.source == "synthetic"
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """Kind of cut -> prompts or answers that did not fit; kinds that nobody counted are left out."""
+        counts = {kind: getattr(self.observed, kind) for kind in CUTS}
+        return {kind: n for kind, n in counts.items() if n is not None}
+
+    @cached_property
+    def accounted(self) -> int | None:
+        """How many of the suite's rows are accounted for where all here are answered: asked, or held out."""
+        seen, stated = self.observed, self.asked.rows.n_of_suite or 0
+        rows = seen.n if seen.n_here is None else seen.n_here
+        if rows is None or rows >= stated:
+            return rows
+        return min(rows + (seen.n_held_out or 0) + (seen.n_dropped or 0), stated)
+
+    def on(self, documents: str, n: int) -> Conditions:
+        """The same on a part of the documents.
+
+        Args:
+            documents: which, in words.
+            n: how many.
+        """
+        return replace(
+            self,
+            asked=replace(self.asked, rows=replace(self.asked.rows, documents=documents)),
+            observed=replace(self.observed, n=n),
+        )
 
     def record(self) -> Json:
-        """As it is stored."""
-        return {"schema": SCHEMA, **asdict(self)}
+        """As files hold it; what is unknown is left out."""
+        return {"schema": SCHEMA, **_known(asdict(self))}
+
+
+@dataclass(frozen=True)
+class RunConditions(_Part):
+    """What all tasks of a run share. None: nobody recorded it."""
+
+    engine: str | None = None  # lm-eval's type of model
+    arguments: Mapping[str, Any] | None = None  # of the model, that can move a score
+    layout: Layout = Layout()
+    decoding: Mapping[str, Any] | None = None  # settings in place of the tasks' own; empty: none
+    documents: tuple[str, ...] | None = None  # the choices of documents that its tasks stand over
+    synthetic: bool | None = None  # whether rows of any task are invented
+    juries: tuple[Jury, ...] = ()  # that judged its tasks
+
+    def record(self) -> Json:
+        """As files hold it; what is unknown is left out."""
+        return _known(asdict(self))
+
+
+def _known(content: dict[str, Any]) -> dict[str, Any]:
+    """Without what is None or has no content; an empty mapping says that there is nothing."""
+    found = {}
+    for key, value in content.items():
+        if isinstance(value, dict) and key not in _MAPPINGS:
+            value = _known(value)
+            if not value:
+                continue
+        if value is not None and value != ():
+            found[key] = value
+    return found
+
+
+#: Fields that hold a mapping of values, and not a part of the record.
+_MAPPINGS = ("decoding", "arguments")
+
+
+@lru_cache(maxsize=1)
+def _adapter() -> TypeAdapter[Conditions]:
+    return TypeAdapter(Conditions)
+
+
+def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditions:
+    """The record from a file.
+
+    Args:
+        content: as `Conditions.record` gives it.
+        where: the file, for messages.
+
+    Raises:
+        MedtasksError: it is of another schema, or does not hold what a record holds.
+    """
+    if content.get("schema") != SCHEMA:
+        raise MedtasksError(
+            f"conditions: schema is {content.get('schema')!r}, and this version reads {SCHEMA}",
+            where=where,
+            remedy="medtasks rescore RUN",
+        )
+    try:
+        return _adapter().validate_python({key: value for key, value in content.items() if key != "schema"})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise MedtasksError(
+            f"conditions: {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}",
+            where=where,
+            remedy="medtasks rescore RUN",
+        ) from None
+
+
+# ---------------------------------------------------------------------- from what a run recorded
+
+
+def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
+    """What a manifest says of all tasks of its run.
+
+    Args:
+        manifest: as JSON. Plain `lm_eval` results have one of the same keys.
+    """
+    identity = manifest["identity"]
+    settings, model = identity["settings"], identity["model"]
+    given, multiturn = settings.get("apply_chat_template"), settings.get("fewshot_as_multiturn")
+    template = LAYOUT if settings.get("layout") and not given else given
+    return RunConditions(
+        engine=str(model["model"]),
+        arguments=moving(model["model_args"]),
+        layout=Layout(
+            chat_template=template,
+            # the model's chat template may have refused what was asked for
+            system_role=bool(manifest.get("system_role", settings.get("system_role", True))),
+            system_instruction=settings.get("system_instruction") or None,
+            shots_as_turns=bool(template) if multiturn is None else bool(multiturn),
+        ),
+        decoding=settings.get("gen_kwargs") or {},
+    )
+
+
+def moving(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The model arguments that can move a score, without the name of the model."""
+    return {
+        key: value for key, value in arguments.items() if key not in CANNOT_MOVE_A_SCORE and key not in _NAMES
+    }
+
+
+def task_conditions(
+    asked: Asked, observed: Observed, run: RunConditions, loaded: LoadedRecord, config: Mapping[str, Any]
+) -> Conditions:
+    """The record of a task that was run.
+
+    Args:
+        asked: what the others do not say.
+        observed: what was loaded aside.
+        run: what all tasks of the run share.
+        loaded: the record of what was loaded; empty where nobody recorded it.
+        config: lm-eval's record of the task's configuration.
+    """
+    generation = dict(config.get("generation_kwargs") or {})
+    budget = generation.pop("max_gen_toks", None)
+    kind, origin = loaded.get("instruction"), loaded.get("origin")
+    source: Source | None = "rebuilt" if loaded.get("rebuilt") else "suite" if loaded else None
+    rows = replace(
+        asked.rows,
+        source=asked.rows.source or source,
+        origin=None if origin is None else str(origin),
+        revision=loaded.get("revision"),
+        hash=loaded.get("rows_hash"),
+    )
+    wording = Wording(
+        cast("Words", kind) if kind in get_args(Words) else None,
+        loaded.get("artefact"),
+        loaded.get("artefact_revision"),
+        loaded.get("prompt_hash"),
+    )
+    return Conditions(
+        replace(
+            asked,
+            rows=rows,
+            wording=wording,
+            shots=replace(asked.shots, k=int(config.get("num_fewshot") or 0)),
+            layout=run.layout,
+            budget=asked.budget if budget is None else int(budget),
+            decoding=generation if generation or budget is not None else None,
+            engine=run.engine,
+            arguments=run.arguments,
+        ),
+        replace(
+            observed,
+            n_here=loaded.get("n_test"),
+            n_held_out=loaded.get("n_held_out"),
+            n_dropped=loaded.get("n_dropped"),
+        ),
+    )

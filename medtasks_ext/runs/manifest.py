@@ -18,23 +18,17 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.conditions import CANNOT_MOVE_A_SCORE
 from medtasks_ext.runs.secrets import dropped_secrets
+from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
-#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued.
-RUN_SCHEMA = 2
-
-#: Model arguments that say where and how fast a model answers, not which one it is or what it says.
-PLACE_AND_SPEED = frozenset(
-    {"base_url", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path"}
-    | {"batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"}
-    | {"device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder"}
-    | {"tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
-    | {"distributed_executor_backend", "enforce_eager", "swap_space", "cpu_offload_gb", "disable_log_stats"}
-    | {"download_dir", "cache_dir", "trust_remote_code", "tokenizer_backend", "enable_prefix_caching"}
-    | {"enable_chunked_prefill", "kv_cache_memory_bytes", "max_parallel_loading_workers", "load_format"}
-)
+#: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. 2 had
+#: no history of seals; what else it lacks is None here. A run of schema 2 becomes one of 3 when it goes on.
+RUN_SCHEMA = 3
+#: The first schema whose lines carry chains, and whose keys of requests hold the model.
+CHAINED = 2
 
 
 class TaskState(str, Enum):
@@ -74,6 +68,7 @@ class TaskEntry(_Record):
     traceback: str = ""
     #: name of a file of outcomes -> its lines, bytes and head when the task was last complete
     sealed: dict[str, Seal] = Field(default_factory=dict)
+    data_lock: str | None = None  # hash of the lock of its dataset's bytes; None where there was none
 
 
 class Identity(_Record):
@@ -92,6 +87,18 @@ class Identity(_Record):
         arguments = self.model["model_args"]
         return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
 
+    def differs_from(self, other: Identity) -> list[str]:
+        """In words, where two identities differ in what can change responses.
+
+        Arguments that cannot move a score are no part of either, also where a former version kept them.
+        """
+        return differences(self._moving(), other._moving())
+
+    def _moving(self) -> dict[str, Any]:
+        arguments = self.model["model_args"].items()
+        kept = {name: value for name, value in arguments if name not in CANNOT_MOVE_A_SCORE}
+        return {**self.model_dump(), "model": {**self.model, "model_args": kept}}
+
     @property
     def digest(self) -> str:
         """Of the model alone: a part of the key of every request."""
@@ -102,10 +109,22 @@ def identity_of(
     model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any], shard: str | None = None
 ) -> Identity:
     """The identity of a run: its arguments without those of place, speed and login."""
-    kept = {name: value for name, value in arguments.items() if name not in PLACE_AND_SPEED}
+    kept = {name: value for name, value in arguments.items() if name not in CANNOT_MOVE_A_SCORE}
     content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings), "shard": shard}
     # as JSON has it, so that what is compared later is of the same types
     return Identity(**json.loads(json.dumps(dropped_secrets(content), default=str)))
+
+
+def differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """In words, where two records differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys([*old, *new])
+        return [
+            line
+            for key in keys
+            for line in differences(old.get(key), new.get(key), f"{path}.{key}".strip("."))
+        ]
+    return [] if old == new else [f"{path} was {old!r}, is {new!r}"]
 
 
 class Session(_Record):
@@ -116,6 +135,24 @@ class Session(_Record):
     model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
     #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
+    engine: Config | None = None  # settings that the engine says it ran with; None where it does not say
+
+
+class PastSeal(_Record):
+    """A seal that another one replaced."""
+
+    file: str  # below the folder
+    seal: Seal
+    replaced: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
+    why: str  # in words
+
+
+class FolderSeal(_Record):
+    """The state of every file of the folder but the manifest."""
+
+    made: str  # local time
+    digest: str  # of the names of the files and their contents
+    why: str  # when in the life of the run it was made, in words
 
 
 class Batch(_Record):
@@ -153,6 +190,8 @@ class Manifest(_Record):
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
+    seal: FolderSeal | None = None  # of the folder as a whole; None where nobody made one
+    past_seals: list[PastSeal] = Field(default_factory=list)  # that others replaced, in order
     #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)
 
@@ -187,6 +226,31 @@ class Manifest(_Record):
     def heads(self) -> dict[str, str]:
         """The same files -> the chain of the last line. Where they are published, later edits show."""
         return {file: seal.head for file, seal in sorted(self.seals.items())}
+
+    def replace_seals(self, folder: str, known: Mapping[str, Seal], new: Mapping[str, Seal]) -> None:
+        """Keep the seals that others replace, with the reason.
+
+        Args:
+            folder: of the files.
+            known: file -> its seal so far.
+            new: file -> its seal from now on.
+        """
+        for name, seal in known.items():
+            if name in new and new[name] != seal:
+                why = "lines were added" if new[name].lines > seal.lines else "its lines are others"
+                self.past_seals.append(PastSeal(file=f"{folder}/{name}", seal=seal, why=why))
+
+    def seal_judgements(self, seals: Mapping[str, Seal]) -> None:
+        """Note the state of the files of judgements.
+
+        Args:
+            seals: task -> the seal of its file.
+        """
+        known, new = (
+            {f"{task}.jsonl": seal for task, seal in some.items()} for some in (self.judgements, seals)
+        )
+        self.replace_seals("judgements", known, new)
+        self.judgements = dict(seals)
 
     def note(self, notes: list[str]) -> None:
         """Add notes, each once."""
@@ -229,10 +293,8 @@ class Manifest(_Record):
         try:
             return cls.model_validate(content)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole"
             raise MedtasksError(
-                f"is no manifest of a run ({place}: {first['msg'].lower()})",
+                f"is no manifest of a run ({faults_of(error)[0]})",
                 where=path,
                 remedy="restore the file; it says whose responses the folder holds",
             ) from None

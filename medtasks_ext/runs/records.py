@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from medtasks_ext.answers.parsed import Parsed
+    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.prompts.dialogue import Turn
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.rows.points import Point
+    from medtasks_ext.rows.row import Point
     from medtasks_ext.stats.bootstrap import IntervalRecord
 
 
@@ -109,7 +109,7 @@ class TaskRecord(_TaskRecord, total=False):
     """
 
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
-    jury: str  # who judged, in words
+    jury: str  # who judged, in words; of former versions
     calibrated: dict[str, Any]  # whose scale `score_calibrated` is on, by how many anchors, and how near
 
 

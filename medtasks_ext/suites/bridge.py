@@ -27,11 +27,11 @@ from medtasks_ext.registry.official import Artefact
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.rows.authors import ReleasedInstruction
 from medtasks_ext.rows.columns import Column
-from medtasks_ext.rows.files import Row, read_rows
+from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.places import letters
 from medtasks_ext.rows.remote import RemoteFile
-from medtasks_ext.rows.sources import Rows
+from medtasks_ext.rows.row import Row, Rows
 from medtasks_ext.rows.spec import RowSchema
 
 #: The columns of the authors' files.

@@ -21,7 +21,7 @@ from medtasks_ext.registry.official import Artefact, Official, Place, SuiteOffic
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
 

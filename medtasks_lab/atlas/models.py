@@ -13,7 +13,6 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
-from medtasks_ext.results.conditions import may_stand_beside, unlike_the_paper
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -114,9 +113,9 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
         scores.setdefault(strategy, {})[item.dataset.id] = item.score
         if item.tokens:
             lengths.setdefault(strategy, []).append(item.tokens["output"] / max(item.n, 1))
-        if entry.kind != "published" and not may_stand_beside(item):
+        if entry.kind != "published" and not item.may_stand_beside:
             unlike.setdefault(strategy, set()).add(item.dataset.id)
-            named = {reason.partition(":")[0] for reason in unlike_the_paper(item)}
+            named = {one.condition for one in item.unlike_the_paper}
             reasons.update(named if item.coverage.whole else {*named, "a part of the rows or judgements"})
     return Model(
         entry.label if entry.kind != "published" else entry.model,

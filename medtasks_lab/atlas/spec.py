@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.published import reference_folder
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,7 +150,7 @@ def _read(path: Path) -> Atlas:
     try:
         return Atlas(**read_yaml(path))
     except ValidationError as error:
-        what = "; ".join(describe(item, "figures") for item in error.errors())
+        what = "; ".join(faults_of(error, "figures"))
         raise MedtasksError(
             what, where=path, remedy="results/reference/README.md says what stands there"
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import typer
 from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
@@ -195,11 +195,11 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.engines.stream import Stream
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
-    from medtasks_ext.runs.outcomes import OutcomeLog
-    from medtasks_lab.studies.contamination.ask import NoAnswerError, ask
+    from medtasks_lab.studies.contamination.ask import Asked, NoAnswerError, ProbePlanner
     from medtasks_lab.studies.contamination.probe import CUTS
     from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 
@@ -210,33 +210,32 @@ def _ask_all(
     probe.save()
     failed = {}
     tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
-    with closing(engine), Progress(tally) as progress:
-        for name, documents in waiting.items():
-            log = OutcomeLog(probe.responses, name)
-            try:
-                asked = ask(
-                    engine,
-                    log,
-                    name,
-                    documents,
-                    tokenizer,
-                    identity=probe.identity.digest,
-                    fixed=fixed,
-                    text=texts[name],
-                    watcher=progress,
-                )
-            except Exception as error:  # any fault of one task must not cost the others
-                if isinstance(error, NoAnswerError) and error.fault and error.fault.kind.ends_all:
-                    raise stopped(error.fault) from None
-                reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
-                failed[name] = reason.splitlines()[0]
-                progress.say_task(name, "failed")
-                continue
-            finally:
-                log.close()
-            probe.keep(tasks.datasets[name], documents[0].loaded, asked)
-            found = probe.tasks[name]
-            progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+
+    def ended(name: str, result: Callable[[], Asked]) -> None:
+        try:
+            asked = result()
+        except Exception as error:  # any fault of one task must not cost the others
+            reason = str(error) if isinstance(error, NoAnswerError) else what_happened(error)
+            failed[name] = reason.splitlines()[0]
+            progress.say_task(name, "failed")
+            return
+        probe.keep(tasks.datasets[name], waiting[name][0].loaded, asked)
+        found = probe.tasks[name]
+        progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+
+    with Progress(tally) as progress:
+        planner = ProbePlanner(
+            probe.responses,
+            {name: (items, texts[name]) for name, items in waiting.items()},
+            tokenizer,
+            identity=probe.identity.digest,
+            fixed=fixed,
+            watcher=progress,
+            ended=ended,
+        )
+        Stream([planner], {"": engine}, say=progress.say).go()
+    if planner.fault is not None:
+        raise stopped(planner.fault)
     return failed
 
 
@@ -247,17 +246,14 @@ def _print_probe(probe: ProbeFolder, done: dict[str, ProbedTask]) -> None:
     if any(task["origin"] == "sample" for task in done.values()):
         console().print(_SAMPLE, style="bold")
     figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
-    table = new_table(["task"], figures, f"{probe.model}: leaked test inputs")
+    rows = []
     for name, task in done.items():
         low, high = task["interval_95"] or (None, None)
-        table.add_row(
-            name,
-            *(f"{task[key]:,}" for key in ("n_documents", "n_too_short", "n_probed", "n_leaked")),
-            _percent(task["share"]),
-            "–" if low is None else f"{low:.1%} – {high:.1%}",
-            "SAMPLE" if task["origin"] == "sample" else "",
-        )
-    console().print(table)
+        counts = (f"{task[key]:,}" for key in ("n_documents", "n_too_short", "n_probed", "n_leaked"))
+        interval = "–" if low is None else f"{low:.1%} – {high:.1%}"
+        mark = "SAMPLE" if task["origin"] == "sample" else ""
+        rows.append((name, *counts, _percent(task["share"]), interval, mark))
+    show(rows, [texts("task"), *map(figure, figures)], f"{probe.model}: leaked test inputs")
     probed, leaked = (sum(task[key] for task in done.values()) for key in ("n_probed", "n_leaked"))
     where = sum(task["n_leaked"] > 0 for task in done.values())
     console().print(f"{leaked:,} of {probed:,} probed documents leaked, in {where} of {len(done)} tasks")
@@ -274,8 +270,7 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
         )
     probes = read_probes(folders)
     names = list(dict.fromkeys(name for probe in probes for name in probe.tasks))
-    table = new_table(["task"], [*(probe.model for probe in probes), ""], "leaked among probed test inputs")
-    unlike = []
+    table, unlike = [], []
     for name in names:
         found = [probe.tasks.get(name) for probe in probes]
         rows = {(task["rows_hash"], task["n_documents"]) for task in found if task}
@@ -283,10 +278,11 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
         if len(rows) > 1:
             marks.append("other rows")
             unlike.append(name)
-        table.add_row(name, *(_cell(task) for task in found), ", ".join(marks))
+        table.append((name, *(_cell(task) for task in found), ", ".join(marks)))
     if any(probe.is_sample for probe in probes):
         console().print(_SAMPLE, style="bold")
-    console().print(table)
+    columns = [texts("task"), *(figure(probe.model) for probe in probes), figure("")]
+    show(table, columns, "leaked among probed test inputs")
     if unlike:
         console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
     say_next(f"medtasks report RUN --by {probes[0].folder}")

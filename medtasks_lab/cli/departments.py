@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,18 +10,16 @@ import typer
 
 from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import quiet, say_faults
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
-from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
+    from medtasks_lab.cli.ask_folder import Asked
     from medtasks_lab.studies.departments import DepartmentRubric, Labelling
     from medtasks_lab.studies.judge_evaluation import Figure
 
@@ -69,12 +65,9 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_prices
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_lab.cli.ask_folder import ask_in_folder
     from medtasks_lab.studies.departments import DepartmentRubric, read_sample, texts_to_label
 
     model = load_jury(jury)
@@ -84,7 +77,7 @@ def departments(
             where=f"--jury {jury}",
             remedy="name one: it labels alone",
         )
-    check_prices(model, max_cost)
+    check_prices(model, max_cost)  # before rows are read
     people = read_sample(Path(sample)) if sample else {}
     documents = _documents(tasks, data, limit)
     if strangers := {task for task, _ in people} - {dataset.id for dataset, _ in documents}:
@@ -94,19 +87,20 @@ def departments(
         )  # fmt: skip
     rubric, folder = DepartmentRubric(), Path(out)
     to_label = [texts_to_label(dataset, items, rubric) for dataset, items in documents]
-    store = JudgementStore(folder)
-    private = any(not task.open_access for task in to_label)
-    with (
-        nullcontext() if dry_run else Lease(folder, "medtasks study departments", private=private),
-        closing(store),
-    ):
-        store.open(write=not dry_run)
-        asked = RunToJudge(to_label, store)
-        budget = budget_of(max_cost, model, [store])
-        if dry_run:
-            return _dry_run(model, asked, budget, allow_host or [])
-        interrupted = _ask(model, asked, budget, allow_host or [])
-        return _finish(folder, model, asked, rubric, documents, people) if not interrupted else INTERRUPTED
+    with ask_in_folder(
+        folder,
+        model,
+        to_label,
+        command="medtasks study departments",
+        dry_run=dry_run,
+        max_cost=max_cost,
+        allow_host=allow_host,
+        private=any(not task.open_access for task in to_label),
+    ) as asked:
+        if asked is None:
+            return DONE
+        _say_asked(asked)
+        return INTERRUPTED if asked.interrupted else _finish(folder, model, asked, rubric, documents, people)
 
 
 def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Dataset, list[Document]]]:
@@ -127,47 +121,26 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
     return found
 
 
-def _dry_run(jury: Jury, asked: RunToJudge, budget: Budget, allow: Sequence[str]) -> int:
-    from medtasks_ext.cli.judging import print_estimates, warn_withheld
-    from medtasks_ext.judge.planner import JuryPlanner
+def _say_asked(asked: Asked) -> None:
+    """Say what became of the requests of this call, if there were any."""
+    from medtasks_ext.cli.judging import money_words
 
-    engine = JuryPlanner(jury, [asked], budget, egress=Egress.of(allow))
-    asks = engine.pending()
-    warn_withheld(engine, asks)
-    print_estimates(engine.estimates(asks), budget)
-    return DONE
-
-
-def _ask(jury: Jury, asked: RunToJudge, budget: Budget, allow: Sequence[str]) -> bool:
-    """Ask for the labels that are missing; whether a signal ended it."""
-    from medtasks_ext.cli.judging import ask_all, money_words
-    from medtasks_ext.judge.asks import NOT_ASKED
-    from medtasks_ext.judge.jury import check_keys
-    from medtasks_ext.judge.planner import JuryPlanner
-
-    engine = JuryPlanner(jury, [asked], budget, say=say, egress=Egress.of(allow))
-    asks = engine.pending()
-    if not asks:
-        return False
-    check_keys(jury.models)
-    engine.check(asks)
-    outcome = ask_all(engine, asks)
-    for judge, reason in outcome.stopped.items():
+    if asked.end is None:
+        return
+    for judge, reason in asked.end.stopped.items():
         say(f"✗ {judge}: {reason}")
-    reasons = Counter(asked.store.failed.get(ask.key, NOT_ASKED) for ask in engine.pending())
-    for reason, count in reasons.most_common():
+    for (_, reason), count in asked.missing.most_common():
         say(f"missing: {count:,} ({reason})")
-    if words := money_words(budget):
+    if words := money_words(asked.planner.budget):
         say(f"spent: {words}")
-    if outcome.interrupted:
+    if asked.interrupted:
         say("medtasks: interrupted; the same command continues")
-    return outcome.interrupted
 
 
 def _finish(
     folder: Path,
     jury: Jury,
-    asked: RunToJudge,
+    asked: Asked,
     rubric: DepartmentRubric,
     documents: Sequence[tuple[Dataset, list[Document]]],
     people: Mapping[tuple[str, str], Sequence[str]],
@@ -176,7 +149,7 @@ def _finish(
 
     found = [
         labelling(task, rubric, items, jury, asked.store)
-        for task, (_, items) in zip(asked.tasks, documents, strict=True)
+        for task, (_, items) in zip(asked.planner.runs[0].tasks, documents, strict=True)
     ]
     files = [write_labelling(folder, item) for item in found]
     _print(found)
@@ -197,21 +170,17 @@ def _print(found: Sequence[Labelling]) -> None:
     from medtasks_lab.studies.departments import counts_of
 
     sample = any(item.origin == "sample" for item in found)
-    table = new_table(
-        ["task", "most frequent"], ["questions", "labelled", "no department"], SAMPLE_DATA if sample else ""
-    )
+    rows = []
     for item in found:
         by_primary = dict(counts_of(item))
         none = by_primary.pop(NO_DEPARTMENT, 0)
         most = sorted(by_primary.items(), key=lambda pair: -pair[1])[:3]
-        table.add_row(
-            item.task,
-            ", ".join(f"{name} {n:,}" for name, n in most),
-            f"{len(item.by_question) + len(item.missing):,}",
-            f"{len(item.by_question):,}",
-            f"{none:,}",
-        )
-    console().print(table, markup=False)
+        counts = (len(item.by_question) + len(item.missing), len(item.by_question), none)
+        frequent = ", ".join(f"{name} {n:,}" for name, n in most)
+        rows.append((item.task, frequent, *(f"{n:,}" for n in counts)))
+    columns = [texts("task"), texts("most frequent")]
+    columns += map(figure, ("questions", "labelled", "no department"))
+    show(rows, columns, sample=sample)
 
 
 def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Sequence[Labelling]) -> None:
@@ -223,11 +192,12 @@ def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Seq
         return
     model = {(item.task, name): labels for item in found for name, labels in item.by_question.items()}
     agreed = agreement(people, model)
-    table = new_table([""], ["secondary departments", "primary departments"], pad_edge=False)
-    for name in MEASURES:
-        cells = (_figure(figures[name]) for figures in (agreed.figures, agreed.primary))
-        table.add_row(_TITLES.get(name, name), *cells)
-    console().print(table, markup=False)
+    columns = [
+        texts("", lambda name: _TITLES.get(name, name)),
+        figure("secondary departments", lambda name: _figure(agreed.figures[name])),
+        figure("primary departments", lambda name: _figure(agreed.primary[name])),
+    ]
+    show(MEASURES, columns, pad_edge=False)
     typer.echo(
         f"agreement with people on {agreed.questions:,} of {len(people):,} questions that they labelled; "
         "exact: the same set; the others are of all decisions, question by department; [95 % interval]: "

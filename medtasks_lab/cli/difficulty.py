@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.cli.app import OnlyTasks
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.levels import LEVELS
@@ -42,14 +42,13 @@ def difficulty(
 
 def _print(gradings: list[Grading]) -> None:
     sample = any(grading.origin == "sample" for grading in gradings)
-    table = new_table(
-        ["task", "method"], ["questions", *LEVELS], SAMPLE_DATA if sample else "", pad_edge=False
-    )
+    rows = []
     for grading in gradings:
         counts = grading.counts()
         numbers = [len(grading.questions), *(counts[level] for level in LEVELS)]
-        table.add_row(grading.task, grading.method, *(f"{number:,}" for number in numbers))
-    console().print(table, markup=False)
+        rows.append((grading.task, grading.method, *(f"{number:,}" for number in numbers)))
+    columns = [texts("task"), texts("method"), *map(figure, ("questions", *LEVELS))]
+    show(rows, columns, sample=sample, pad_edge=False)
     panel = gradings[0].panel
     typer.echo(f"panel of {len(panel)}: {', '.join(item['model'] for item in panel)}")
     if len(panel) != PAPERS_PANEL:

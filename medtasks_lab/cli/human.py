@@ -16,9 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.planner import End
     from medtasks_lab.human.forms import Export
-    from medtasks_lab.human.jury import JuryFigures
     from medtasks_lab.human.pairs import Drawn
 
 PANEL = "Judges"
@@ -144,7 +142,7 @@ def jury(
     Exit code 1: comparisons are missing.
     """
     from medtasks_ext.judge.jury import load_jury
-    from medtasks_lab.cli.ask_folder import ask_in_folder
+    from medtasks_lab.cli.ask_folder import ask_in_folder, say_end
     from medtasks_lab.cli.human_tables import print_agreement, print_rates
     from medtasks_lab.human.jury import comparisons, jury_figures, write_jury
 
@@ -167,31 +165,13 @@ def jury(
     criteria = [item.criterion for item in found.verdicts]
     print_rates(title, criteria, drawn.record)
     print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-    raise typer.Exit(_end_of_jury(found, asked.outcome, folder))
-
-
-def _end_of_jury(found: JuryFigures, outcome: End | None, folder: Path) -> int:
-    """Say what is missing and why; the exit code."""
-    from medtasks_ext.cli.end import say_sent
-
     if found.decided:
         typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
-    for judge, count in found.missing.items():
-        if count:
-            say(f"missing: {count:,} comparisons by {judge}; the same command asks again")
-    for judge, reason in (outcome.stopped if outcome else {}).items():
-        say(f"✗ judge {judge}: {reason}")
-    if outcome and outcome.out_of_money:
-        say("✗ --max-cost is reached; a higher one continues")
-    say_sent(folder)
-    typer.echo(f"results: {folder / 'jury.json'}")
-    if outcome and outcome.interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
-    if any(found.missing.values()):
-        return INCOMPLETE
-    say_next("medtasks human export RUN_A RUN_B -o forms")
-    return DONE
+    missing = [f"{n:,} comparisons by {judge}" for judge, n in found.missing.items() if n]
+    code = say_end(asked, folder / "jury.json", missing)
+    if code == DONE:
+        say_next("medtasks human export RUN_A RUN_B -o forms")
+    raise typer.Exit(code)
 
 
 # ---------------------------------------------------------------------- export

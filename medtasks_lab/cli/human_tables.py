@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.judging import number
+from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 
 if TYPE_CHECKING:
@@ -67,30 +68,21 @@ def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
 
 
 def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
-    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
     from medtasks_lab.human.review import review_of, write_review
 
     figures, items = review_of(read.rows, key)
     write_review(folder, figures, items, read, key)
-    columns = ["items", "met, of all verdicts", "met by all", "equal verdicts", "Fleiss' kappa"]
-    title = "review of items"
-    if key.get("SAMPLE_DATA"):
-        title = f"{SAMPLE_DATA}\n{title}"
-    table = new_table(["task", "criterion"], columns, title, title_style="bold")
+    headings = ("items", "met, of all verdicts", "met by all", "equal verdicts", "Fleiss' kappa")
+    rows = []
     for one in figures:
         around = "" if one.low is None else f" [{100 * one.low:.1f}, {100 * (one.high or 0):.1f}]"
         agreed = one.agreement[0] if one.agreement else None
         equal = "–" if agreed is None or agreed.observed is None else f"{100 * agreed.observed:.1f} %"
-        table.add_row(
-            one.task,
-            one.criterion,
-            str(one.items),
-            f"{100 * one.met:.1f} %{around}",
-            f"{100 * one.met_by_all:.1f} %",
-            equal,
-            number(agreed.value if agreed else None, 3),
-        )
-    console().print(table)
+        kappa = number(agreed.value if agreed else None, 3)
+        met, by_all = f"{100 * one.met:.1f} %{around}", f"{100 * one.met_by_all:.1f} %"
+        rows.append((one.task, one.criterion, str(one.items), met, by_all, equal, kappa))
+    columns = [texts("task"), texts("criterion"), *map(figure, headings)]
+    show(rows, columns, "review of items", sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
     counts = Counter(item.outcome for item in items)
     typer.echo(
         f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
@@ -100,12 +92,10 @@ def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
 
 
 def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
-    from medtasks_ext.cli.tables import console, new_table
     from medtasks_lab.human.survey import published_survey, survey_of, write_survey
 
     found, paper = survey_of(read.rows, key), published_survey(key["suite"])
     write_survey(folder, found, read, key)
-    table = new_table([""], ["yours", *(["published"] if paper else [])], "survey on the taxonomy")
     around = found.interval
     rate = "–" if found.rate is None else f"{100 * found.rate:.1f} %"
     rate += f" [{100 * around.low:.1f}, {100 * around.high:.1f}]" if around else ""
@@ -120,9 +110,8 @@ def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         ("clinicians", str(found.n_ratings), f"{paper.get('clinicians', 0):.0f}"),
         ("comments", str(len(found.comments)), f"{paper.get('comments', 0):.0f}"),
     ]
-    for name, yours, published in lines:
-        table.add_row(name, yours, *([published] if paper else []))
-    console().print(table)
+    columns = [texts(""), figure("yours"), *([figure("published")] if paper else [])]
+    show([line[: len(columns)] for line in lines], columns, "survey on the taxonomy")
     unlike = sorted((item for item in found.assigned if item.agreement < 1), key=lambda item: item.agreement)
     for item in unlike:
         others = {name: n for name, n in item.counts.items() if n and name != item.category}
@@ -142,19 +131,17 @@ TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
 
 
 def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
-    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
     from medtasks_lab.human.ratings import ALPHA, ICC, KAPPA, PAIRWISE_ICC
 
+    columns = [
+        *map(texts, ("task", "run", "axis")),
+        figure("mean", form=".2f"),
+        figure("s.d.", lambda score: number(score.sd, 2)),
+        figure("answers", "n"),
+    ]
     title = "ratings: mean over answers of the clinicians' means"
-    if key.get("SAMPLE_DATA"):
-        title = f"{SAMPLE_DATA}\n{title}"
-    table = new_table(["task", "run", "axis"], ["mean", "s.d.", "answers"], title, title_style="bold")
-    for score in found.scores:
-        table.add_row(
-            score.task, score.run, score.axis, f"{score.mean:.2f}", number(score.sd, 2), str(score.n)
-        )
-    console().print(table)
-    columns = {
+    show(found.scores, columns, title, sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
+    measures = {
         "ICC(3,k)": ICC,
         "pairwise ICC": PAIRWISE_ICC,
         "kappa": KAPPA["quadratic"],
@@ -162,10 +149,12 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
     }
     for task in dict.fromkeys(item.task for item in found.figures):
         here = {(item.axis, item.measure): item for item in found.figures if item.task == task}
-        table = new_table(["axis"], list(columns), f"agreement of clinicians: {task}", title_style="bold")
-        for axis in dict.fromkeys(axis for axis, _ in here):
-            table.add_row(axis, *(_with_interval(here.get((axis, name))) for name in columns.values()))
-        console().print(table)
+        rows = [
+            (axis, *(_with_interval(here.get((axis, name))) for name in measures.values()))
+            for axis in dict.fromkeys(axis for axis, _ in here)
+        ]
+        title = f"agreement of clinicians: {task}"
+        show(rows, [texts("axis"), *map(figure, measures)], title, title_style="bold")
     if found.figures:
         typer.echo(
             "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
@@ -187,19 +176,13 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
     """Win and tie rates of the first run, by task and criterion."""
     from rich.text import Text
 
-    from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-
     first, second = (run["folder"] for run in record["runs"])
     title = f"{what}, percent: {first} against {second}"
-    if record.get("SAMPLE_DATA"):
-        title = f"{SAMPLE_DATA}\n{title}"
-    figures = ["documents", "win", "tie", "loss"]
-    table = new_table(["task", "criterion"], figures, title, title_style="bold")
     several = any(len(item.rates) > 1 for item in found)
-    table.add_column("win + tie" + (", mean" if several else ""), no_wrap=True)
-    if several:
-        table.add_column("win + tie, majority", no_wrap=True)
-        table.add_column("win + tie, each", no_wrap=True)
+    shares = ["win + tie, mean", "win + tie, majority", "win + tie, each"] if several else ["win + tie"]
+    columns = [texts("task"), texts("criterion"), *map(figure, ("documents", "win", "tie", "loss"))]
+    columns += [Column(heading, settings={"no_wrap": True}) for heading in shares]
+    rows = []
     for item in found:
         *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
         cells = [item.task, item.criterion, str(mean.n)]
@@ -207,8 +190,8 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
         cells += [_win_tie(mean)]
         if several:
             cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
-        table.add_row(*map(Text, cells))
-    console().print(table)
+        rows.append(tuple(map(Text, cells)))
+    show(rows, columns, title, sample=bool(record.get("SAMPLE_DATA")), title_style="bold")
     split = sum(rate.undecided for item in found for rate in item.rates)
     if several:
         typer.echo(
@@ -219,20 +202,18 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
 
 def print_agreement(found: Sequence[tuple[str, Sequence[Kappa]]]) -> None:
     """Kappa of all experts and of their pairs, by what it is about."""
-    from medtasks_ext.cli.tables import console, new_table
-
     found = [(name, agreements) for name, agreements in found if agreements]
     if not found:
         return
     figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
-    table = new_table(["of"], figures, "agreement", title_style="bold")
+    rows = []
     for name, (all_of_them, *pairs) in found:
         values = [pair.value for pair in pairs if pair.value is not None]
         cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
         fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"
         equal = "–" if all_of_them.observed is None else f"{100 * all_of_them.observed:.1f} %"
-        table.add_row(name, fleiss, cohen, equal, str(all_of_them.n))
-    console().print(table)
+        rows.append((name, fleiss, cohen, equal, str(all_of_them.n)))
+    show(rows, [texts("of"), *map(figure, figures)], "agreement", title_style="bold")
 
 
 def _win_tie(rate: Rate) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
@@ -79,13 +79,14 @@ def _write(path: Path, lines: Sequence[dict[str, str]]) -> None:
 def _print(found: Sequence[Calibration]) -> None:
     for item in found:
         title = f"{item.jury}\non the scale of {item.rater}"
-        table = new_table(["task"], ["score", "calibrated [95 % interval]"], title, pad_edge=False)
         several = len({line.folder for line in item.tasks}) > 1
+        rows = []
         for line in item.tasks:
             limits = f" [{line.interval.low:.3f}, {line.interval.high:.3f}]" if line.interval else " [–]"
             name = f"{line.task}, {line.folder}" if several else line.task
-            table.add_row(name, f"{line.score:.4f}", f"{line.calibrated:.4f}{limits}")
-        console().print(table, markup=False)
+            rows.append((name, f"{line.score:.4f}", f"{line.calibrated:.4f}{limits}"))
+        columns = [texts("task"), figure("score"), figure("calibrated [95 % interval]")]
+        show(rows, columns, title, pad_edge=False)
         errors = item.errors
         typer.echo(
             f"{item.anchors} anchors; distance from {item.rater} out of sample: {errors.calibrated:.3f}, "

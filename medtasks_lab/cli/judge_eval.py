@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +11,8 @@ import typer
 
 from medtasks_ext.cli.app import AllowHost
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
@@ -22,7 +20,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.stats.bootstrap import Interval
-    from medtasks_lab.studies.judge_evaluation import Evaluation
+    from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
     from medtasks_lab.studies.judge_sft import Case, PointKey
 
 AFTER_INTERRUPT = "goes on"
@@ -114,18 +112,12 @@ def _record(item: Evaluation, metric: str) -> Json:
 def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
     from medtasks_lab.studies.judge_evaluation import METRICS, published_table
 
-    table = new_table([""], list(found), pad_edge=False)
-    for name in METRICS:
-        table.add_row(_TITLES.get(name, name), *(_cell(*item.figures[name]) for item in found.values()))
-    table.add_row("points", *(f"{item.points:,}/{item.points + item.missing:,}" for item in found.values()))
-    console().print(table, markup=False)
+    judges = found.values()
+    lines = [(_TITLES.get(name, name), *(_cell(*item.figures[name]) for item in judges)) for name in METRICS]
+    lines.append(("points", *(f"{item.points:,}/{item.points + item.missing:,}" for item in judges)))
+    show(lines, [texts(""), *map(figure, found)], pad_edge=False)
     if published:
-        titles = [_TITLES.get(name, name) for name in METRICS]
-        beside = new_table(["published (MLB, Table 5)"], ["SFT points", *titles], pad_edge=False)
-        for row in published_table():
-            printed = (f"{row.printed[name]:.4f}" for name in METRICS)
-            beside.add_row(row.model, f"{row.n_sft:,}", *printed)
-        console().print(beside, markup=False)
+        show(published_table(), _printed("published (MLB, Table 5)"), pad_edge=False)
         typer.echo("published: other answers and other experts, so no judge is ranked across the two tables")
     one = next(iter(found.values()))
     share = f" ({one.met / one.points:.1%} met)" if one.points else ""
@@ -142,23 +134,31 @@ def _cell(value: float | None, interval: Interval | None) -> str:
     return "–" if value is None else f"{value:.4f}{limits}"
 
 
+def _printed(heading: str) -> list[Column]:
+    """The judge, and what the paper prints of it."""
+    from medtasks_lab.studies.judge_evaluation import METRICS
+
+    columns = [texts(heading, "model"), figure("SFT points", "n_sft", ",")]
+    for name in METRICS:
+        columns.append(figure(_TITLES.get(name, name), partial(_of_printed, name), ".4f"))
+    return columns
+
+
+def _of_printed(name: str, row: PublishedRow) -> float:
+    return row.printed[name]
+
+
 def _print_published() -> None:
-    from medtasks_lab.studies.judge_evaluation import METRICS, published_sizes, published_table
+    from medtasks_lab.studies.judge_evaluation import published_sizes, published_table
 
     rows = published_table()
-    titles = [_TITLES.get(name, name) for name in METRICS]
-    figures = ["SFT points", *titles, "F1 of P and R", "kappa of A, P, R", "met"]
-    table = new_table(["judge"], figures, "MLB, Table 5", pad_edge=False)
-    for row in rows:
-        table.add_row(
-            row.model,
-            f"{row.n_sft:,}",
-            *(f"{row.printed[name]:.4f}" for name in METRICS),
-            f"{row.f1:.4f}",
-            f"{row.cohen_kappa:.4f}",
-            f"{row.share_met:.1%}",
-        )
-    console().print(table)
+    columns = [
+        *_printed("judge"),
+        figure("F1 of P and R", "f1", ".4f"),
+        figure("kappa of A, P, R", "cohen_kappa", ".4f"),
+        figure("met", "share_met", ".1%"),
+    ]
+    show(rows, columns, "MLB, Table 5", pad_edge=False)
     size, met, n_recalls = published_sizes(rows)
     typer.echo(
         f"{size:,} is the only number of decisions up to 1,500 that gives all {len(rows)} accuracies; "
@@ -178,30 +178,16 @@ def _ask(
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.cli.judging import ask_all
-    from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.judge.asks import NOT_ASKED, RunToJudge
-    from medtasks_ext.judge.jury import check_keys, load_jury
-    from medtasks_ext.judge.planner import JuryPlanner
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.judge.jury import load_jury
+    from medtasks_lab.cli.ask_folder import ask_in_folder
     from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
 
     jury = load_jury(name)
-    check_keys(jury.judges)
     task, keys = points_to_judge(cases, truth, registry())
-    store = JudgementStore(out)
-    with Lease(out, "medtasks judge eval"), closing(store):
-        store.open()
-        engine = JuryPlanner(jury, [RunToJudge([task], store)], Budget(), egress=Egress.of(allow_hosts))
-        asks = engine.pending()
-        engine.check(asks)
-        outcome = ask_all(engine, asks) if asks else None
-        for judge, reason in (outcome.stopped if outcome else {}).items():
+    with ask_in_folder(out, jury, [task], command="medtasks judge eval", allow_host=allow_hosts) as asked:
+        assert asked is not None  # no dry run
+        for judge, reason in (asked.end.stopped if asked.end else {}).items():
             say(f"✗ judge {judge}: {reason}")
-        reasons = Counter(
-            (ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in engine.pending()
-        )
-        for (judge, reason), count in reasons.most_common():
+        for (judge, reason), count in asked.missing.most_common():
             say(f"missing: {judge}: {count:,} ({reason})")
-        return judge_decisions(task, keys, jury, store), bool(outcome and outcome.interrupted)
+        return judge_decisions(task, keys, jury, asked.store), asked.interrupted

@@ -10,18 +10,15 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import names_in, say, say_next
+from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from medtasks_lab.cli.ask_folder import Asked
-    from medtasks_lab.judge.gold import GoldFigures
+    from medtasks_lab.judge.gold import GoldFigures, GoldScore, GoldTask
 
 AFTER_INTERRUPT = "goes on"
-
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 def judge_gold(
@@ -49,7 +46,7 @@ def judge_gold(
     from medtasks_ext.judge.cases import judged_tasks
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.runner.run import Run
-    from medtasks_lab.cli.ask_folder import ask_in_folder
+    from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
     from medtasks_lab.judge.gold import gold_cases, gold_figures, write_gold
 
     jury, folder = load_jury(jury_name), Path(out)
@@ -88,7 +85,8 @@ def judge_gold(
         found = gold_figures(cases, jury, asked.store, {name: run.files for name, run in runs.items()})
         write_gold(folder, found, jury)
     _print(found, sample=any(case.synthetic for task in cases for case in task.cases))
-    code = _end(found, asked, folder)
+    n = sum(item.missing for item in found.tasks)
+    code = say_end(asked, folder / "gold.json", [f"verdicts on {n:,} references"] if n else [])
     if code == DONE:
         shown = " ".join(runs)
         say_next(
@@ -98,49 +96,32 @@ def judge_gold(
 
 
 def _print(found: GoldFigures, *, sample: bool) -> None:
-    title = "references flagged as not reasonable"
-    table = new_table(
-        ["task"], ["documents", "flagged", "rank correlation"], f"{SAMPLE_DATA}\n{title}" if sample else title
-    )
-    for item in found.tasks:
-        share = f"{item.flagged} ({100 * item.flagged / item.documents:.1f} %)" if item.documents else "–"
-        table.add_row(item.task, str(item.documents), share, number(item.rank_correlation, 3))
-    console().print(table)
+    columns = [
+        texts("task"),
+        figure("documents"),
+        figure("flagged", _flagged),
+        figure("rank correlation", lambda item: number(item.rank_correlation, 3)),
+    ]
+    show(found.tasks, columns, "references flagged as not reasonable", sample=sample)
     if not found.scores:
         typer.echo("scores by reference: `medtasks judge` the runs first")
         return
-    table = new_table(
-        ["task", "run"], ["flagged", "accepted", "difference"], "jury's score by reference, 0-1"
-    )
-    for score in found.scores:
-        around = "" if score.low is None else f" [{number(score.low, 3)}, {number(score.high, 3)}]"
-        table.add_row(
-            score.task,
-            score.run,
-            f"{number(score.flagged, 3)} ({score.n_flagged})",
-            f"{number(score.accepted, 3)} ({score.n_accepted})",
-            f"{number(score.difference, 3)}{around}",
-        )
-    console().print(table)
+    columns = [
+        texts("task"),
+        texts("run"),
+        figure("flagged", lambda score: f"{number(score.flagged, 3)} ({score.n_flagged})"),
+        figure("accepted", lambda score: f"{number(score.accepted, 3)} ({score.n_accepted})"),
+        figure("difference", _difference),
+    ]
+    show(found.scores, columns, "jury's score by reference, 0-1")
     if any(item.rank_correlation is not None for item in found.tasks):
         typer.echo("rank correlation: of the runs' scores with all references and with the accepted ones")
 
 
-def _end(found: GoldFigures, asked: Asked, folder: Path) -> int:
-    """Say what is missing and why; the exit code."""
-    from medtasks_ext.cli.end import say_sent
+def _flagged(item: GoldTask) -> str:
+    return f"{item.flagged} ({100 * item.flagged / item.documents:.1f} %)" if item.documents else "–"
 
-    missing = sum(item.missing for item in found.tasks)
-    if missing:
-        say(f"missing: verdicts on {missing:,} references; the same command asks again")
-    outcome = asked.outcome
-    for judge, reason in (outcome.stopped if outcome else {}).items():
-        say(f"✗ judge {judge}: {reason}")
-    if outcome and outcome.out_of_money:
-        say("✗ --max-cost is reached; a higher one continues")
-    say_sent(folder)
-    typer.echo(f"results: {folder / 'gold.json'}")
-    if outcome and outcome.interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
-    return INCOMPLETE if missing else DONE
+
+def _difference(score: GoldScore) -> str:
+    around = "" if score.low is None else f" [{number(score.low, 3)}, {number(score.high, 3)}]"
+    return f"{number(score.difference, 3)}{around}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from medtasks_ext.cli.judging import ask_all, money_words, number, print_estimates
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -156,26 +156,24 @@ def _signed(value: float | None) -> str:
     return number(None if value is None else round(value, 2) + 0.0, 2)  # no minus before nothing
 
 
+def _interval(item: Resistance) -> str:
+    return "–" if item.low is None else f"{_signed(item.low)} to {_signed(item.high)}"
+
+
 def _print(found: Sequence[Resistance], agreement: dict[str, float]) -> None:
     from medtasks_lab.judge.red_team import ALL
 
-    columns = ["n", "attack", "control", "success", "95 % interval", "kappa"]
-    table = new_table(["judge"], columns, "attacks that reach their aim", title_style="bold")
-    for item in found:
-        if item.kind != ALL:
-            continue
-        first = item.aim == ALL
-        interval = "–" if item.low is None else f"{_signed(item.low)} to {_signed(item.high)}"
-        table.add_row(
-            item.judge if first else f"  {item.aim}",
-            f"{item.n:,}",
-            number(item.attacked, 2),
-            number(item.control, 2),
-            number(item.difference, 2),
-            interval,
-            number(agreement.get(item.judge), 2) if first else "",
-        )
-    console().print(table)
+    columns = [
+        texts("judge", lambda item: item.judge if item.aim == ALL else f"  {item.aim}"),
+        figure("n", form=","),
+        figure("attack", lambda item: number(item.attacked, 2)),
+        figure("control", lambda item: number(item.control, 2)),
+        figure("success", lambda item: number(item.difference, 2)),
+        figure("95 % interval", _interval),
+        figure("kappa", lambda item: number(agreement.get(item.judge), 2) if item.aim == ALL else ""),
+    ]
+    rows = [item for item in found if item.kind == ALL]
+    show(rows, columns, "attacks that reach their aim", title_style="bold")
     typer.echo(
         "raise: a rating in the upper half for a bad answer; lower: one in the lower half for a\n"
         "good answer; block: no verdict on a bad answer\n"

@@ -10,17 +10,14 @@ import typer
 from medtasks_ext.cli.app import AllowHost, DryRun
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
-from medtasks_ext.cli.words import PROMPTS, say
+from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from medtasks_lab.cli.ask_folder import Asked
     from medtasks_lab.judge.votes import VoteFigures
 
 AFTER_INTERRUPT = "goes on"
-
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 def judge_votes(
@@ -50,7 +47,7 @@ def judge_votes(
     from medtasks_ext.judge.cases import rubric_of
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.prompts.official.choice import wish_of
-    from medtasks_lab.cli.ask_folder import ask_in_folder
+    from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
     from medtasks_lab.judge.votes import read_votes, vote_figures, voted_task, write_votes
 
     jury, folder, votes = load_jury(jury_name), Path(out), read_votes(Path(votes_file))
@@ -77,46 +74,19 @@ def judge_votes(
         found = vote_figures(asked_about, votes, jury, asked.store)
         write_votes(folder, found, jury, sample=sample)
     _print(found, sample=sample)
-    return _end(found, asked, folder)
+    missing = [f"verdicts of {judge} on {n:,} criteria" for judge, n in found.missing.items() if n]
+    return say_end(asked, folder / "votes.json", missing)
 
 
 def _print(found: VoteFigures, *, sample: bool) -> None:
-    title = "macro F1 with physicians' votes, by category of criterion"
-    table = new_table(
-        ["rater", "category"],
-        ["macro F1", "pairs", "physicians, median", "below"],
-        f"{SAMPLE_DATA}\n{title}" if sample else title,
-    )
+    rows = []
     for item in found.judges:
         around = "" if item.low is None else f" [{number(item.low, 3)}, {number(item.high, 3)}]"
         others = f"{item.physicians}, {number(item.median, 3)}" if item.physicians else "–"
-        table.add_row(
-            item.rater,
-            item.category,
-            f"{number(item.agreement.macro, 3)}{around}",
-            f"{item.agreement.pairs:,}",
-            others,
-            "–" if item.below is None else f"{item.below:.0%}",
-        )
-    console().print(table)
+        below = "–" if item.below is None else f"{item.below:.0%}"
+        f1 = f"{number(item.agreement.macro, 3)}{around}"
+        rows.append((item.rater, item.category, f1, f"{item.agreement.pairs:,}", others, below))
+    columns = [texts("rater"), texts("category")]
+    columns += map(figure, ("macro F1", "pairs", "physicians, median", "below"))
+    show(rows, columns, "macro F1 with physicians' votes, by category of criterion", sample=sample)
     typer.echo("below: share of the physicians whose macro F1 with the other physicians is lower")
-
-
-def _end(found: VoteFigures, asked: Asked, folder: Path) -> int:
-    """Say what is missing and why; the exit code."""
-    from medtasks_ext.cli.end import say_sent
-
-    for judge, missing in found.missing.items():
-        if missing:
-            say(f"missing: verdicts of {judge} on {missing:,} criteria; the same command asks again")
-    outcome = asked.outcome
-    for judge, reason in (outcome.stopped if outcome else {}).items():
-        say(f"✗ judge {judge}: {reason}")
-    if outcome and outcome.out_of_money:
-        say("✗ --max-cost is reached; a higher one continues")
-    say_sent(folder)
-    typer.echo(f"results: {folder / 'votes.json'}")
-    if outcome and outcome.interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
-    return INCOMPLETE if any(found.missing.values()) else DONE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.tables import SAMPLE_DATA, console, new_table
+from medtasks_ext.cli.tables import SAMPLE_DATA, figure, show, texts
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
@@ -68,7 +68,7 @@ def choose(
     """
     quiet()
     from medtasks_ext.registry.folders import add_own_folders
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
     from medtasks_lab.studies.prompt_selection import read_candidates, read_plan, select, write_selection
 
     place = Path(folder)
@@ -96,13 +96,15 @@ def _print(found: Selection, *, sample: bool) -> None:
 
     models = list(next(iter(found.scores.values())))
     title = f"{found.plan.task}: {counted(found.plan.n, 'row')} of the few-shot pool"
-    table = new_table(
-        ["candidate"], ["mean", *models], f"{title}\n{SAMPLE_DATA}" if sample else title, pad_edge=False
-    )
-    for name, mean in sorted(found.means.items(), key=lambda item: -item[1]):
-        mark = " (chosen)" if name == found.chosen else ""
-        table.add_row(name + mark, f"{mean:.4f}", *(f"{found.scores[name][model]:.4f}" for model in models))
-    console().print(table, markup=False)
+    rows = [
+        (
+            f"{name} (chosen)" if name == found.chosen else name,
+            *(f"{score:.4f}" for score in (mean, *(found.scores[name][model] for model in models))),
+        )
+        for name, mean in sorted(found.means.items(), key=lambda item: -item[1])
+    ]
+    columns = [texts("candidate"), *map(figure, ("mean", *models))]
+    show(rows, columns, f"{title}\n{SAMPLE_DATA}" if sample else title, pad_edge=False)
     if found.tied:
         typer.echo(f"equal means: {', '.join(found.tied)}; the first of the file is chosen")
     if len(models) != MODELS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.app import ByLabels
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -159,7 +159,7 @@ def _chosen(name: str, known: dict[str, Atlas]) -> dict[str, list[str]]:
 def _entries(paths: Sequence[Path]) -> list[Entry]:
     if not paths:
         return []
-    from medtasks_ext.results.reading import read_results
+    from medtasks_ext.results.entries import read_results
 
     results = read_results(paths, registry())
     for fault in results.faults:
@@ -208,11 +208,11 @@ def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:
 
 def _print_table(item: Item, cells: Sequence[Cell]) -> None:
     if item.statistic == "claims":
-        table = new_table([""], ["printed", "recomputed"], pad_edge=False)
+        claims = []
         for cell in cells:
             n = decimals([cell.printed, cell.recomputed])
-            table.add_row(cell.row, text(cell.printed, n), text(cell.recomputed, n))
-        console().print(table, markup=False)
+            claims.append((cell.row, text(cell.printed, n), text(cell.recomputed, n)))
+        show(claims, [texts(""), figure("printed"), figure("recomputed")], pad_edge=False)
         return
     columns, rows = wide(cells)
     digits = {column: decimals(best(found.get(column)) for found in rows.values()) for column in columns}
@@ -223,10 +223,8 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
         for name, found in list(rows.items())[:_SHOWN]
     }
     fitting = _columns_that_fit(columns, lines)
-    table = new_table([""], columns[:fitting], pad_edge=False, collapse_padding=True)
-    for name, figures in lines.items():
-        table.add_row(name, *figures[:fitting])
-    console().print(table, markup=False)
+    shown = [(name, *figures[:fitting]) for name, figures in lines.items()]
+    show(shown, [texts(""), *map(figure, columns[:fitting])], pad_edge=False, collapse_padding=True)
     left = [f"{len(rows) - _SHOWN} rows"] * (len(rows) > _SHOWN) + [f"{len(columns) - fitting} columns"] * (
         fitting < len(columns)
     )

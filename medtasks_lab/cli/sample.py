@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.tables import console, new_table
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
@@ -102,10 +102,9 @@ def _strata(grading: Grading, by: str | None, rows: str | None) -> dict[str, str
 def _print(grading: Grading, sample: Sample, by: str | None) -> None:
     mark = " (SAMPLE DATA: synthetic rows)" if grading.origin == "sample" else ""
     typer.echo(f"{grading.task}{mark}: {len(sample.ids):,} of {len(grading.questions):,} questions")
-    table = new_table(["level"], ["pool", "wanted", "by coverage alone", "drawn"], pad_edge=False)
-    for level, count in sample.levels.items():
-        table.add_row(level, *(f"{number:,}" for number in count))
-    console().print(table, markup=False)
+    columns = [texts("level"), *map(figure, ("pool", "wanted", "by coverage alone", "drawn"))]
+    rows = [(level, *(f"{number:,}" for number in count)) for level, count in sample.levels.items()]
+    show(rows, columns, pad_edge=False)
     for level, count in sample.levels.items():
         if count.drawn < count.wanted:
             typer.echo(

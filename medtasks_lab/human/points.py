@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 from medtasks_lab.human.forms import Export, Item, clean
 from medtasks_lab.human.kinds import Language, page_words
 
@@ -46,9 +44,8 @@ def read_queue(path: Path) -> list[Case]:
         try:
             case = Case.model_validate_json(line)
         except ValidationError as error:
-            fault: Any = error.errors()[0]
             raise MedtasksError(
-                f"line {number}: {describe(fault, 'case')}",
+                f"line {number}: {faults_of(error, 'case')[0]}",
                 where=path,
                 remedy="a case is {id, question, answer, points: [{id, text, weight}]}",
             ) from None

@@ -16,12 +16,11 @@ from pydantic import Field, ValidationError
 from medtasks_ext.csvfile import as_written
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import JsonError, parse_json
-from medtasks_ext.registry.tasks import describe
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Protocol
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
 
 COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
 _REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"
@@ -72,7 +71,7 @@ def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:
         try:
             anchor = Anchor(**row)
         except ValidationError as error:
-            faults.append(f"line {number}: " + "; ".join(describe(item, "anchor") for item in error.errors()))
+            faults.append(f"line {number}: " + "; ".join(faults_of(error, "anchor")))
             continue
         if fault := _fault(anchor, protocols):
             faults.append(f"line {number}: {fault}")

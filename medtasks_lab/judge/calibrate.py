@@ -13,6 +13,8 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
+from medtasks_ext.results.condition_words import jury_words
+from medtasks_ext.results.older_conditions import jury_of
 from medtasks_ext.stats.bootstrap import Interval, interval_record
 from medtasks_ext.stats.calibration import (
     FEWEST_ANCHORS,
@@ -137,7 +139,8 @@ def _answered(run: Run) -> list[_Answered]:
             for case in task.cases
             if (score := documents.get((case.document, case.run))) is not None
         ]
-        found.append(_Answered(run, task, results[task.name].get("jury", ""), scored))
+        jury = jury_of(results[task.name])
+        found.append(_Answered(run, task, jury_words(jury) if jury else "", scored))
     if not found:
         raise MedtasksError(
             "no task of it was judged",

@@ -27,12 +27,11 @@ from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.prompts.official.choice import Wish
 from medtasks_ext.registry import Registry
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
-from medtasks_ext.rows.points import Point as RowPoint
+from medtasks_ext.rows.row import Point as RowPoint
 from medtasks_ext.stats.comparison import matched_difference
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 FILE = Path(__file__).with_suffix(".yaml")
 #: Where the judgements of a folder's red team are.
@@ -117,7 +116,7 @@ def red_team() -> RedTeam:
         return RedTeam(**read_yaml(FILE))
     except ValidationError as error:
         remedy = "install medtasks again"
-        raise MedtasksError(describe(error.errors()[0], "red team"), where=FILE, remedy=remedy) from None
+        raise MedtasksError(faults_of(error, "red team")[0], where=FILE, remedy=remedy) from None
 
 
 class Pair(NamedTuple):

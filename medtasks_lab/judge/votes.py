@@ -24,6 +24,7 @@ from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.votes import VoteF1, cells, macro_interval, vote_f1
+from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -130,9 +131,7 @@ def _why(error: Exception) -> str:
     """What is wrong with a line, without its texts."""
     if not isinstance(error, ValidationError):
         return "is no JSON"
-    first = error.errors(include_input=False, include_url=False)[0]
-    field = ".".join(map(str, first["loc"]))
-    return f"{field}: {first['msg']}" if field else str(first["msg"]).removeprefix("Value error, ")
+    return faults_of(error)[0]
 
 
 def voted_task(name: str, votes: Sequence[Voted], rubric: Rubric) -> JudgedTask:

@@ -19,7 +19,7 @@ from medtasks_lab.originals.tree import SourceFile, matching
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
     from medtasks_ext.rows.spec import Original
 
 _Made = TypeVar("_Made")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from medtasks_ext.rows.files import Row
+from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import Join, RowsReader
 from medtasks_lab.originals.readers import Record, lacks, records
 from medtasks_lab.originals.tree import SourceFile

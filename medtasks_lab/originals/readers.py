@@ -12,8 +12,9 @@ from typing import Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import columns_found
-from medtasks_ext.rows.files import Row, parse_rows
-from medtasks_ext.rows.spans import spans
+from medtasks_ext.rows.files import parse_rows
+from medtasks_ext.rows.filters import spans
+from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import (
     BratReader,
     CasReader,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.files import Row
-from medtasks_ext.rows.sources import Origin, Rows
+from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_lab.originals.build import read_original, recovered
 from medtasks_lab.originals.readers import records
 from medtasks_lab.originals.tree import files_below, missing_files

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.files import Row
+from medtasks_ext.rows.row import Row
 from medtasks_ext.seed import SEED
 
 SHOTS = 5

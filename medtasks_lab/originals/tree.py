@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows.archives import open_archive
+from medtasks_ext.rows.files import open_archive
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.results.conditions import RULES, Asked, comparable
+from medtasks_ext.results.conditions import RULES, Facts, comparable
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Experiment
@@ -32,7 +32,7 @@ class Class:
 
 
 #: dataset -> what of its conditions can move the score; the same object where that is the same
-_Way = Mapping[str, Asked]
+_Way = Mapping[str, Facts]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def classes_of(
         strategy: of the results.
         paper: suite whose published lines are ranked among each other, as their paper ranks them.
     """
-    known: dict[tuple[Any, ...], Asked] = {}
+    known: dict[tuple[Any, ...], Facts] = {}
     of: list[int | None] = [None] * len(lines)
     by_way: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
     ways: dict[int, tuple[_Way, list[Experiment]]] = {}
@@ -109,7 +109,7 @@ def _alike(one: _Way, other: _Way) -> bool:
     )
 
 
-def _moving(asked: Asked) -> tuple[Any, ...]:
+def _moving(asked: Facts) -> tuple[Any, ...]:
     """What can move a score; the room for prompts does where some did not fit."""
     room = asked.context if asked.inputs_cut else None
     return (*(getattr(asked, name) for name in _MOVING), asked.answers_cut, room)
@@ -118,9 +118,7 @@ def _moving(asked: Asked) -> tuple[Any, ...]:
 def _words(line: Line, items: Sequence[Experiment]) -> str:
     """What differs from the paper, or from the tasks as they are now."""
     reasons = Counter(
-        reason
-        for item in items
-        for reason in dict.fromkeys(part.partition(":")[0] for part in line.unlike(item))
+        reason for item in items for reason in dict.fromkeys(one.condition for one in line.unlike(item))
     )
     old = sum(not _of_now([item]) for item in items)
     named = [*reasons.most_common(), *([("an older version of the task", old)] if old else [])]

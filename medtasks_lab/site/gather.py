@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
-from medtasks_ext.results.conditions import Comparability, beside_the_paper
+from medtasks_ext.results.conditions import Comparability, Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, told_apart
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.read import submission_folders, submitted_entry
@@ -69,12 +69,12 @@ class Line:
         """Task -> how far its score can stand beside those that the suite's paper prints."""
         if self.published:
             return {}
-        return {name: beside_the_paper(item) for name, item in self.entry.experiments.items()}
+        return {name: item.beside_the_paper for name, item in self.entry.experiments.items()}
 
-    def unlike(self, item: Experiment) -> list[str]:
+    def unlike(self, item: Experiment) -> tuple[Difference, ...]:
         """What differs from how the suite's paper asked, and can move the score."""
         found = self.beside.get(item.task)
-        return [] if found is None else found.reasons
+        return () if found is None else found.moving
 
     @property
     def _owner(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.standing import Standing, standings
+from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class ModelPages:
             "standings": [_standing(item) for item in self._standings.get(id(entry), [])],
             "tasks": [_task(item, line, reasons) for item in items],
             "reasons": list(reasons),
-            "settings": [] if record is None else [[name, said] for name, said in record.settings.items()],
+            "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
         }
 
@@ -145,7 +146,7 @@ def _standing(item: Standing) -> Json:
 
 def _task(item: Experiment, line: Line, reasons: dict[str, int]) -> list[Any]:
     """Suite, name, strategy, score, interval, documents, of the suite, readable share, grade, reason."""
-    unlike, beside = "; ".join(line.unlike(item)), line.beside.get(item.task)
+    unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
     interval, coverage = item.intervals.get("score"), item.coverage
     valid = item.metrics.get("valid")
     return [

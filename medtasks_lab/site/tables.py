@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.report.axes import title
+from medtasks_ext.results.condition_words import difference_words
 from medtasks_lab.site.boards import Scores, is_whole
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def _scores(scores: Scores) -> pa.Table:
             **{name: [item.shown[name] for _, item in pairs] for name in _CONDITIONS},
             "budget": [item.facts.budget for _, item in pairs],
             "grade": [getattr(line.beside.get(item.task), "grade", None) for line, item in pairs],
-            "otherwise": ["; ".join(line.unlike(item)) or None for line, item in pairs],
+            "otherwise": [
+                "; ".join(map(difference_words, line.unlike(item))) or None for line, item in pairs
+            ],
         }
     )
 

@@ -27,8 +27,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.judge.scoring_point import FIELD, PROTOCOL, point_rubric, shown_for_point
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.seed import SEED
+from medtasks_ext.strict import faults_of
 
 TEST_SHARE = 0.1
 EXPERT = "expert"
@@ -114,8 +114,7 @@ def _case(line: str, where: str) -> Case:
     try:
         return Case.model_validate_json(line)
     except ValidationError as error:
-        fault: Any = error.errors()[0]
-        raise MedtasksError(describe(fault, "case"), where=where, remedy=_SHAPE) from None
+        raise MedtasksError(faults_of(error, "case")[0], where=where, remedy=_SHAPE) from None
 
 
 def expert_decisions(cases: Mapping[str, Case], files: Sequence[Path] = ()) -> dict[PointKey, bool]:

@@ -21,20 +21,18 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.suites import TERMS, vocabulary
-from medtasks_ext.registry.tasks import describe
 from medtasks_ext.registry.yamlfile import Config, read_yaml
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
 from medtasks_ext.rows.sources import find_origin, load_rows
-from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.rows.spec import RowSchema, dataset_spec
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict
+from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.rows.files import Row
-    from medtasks_ext.rows.sources import Origin, Rows
+    from medtasks_ext.rows.row import Origin, Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec
 
 #: The paper's numbers of candidates, rows and models.
@@ -42,7 +40,10 @@ CANDIDATES, ROWS, MODELS = 3, 100, 3
 PLAN, CHOICE = "candidates.json", "selection.json"
 SCHEMA = 1
 #: What of `rows` says how rows become fields; the rest says where they come from.
-_READING = ("schemas", "identity", "cluster", "skip_blank", "runs", "option_trials", "cut")
+_READING = (
+    *("schemas", *RowSchema.model_fields, "identity", "cluster"),
+    *("skip_blank", "runs", "option_trials", "cut"),
+)
 #: What of `about` a dataset of no suite may say.
 _ABOUT = (
     *("name", "summary", "language", "task_type", "documents", "specialties", "stage", "access", "url"),
@@ -95,8 +96,7 @@ def read_candidates(path: Path) -> Candidates:
     try:
         return Candidates(**read_yaml(path))
     except (ValidationError, TypeError) as error:
-        errors = error.errors() if isinstance(error, ValidationError) else []
-        what = "; ".join(dict.fromkeys(describe(item, "candidates") for item in errors)) or str(error)
+        what = "; ".join(faults_of(error, "candidates")) if isinstance(error, ValidationError) else str(error)
         raise MedtasksError(what, where=path, remedy=_REMEDY) from None
 
 

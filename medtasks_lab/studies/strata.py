@@ -13,7 +13,7 @@ from medtasks_ext.rows.spec import dataset_spec
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.rows.row import Row
     from medtasks_lab.studies.difficulty import Grading
 
 #: The label that documents carry themselves (MLB's 64 secondary departments).

@@ -128,22 +128,17 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
         )
         return
     dataset, strategy = asked
+    conditions, said = item.conditions, item.conditions.asked
+    key_asked = f"{key}.conditions.asked"
     if item.version.partition("-")[0] != dataset.version.partition("-")[0]:
         what = f"is {item.version}, and the task is {dataset.version} here"
-        yield Finding(RECORD, f"{key}.version", what, "`medtasks rescore RUN`, then submit anew")
-    if item.asked.version not in (None, item.version.partition("-")[0]):
-        yield Finding(RECORD, f"{key}.asked.version", f"is not that of {item.version}", _MADE)
-    if item.asked.strategy != strategy:
-        yield Finding(
-            RECORD,
-            f"{key}.asked.strategy",
-            f"is {item.asked.strategy}, and the task is {strategy}",
-            _MADE,
-        )
-    if item.asked.source == "synthetic":
-        yield Finding(
-            RECORD, f"{key}.asked.source", "the rows are synthetic sample rows", "run on the task's own data"
-        )
+        yield Finding(RECORD, f"{key_asked}.version", what, "`medtasks rescore RUN`, then submit anew")
+    if said.strategy != strategy:
+        what = f"is {said.strategy}, and the task is {strategy}"
+        yield Finding(RECORD, f"{key_asked}.strategy", what, _MADE)
+    if conditions.synthetic or said.rows.origin == "sample":
+        what = "the rows are synthetic sample rows"
+        yield Finding(RECORD, f"{key_asked}.rows.source", what, "run on the task's own data")
     if item.score is None:
         yield Finding(RECORD, f"{key}.score", "is missing", "submit tasks that have a score")
     statistic = score_statistic(dataset)
@@ -159,12 +154,15 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
         )
         yield Finding(RECORD, f"{key}.sums", what, _MADE)
     of_suite = dataset.n_documents
-    if item.rows.of_suite != of_suite:
-        yield Finding(
-            RECORD, f"{key}.rows.of_suite", f"is {item.rows.of_suite}, and the suite states {of_suite}", _MADE
-        )
-    if item.n > item.rows.here:
-        yield Finding(RECORD, f"{key}.n", f"{item.n:,} documents of {item.rows.here:,} rows", _MADE)
+    stated, here = said.rows.n_of_suite or 0, conditions.observed.n_here or 0
+    if stated != of_suite:
+        what = f"is {stated}, and the suite states {of_suite}"
+        yield Finding(RECORD, f"{key_asked}.rows.n_of_suite", what, _MADE)
+    if conditions.observed.n != item.n:
+        what = f"is {conditions.observed.n}, and there are {item.n} documents"
+        yield Finding(RECORD, f"{key}.conditions.observed.n", what, _MADE)
+    if item.n > here:
+        yield Finding(RECORD, f"{key}.n", f"{item.n:,} documents of {here:,} rows", _MADE)
 
 
 # ---------------------------------------------------------------------- scores

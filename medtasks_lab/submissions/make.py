@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.rollup import group_row
+from medtasks_ext.runs.conditions import Conditions, RunConditions, read_conditions
 from medtasks_ext.runs.secrets import is_secret
 from medtasks_lab.submissions.documents import PublicScores, public_scores, spread_of
 from medtasks_lab.submissions.record import (
@@ -19,7 +22,6 @@ from medtasks_lab.submissions.record import (
     About,
     GroupResult,
     Place,
-    RowFacts,
     Spread,
     Submission,
     TaskResult,
@@ -27,16 +29,13 @@ from medtasks_lab.submissions.record import (
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.results.conditions import Asked
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_lab.submissions.record import RealOrigin
+    from medtasks_ext.runs.conditions import Layout
 
 #: sums of other versions of NumPy differ in their last digits
 TOLERANCE = 1e-9
 #: Places on somebody's machine or network, among other words; a name of a model has no slash before it.
 _PLACES = re.compile(r"\w+://[^\s,;)]+|(?<![\w.~/-])(?:~|\.\.?)?/[^\s,;)]*|\b[A-Za-z]:\\[^\s,;)]*")
-#: What a user wrote freely.
-_FREE = ("system instruction",)
 _SHORTEST_SECRET = 8
 
 
@@ -61,7 +60,6 @@ def make_submission(entry: Entry, tasks: Registry, place: Place, about: About) -
         MedtasksError: the rows are synthetic, the run is of another model, no task is left, or a task was
             scored by another version.
     """
-    entry = replace(entry, settings=public_settings(entry.settings))
     _refuse(entry, place)
     kept: dict[str, Experiment] = {}
     left_out: dict[str, str] = {}
@@ -82,7 +80,7 @@ def make_submission(entry: Entry, tasks: Registry, place: Place, about: About) -
         date=place.date,
         called=_called(entry.model),
         about=about,
-        settings=entry.settings,
+        run=public_run(entry.conditions),
         versions={name: public_words(str(said)) for name, said in _versions(entry).items()},
         started=entry.manifest.get("started"),
         tasks={name: _task(item, documents[name]) for name, item in kept.items()},
@@ -159,12 +157,32 @@ def _refuse_secrets(record: Submission) -> None:
 # ---------------------------------------------------------------------- what is public of settings
 
 
-def public_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a run without what its user wrote freely, and without places."""
-    return {
-        name: public_words(f"text-{_digest(said)}" if name in _FREE and said != "none" else said)
-        for name, said in settings.items()
-    }
+def public_run(run: RunConditions) -> RunConditions:
+    """What tasks of a run share, without what its user wrote freely, and without places."""
+    content = public_content(replace(run, layout=_public_layout(run.layout)).record())
+    return TypeAdapter(RunConditions).validate_python(content)
+
+
+def public_conditions(record: Conditions) -> Conditions:
+    """The conditions of a result, without what its user wrote freely, and without places."""
+    asked = replace(record.asked, layout=_public_layout(record.asked.layout))
+    return read_conditions(public_content(replace(record, asked=asked).record()))
+
+
+def _public_layout(layout: Layout) -> Layout:
+    text = layout.system_instruction
+    return replace(layout, system_instruction=text and f"text-{_digest(text)}")
+
+
+def public_content(content: Any) -> Any:
+    """The same content with `public_words` for every text."""
+    if isinstance(content, str):
+        return public_words(content) or (content and f"text-{_digest(content)}")
+    if isinstance(content, Mapping):
+        return {key: public_content(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [public_content(value) for value in content]
+    return content
 
 
 def public_words(text: str) -> str:
@@ -218,7 +236,6 @@ def _documents(item: Experiment) -> PublicScores:
 
 
 def _task(item: Experiment, documents: PublicScores) -> TaskResult:
-    loaded, coverage = item.loaded, item.coverage
     draws = documents.draws(item.dataset.id) if documents.sums is None else item.read_resampled()
     tokens = (
         {name: item.tokens[name] for name in ("input", "output") if name in item.tokens}
@@ -226,31 +243,23 @@ def _task(item: Experiment, documents: PublicScores) -> TaskResult:
         else None
     )
     return TaskResult(
-        version=item.version,
         n=item.n,
         statistic=documents.scores.statistic.name,
         sums=None if documents.sums is None else list(documents.sums),
         score=documents.value,
         valid=documents.valid,
         unclosed=documents.unclosed,
-        judged=item.covered,
         spread=None
         if draws is None
         else Spread(**dict(zip(("low", "high", "sd"), spread_of(draws), strict=True))),
-        rows=RowFacts(
-            origin=cast("RealOrigin", loaded["origin"]),  # no run on sample rows gets here
-            rebuilt=bool(loaded.get("rebuilt")),
-            here=loaded.get("n_test", item.n),
-            held_out=loaded.get("n_held_out", 0),
-            dropped=loaded.get("n_dropped", 0),
-            of_suite=coverage.of_suite or 0,
-        ),
-        asked=_public_conditions(item.asked),
-        cut=item.cut,
+        conditions=public_conditions(_counted(item)),
         tokens=tokens or None,
     )
 
 
-def _public_conditions(asked: Asked) -> Asked:
-    words = {name: public_words(said) for name, said in asdict(asked).items() if isinstance(said, str)}
-    return replace(asked, **words)  # type: ignore[arg-type]
+def _counted(item: Experiment) -> Conditions:
+    """Its conditions; of old runs that did not count the rows of the test file, those answered."""
+    seen = item.conditions.observed
+    if seen.n_here is not None:
+        return item.conditions
+    return replace(item.conditions, observed=replace(seen, n_here=item.n))

@@ -10,6 +10,7 @@ from medtasks_ext.stats.bootstrap import Interval
 from medtasks_lab.submissions.record import RECORD, Submission
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_lab.submissions.record import TaskResult
 
@@ -22,64 +23,45 @@ def submission_folders(root: Path) -> list[Path]:
 def submitted_entry(record: Submission, folder: Path, tasks: Registry) -> Entry:
     """A submission as results are read; tasks that the registry does not know are left out."""
     experiments = {
-        name: _experiment(name, item, record, tasks)
+        name: _experiment(name, item, tasks)
         for name, item in record.tasks.items()
         if tasks.asked(name) is not None
     }
-    entry = Entry(
+    return Entry(
         model=record.model,
         label="",
         kind="medtasks",
-        settings=record.settings,
-        experiments={},
+        conditions=record.run,
+        experiments=experiments,
         folders=(folder,),
         manifest={"versions": record.versions, "started": record.started},
         details={name: str(said) for name, said in record.about.model_dump(exclude_none=True).items()},
     )
-    # their conditions are those that the run recorded, and not what an entry could tell from a part of these
-    entry.experiments = experiments
-    return entry
 
 
-def _experiment(name: str, item: TaskResult, record: Submission, tasks: Registry) -> Experiment:
+def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
     known = tasks.asked(name)
     assert known is not None  # the caller looked
-    dataset, strategy = known
+    dataset, _ = known
     measured = {"score": item.score, "valid": item.valid, "unclosed_reasoning": item.unclosed}
     metrics = {metric: value for metric, value in measured.items() if value is not None}
-    conditions = item.asked
-    if conditions.jury:
-        metrics["judged"] = item.judged
+    rows, seen = item.conditions.asked.rows, item.conditions.observed
+    if seen.judged is not None:
+        metrics["judged"] = seen.judged
+    loaded: LoadedRecord = {
+        "origin": rows.origin or "unknown",
+        "rebuilt": rows.source == "rebuilt",
+        "n_test": item.n if seen.n_here is None else seen.n_here,
+        "n_held_out": seen.n_held_out or 0,
+        "n_dropped": seen.n_dropped or 0,
+    }
     return Experiment(
         task=name,
         dataset=dataset,
-        strategy=strategy,
-        version=item.version,
+        conditions=item.conditions,
         metrics=metrics,
         intervals={"score": Interval(item.spread.low, item.spread.high)} if item.spread else {},
         n=item.n,
-        settings={
-            "version": item.version.partition("-")[0],
-            "prompt": f"{conditions.wording or 'unknown'} {conditions.prompt or ''}".strip(),
-            "data": item.rows.origin + (f" @ {conditions.revision}" if conditions.revision else ""),
-            "rows": conditions.rows or "",
-            "rebuilt": "yes" if item.rows.rebuilt else "no",
-            "documents": conditions.documents or "all",
-            **(
-                {"jury": "; ".join(filter(None, (conditions.jury, conditions.protocol)))}
-                if conditions.jury
-                else {}
-            ),
-        },
-        loaded={
-            "origin": item.rows.origin,
-            "rebuilt": item.rows.rebuilt,
-            "n_test": item.rows.here,
-            "n_held_out": item.rows.held_out,
-            "n_dropped": item.rows.dropped,
-        },
-        cut=dict(item.cut),
+        loaded=loaded,
         tokens=None if item.tokens is None else dict(item.tokens),  # type: ignore[arg-type]
-        recorded={"rows": {"n_of_suite": item.rows.of_suite}},
-        asked=conditions,
     )

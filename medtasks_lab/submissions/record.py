@@ -8,17 +8,18 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.results.conditions import Asked
+from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.strict import Strict
+from medtasks_lab.submissions.older import submission_of_today
 
 #: Version of the format, of both files.
-SCHEMA: Literal[1] = 1
+SCHEMA: Literal[2] = 2
 RECORD, DOCUMENTS = "submission.json", "documents.parquet"
 FILES = (RECORD, DOCUMENTS)
 #: Bytes of the record at most: a run of 489 tasks takes half a megabyte.
@@ -68,10 +69,6 @@ def _is_date(text: str) -> bool:
         return False
 
 
-#: Where rows come from that are no sample rows.
-RealOrigin: TypeAlias = Literal["local", "hub", "release"]
-
-
 class Spread(Strict):
     """How sure a score is: documents resampled."""
 
@@ -80,49 +77,35 @@ class Spread(Strict):
     sd: Annotated[float, Field(ge=0)]  # of the score on the resamples
 
 
-class RowFacts(Strict):
-    """Which rows a score stands on, as `results.experiments.Coverage` counts them."""
-
-    origin: RealOrigin
-    rebuilt: bool  # from the original source
-    here: Count  # documents of the test file
-    held_out: Count = 0  # test rows that serve as examples
-    dropped: Count = 0  # test rows without gold that the suite leaves out
-    of_suite: Count  # documents that the suite states; 0 where it states none
-
-
 class TaskResult(Strict):
     """One task: its score, and what that follows from.
 
     Attributes:
-        version: `N-X` of the task.
         n: documents that were answered: rows of `documents.parquet`.
         statistic: how the score follows from the counts of documents.
         sums: column sums of these counts, where the counts of single documents are not public.
         score: 0-1; None without a gold answer or a judge's word.
         valid: share of readable answers.
         unclosed: share of answers whose reasoning never ended.
-        judged: share of the answers that all judges judged; 1 where nobody judges.
         spread: of the score; None where there are fewer than two documents.
-        rows: which they are.
-        asked: the conditions (`results.conditions.Asked`).
-        cut: kind of cut -> prompts or answers that did not fit.
+        conditions: under which it came about.
         tokens: of prompts and answers.
     """
 
-    version: Annotated[str, Field(pattern=r"^\d+-[A-Za-z0-9]+$")]
     n: Annotated[int, Field(gt=0)]
     statistic: str
     sums: list[float] | None = None
     score: Share | None = None
     valid: Share | None = None
     unclosed: Share | None = None
-    judged: Share = 1.0
     spread: Spread | None = None
-    rows: RowFacts
-    asked: Asked
-    cut: dict[str, Count] = Field(default_factory=dict)
+    conditions: Conditions
     tokens: dict[Literal["input", "output"], Count] | None = None
+
+    @property
+    def version(self) -> str:
+        """`N-X` of the task; empty where it is not said."""
+        return self.conditions.asked.version or ""
 
 
 class GroupResult(Strict):
@@ -155,7 +138,7 @@ class Submission(Strict):
         called: what the run called the model; None where that was a path.
         about: the model itself.
         invented: why its scores are no scores; None of real ones.
-        settings: what all tasks of the run share, in words (`results.reading.run_settings`).
+        run: what all its tasks share.
         versions: of the packages that answers and scores depend on.
         started: when the run began.
         tasks: task -> its result, in the order of the rows of `documents.parquet`.
@@ -163,7 +146,7 @@ class Submission(Strict):
         heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them.
     """
 
-    schema_version: Literal[1] = Field(
+    schema_version: Literal[2] = Field(
         default=SCHEMA,
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
@@ -173,7 +156,7 @@ class Submission(Strict):
     called: str | None = None
     about: About = About()
     invented: str | None = None
-    settings: dict[str, str]
+    run: RunConditions
     versions: dict[str, str] = Field(default_factory=dict)
     started: str | None = None
     tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
@@ -183,14 +166,23 @@ class Submission(Strict):
     @model_validator(mode="before")
     @classmethod
     def _only_lines(cls, content: Any) -> Any:
-        if all(map(_LINE.fullmatch, _strings(content))):
-            return content
-        key, value = next(pair for pair in _texts(content) if not _LINE.fullmatch(pair[1]))
-        raise ValueError(f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines")
+        return _lines(content)
 
     def write(self, folder: Path) -> None:
         """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _lines(content: Any) -> Any:
+    """Content whose texts are short lines.
+
+    Raises:
+        ValueError: another one.
+    """
+    if all(map(_LINE.fullmatch, _strings(content))):
+        return content
+    key, value = next(pair for pair in _texts(content) if not _LINE.fullmatch(pair[1]))
+    raise ValueError(f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines")
 
 
 def _strings(content: Any) -> set[str]:
@@ -241,7 +233,9 @@ def read_record(folder: Path) -> Submission:
     except (OSError, ValueError, RecursionError):
         raise MedtasksError("is no JSON", where=path, remedy="write it with `medtasks submit`") from None
     schema = content.get("schema") if isinstance(content, dict) else None
-    if schema != SCHEMA:
+    if schema == 1:
+        content = _of_today(content, path)
+    elif schema != SCHEMA:
         raise MedtasksError(
             f"schema: is {_short(schema)}, and this version reads {SCHEMA}",
             where=path,
@@ -257,6 +251,17 @@ def read_record(folder: Path) -> Submission:
             where=path,
             remedy="the file is written by `medtasks submit`, never by hand",
         ) from None
+
+
+def _of_today(content: Any, path: Path) -> Any:
+    """A record of schema 1 in the form of today; its texts are lines."""
+    try:
+        return submission_of_today(_lines(content))
+    except ValueError as error:
+        what = str(error)
+    except (KeyError, TypeError, AttributeError) as error:
+        what = f"is no record of schema 1 ({_short(error)})"
+    raise MedtasksError(what, where=path, remedy="the file is written by `medtasks submit`, never by hand")
 
 
 def _short(value: object) -> str:

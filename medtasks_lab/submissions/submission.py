@@ -16,6 +16,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.reading import read_runs
 from medtasks_ext.runner.verify import refuse_changed
 from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.strict import faults_of
 from medtasks_lab.submissions.check import Checked, check_submission
 from medtasks_lab.submissions.documents import write_documents
 from medtasks_lab.submissions.make import make_submission
@@ -80,12 +81,10 @@ def _about(given: Mapping[str, str]) -> About:
     try:
         return About.model_validate(dict(given))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        known = ", ".join(About.model_fields)
         raise MedtasksError(
-            f"{first['loc'][0]}: {first['msg'].lower()}",
+            faults_of(error)[0],
             where="--about",
-            remedy=f"NAME=VALUE, names: {known}",
+            remedy=f"NAME=VALUE, names: {', '.join(About.model_fields)}",
         ) from None
 
 

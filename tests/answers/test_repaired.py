@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.normalise import answer_part
-from medtasks_ext.answers.tolerant.records import as_lines, joined
+from medtasks_ext.answers.tolerant.lists import as_lines, joined
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.functions import function_named

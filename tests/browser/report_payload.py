@@ -10,9 +10,10 @@ import numpy as np
 
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
+from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import Results
+from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, RunConditions, Wording
 from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval
 
 MODELS = (
@@ -94,29 +95,30 @@ def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -
             experiments[dataset.task(strategy)] = Experiment(
                 task=dataset.task(strategy),
                 dataset=dataset,
-                strategy=strategy,
-                version="1-A",
                 metrics={
                     "score": score, "valid": 1 - abs(rng.normal(0, 0.02)) - cut / n,
                     "unclosed_reasoning": cut / n / 2,
                 },
                 intervals={"score": percentile_interval(draws)},
                 n=n,
-                settings={
-                    "version": "1", "prompt": "own 1f3a",
-                    "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
-                },
+                conditions=Conditions(
+                    Asked(
+                        strategy=strategy,
+                        version="1-A",
+                        rows=Rows("synthetic" if sample else "suite", "hub", "4bc0", "77ab"),
+                        wording=Wording("own", hash="1f3a"),
+                    ),
+                    Observed(n=n, n_here=n, answers_cut=cut, inputs_cut=0),
+                ),
                 loaded={"n_test": n},
-                cut={"answers_cut": cut, "inputs_cut": 0},
                 tokens=None if partial else {"input": n * 900, "output": n * 150},
-                sample=sample,
                 read_resampled=lambda draws=draws: draws,  # type: ignore[misc]
             )  # fmt: skip
     return Entry(
         model=name,
         label=label,
         kind="lm_eval" if partial else "medtasks",
-        settings={"temperature": str(index // len(MODELS)), "documents": "all"},
+        conditions=RunConditions(decoding={"temperature": index // len(MODELS)}, documents=("all",)),
         experiments=experiments,
         notes=("the chat template refused a system turn",) if index == 1 else (),
         manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},

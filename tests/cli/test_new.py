@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.families import families
 from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions, templates
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import declare_suites, write_jsonl
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import Dataset, forget
 from medtasks_ext.rows import remote
 from medtasks_ext.rows.missing import source_of
 from tests.conftest import write_jsonl

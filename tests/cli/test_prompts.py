@@ -16,6 +16,7 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry.official import Artefact
+from medtasks_ext.rows.transfer import NotHereError
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = b"the wheel"
@@ -100,12 +101,12 @@ def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
 
 
 def test_an_index_that_does_not_answer(index, cache):
-    with pytest.raises(artefacts.NotHereError, match="download failed"):
+    with pytest.raises(NotHereError, match="download failed"):
         artefacts.fetched(WHEEL)
 
 
 def test_no_internet(cache):
-    with pytest.raises(artefacts.NotHereError, match="HF_HUB_OFFLINE is set") as error:
+    with pytest.raises(NotHereError, match="HF_HUB_OFFLINE is set") as error:
         artefacts.fetched(WHEEL)
     assert "run once with internet" in str(error.value)
 

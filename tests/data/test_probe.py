@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from medtasks_ext.data.probe import main
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget
 from medtasks_ext.rows import transfer
 from tests.conftest import ROOT
 from tests.rows.hub_server import Hub

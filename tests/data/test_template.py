@@ -5,6 +5,7 @@ import json
 import pytest
 
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.missing import source_of
 
 PRIVATE = [
     item.id for item in registry().datasets.values() if item.metadata.access != "open"
@@ -83,6 +84,6 @@ def test_an_unknown_name_is_refused_with_the_nearest_ones(medtasks):
 @pytest.mark.parametrize("name", PRIVATE)
 def test_every_column_of_data_that_users_bring_is_explained(name):
     """Public data explains itself; who fills a file by hand reads the YAML or the template."""
-    schemas = registry().datasets[name].blocks["rows"]["schemas"]
-    assert isinstance(schemas[0]["columns"], dict), "write the columns as a mapping to what they hold"
-    assert all(meaning.strip() for meaning in schemas[0]["columns"].values())
+    schema = source_of(registry().datasets[name]).schemas[0]
+    assert isinstance(schema.columns, dict), "write the columns as a mapping to what they hold"
+    assert all(meaning.strip() for meaning in schema.columns.values())

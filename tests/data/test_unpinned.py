@@ -12,8 +12,7 @@ import pytest
 
 from medtasks_ext.data import probe
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.missing import source_of
 from tests.conftest import declare_suites
 from tests.rows.hub_server import Hub

@@ -704,7 +704,7 @@ def test_another_rubric_asks_again(run, jury, medtasks, metrics, server, tasks):
     medtasks("judge", "run", "--jury", jury("one"))
     path = tasks / "medhelm" / "qa" / "task.yaml"
     path.write_text(path.read_text().replace("a medical expert who", "a nurse who"))
-    from medtasks_ext.registry.tasks import _registry
+    from medtasks_ext.registry.groups import _registry
 
     _registry.cache_clear()
     medtasks("judge", "run", "--jury", jury("one"))

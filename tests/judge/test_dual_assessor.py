@@ -378,8 +378,9 @@ def held_after(n, script):
     answered = []
 
     def held(asked, seen):
-        if asked.model == "third":
-            answered.append(asked)
+        if asked.model != "third":
+            return script(asked, seen)
+        answered.append(asked)
         return script(asked, seen) if len(answered) <= n else Reply(delay=1000)
 
     return held

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.spec import LengthAdjustment
 from tests.conftest import rewrite_answers
 from tests.judge.server import Reply, Server, coded

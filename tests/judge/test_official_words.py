@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget, registry
 from tests.judge.conftest import judgements
 from tests.judge.server import FENCED, Reply, bare, verdict
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medtasks_ext.answers.choices import PanelRating
 from medtasks_ext.answers.formats import GoldError
-from medtasks_ext.answers.panel_rating import PanelRating
 from medtasks_ext.metrics import panel
 from tests.metrics.build import INVALID, columns, documents
 

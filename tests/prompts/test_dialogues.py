@@ -10,8 +10,7 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.registry import SUFFIX, registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import SUFFIX, forget, registry
 from medtasks_ext.runner.evaluate import Settings, build_task
 from medtasks_ext.runner.fit import PromptFitter
 from tests.conftest import ROOT, write_jsonl

@@ -12,7 +12,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.prompts.official.passages import words_in
+from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import registry, vocabulary
+from medtasks_ext.registry import forget, registry, vocabulary
 from medtasks_ext.registry.catalogue import pages
-from medtasks_ext.registry.tasks import forget
 
 TASKS = registry()
 PAGES = {name.removesuffix(".md"): text for name, text in pages(TASKS).items()}

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import forget
 from medtasks_ext.registry.functions import TRUSTED_PACKAGES, catalogue, check_function, function_named
-from medtasks_ext.registry.tasks import forget
 from tests.conftest import ROOT
 
 EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n\n\ndef f(*given, **named):\n    return {{}}\n"
@@ -85,7 +85,7 @@ def test_no_module_beside_a_file_is_imported_by_any_command(medtasks, task, mark
     name = "allergie_farmaci"
     run = ("run", "--model", "oracle", "--data", "sample", "--tasks", yaml_name(task))
     check, preview = ("data", "check", name), ("preview", yaml_name(task), "--data", "sample")
-    for command in (("validate", name), preview, check, ("ls",), ("doctor",), run):
+    for command in (("dev", "validate", name), preview, check, ("ls",), ("doctor",), run):
         medtasks(*command)
         assert not marker.exists(), command
     done = medtasks(*run)

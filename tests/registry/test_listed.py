@@ -14,10 +14,9 @@ from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
 from medtasks_ext.models.baselines import Oracle
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import groups_of
 from tests.conftest import rewrite_answers
 from tests.report.made import write_run
@@ -374,6 +373,6 @@ def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatc
 def test_a_suite_whose_file_cannot_be_read_is_said_where_its_group_is_asked_for(own, medtasks):
     shutil.rmtree(own / "ward" / "falls")
     declare(own, datasets=WARD["datasets"][:2], sections="wart")
-    for command in (("validate", "ward_icu"), ("cite", "ward")):
+    for command in (("dev", "validate", "ward_icu"), ("cite", "ward")):
         outcome = medtasks(*command)
         assert outcome.code == 2 and "ward/suite.yaml: sections: 'wart' is no axis" in outcome.err

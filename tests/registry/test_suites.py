@@ -13,12 +13,11 @@ import yaml
 import medtasks_ext
 import medtasks_lab
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
 from medtasks_ext.registry.catalogue import pages
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.suites import function
-from medtasks_ext.registry.tasks import forget
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
@@ -177,8 +176,8 @@ def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks)
 
 
 def test_strategy_lines_are_english_unless_the_suite_has_others(root):
-    from medtasks_ext.prompts.strategies import LINES
-    from medtasks_ext.prompts.strategies import strategy_line as line_of
+    from medtasks_ext.prompts.instructions import LINES
+    from medtasks_ext.prompts.instructions import strategy_line as line_of
     from medtasks_ext.rows.spec import dataset_spec
 
     def strategy_line(dataset, *, cot):

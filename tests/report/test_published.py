@@ -11,6 +11,7 @@ from medtasks_ext.report.axes import title
 from medtasks_ext.report.compared import compared
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries, reference_folder
+from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
 
 STRATEGIES = ("zero_shot", "cot", "five_shot")
 #: what a value printed with one decimal, in percent, can be off by
@@ -37,9 +38,20 @@ def read(name):
 
 def as_own(entry):
     """The entry as if it had been read from runs on the same rows."""
-    settings = {"version": "1", "rows": "the same", "prompt": "own"}
-    own = {name: replace(item, settings=settings) for name, item in entry.experiments.items()}
-    return replace(entry, kind="lm_eval", settings={"documents": "all"}, experiments=own)
+    own = {
+        name: replace(
+            item,
+            printed=None,
+            conditions=Conditions(
+                Asked(
+                    strategy=item.strategy, version="1", rows=Rows(hash="the same"), wording=Wording("own")
+                ),
+                Observed(n=item.n),
+            ),
+        )
+        for name, item in entry.experiments.items()
+    }
+    return replace(entry, kind="lm_eval", paper="", experiments=own)
 
 
 def scores(tasks, entry, suite, strategy="zero_shot"):

@@ -8,8 +8,8 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.rollup import group_row
 from tests.conftest import write_jsonl
 from tests.report.made import write_run
@@ -55,7 +55,7 @@ def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
     )
     assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
     assert experiment.intervals["score"].low == stored["intervals"]["score"]["interval_low"]
-    assert experiment.settings["prompt"] == f"own {stored['loaded']['prompt_hash']}"
+    assert experiment.words["prompt"] == f"own {stored['loaded']['prompt_hash']}"
     assert experiment.read_documents().value == pytest.approx(experiment.score)
     assert len(experiment.read_resampled()) == 1000 and len(experiment.read_samples()) == 12
 
@@ -69,7 +69,7 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
     for task in (TASK, OTHER):
         one, other = ours.experiments[task], theirs.experiments[task]
         assert one.metrics == other.metrics and one.intervals == other.intervals
-        assert one.settings == other.settings and one.n == other.n
+        assert one.words == other.words and one.n == other.n
         assert one.read_resampled() == pytest.approx(other.read_resampled())
         assert one.read_documents().scores == pytest.approx(other.read_documents().scores)
 
@@ -93,7 +93,7 @@ def test_plain_lm_eval_output_is_an_entry_of_its_own_beside_a_run_of_the_same_se
     plain = as_lm_eval(run("other", tasks=OTHER), tmp_path / "plain", model_args="")
     results = read(run("run"), plain)
     one, other = results.entries
-    assert one.settings == other.settings and one.model == other.model
+    assert one.words == other.words and one.model == other.model
     assert [(entry.kind, list(entry.experiments)) for entry in (one, other)] == [
         ("medtasks", [TASK]), ("lm_eval", [OTHER]),
     ]  # fmt: skip
@@ -183,7 +183,7 @@ def test_synthetic_rows_are_never_joined_with_real_ones(tmp_path):
     ]
     results = read(*runs)
     assert [entry.sample for entry in results.entries] == [False, True]
-    assert [entry.settings["rows"] for entry in results.entries] == ["real", "synthetic"]
+    assert [entry.words["rows"] for entry in results.entries] == ["real", "synthetic"]
     assert [item.sample for entry in results.entries for item in entry.experiments.values()] == [False, True]
 
 

@@ -20,10 +20,9 @@ from medtasks_ext.results.document_scores import (
     save_document_scores,
     score_statistic,
 )
-from medtasks_ext.results.reading import read_results
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.store.ingest import ingest
-from medtasks_ext.results.store.read import open_store
-from medtasks_ext.results.store.resample import _compact, _sums, task_bootstrap
+from medtasks_ext.results.store.resample import _compact, _sums, open_store, task_bootstrap
 from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
 from tests.conftest import write_jsonl
 
@@ -149,12 +148,22 @@ def test_a_store_gives_what_the_run_folder_gave(run, tmp_path, plain):
     shutil.move(folder, tmp_path / "gone")
     [entry] = read(tmp_path / "store")
     shutil.move(tmp_path / "gone", folder)
-    for name in ("model", "label", "kind", "settings", "notes", "sample"):
+    for name in ("model", "label", "kind", "conditions", "words", "notes", "sample"):
         assert getattr(entry, name) == getattr(before, name), name
     assert entry.experiments.keys() == before.experiments.keys() == set(TASKS)
     for task, stored in entry.experiments.items():
         original = before.experiments[task]
-        for name in ("dataset", "strategy", "version", "metrics", "intervals", "n", "settings", "loaded"):
+        for name in (
+            "dataset",
+            "strategy",
+            "version",
+            "metrics",
+            "intervals",
+            "n",
+            "conditions",
+            "words",
+            "loaded",
+        ):
             assert getattr(stored, name) == getattr(original, name), (task, name)
         assert (stored.cut, stored.tokens, stored.sample) == (original.cut, original.tokens, original.sample)
         config = json.loads(json.dumps(original.config))
@@ -192,8 +201,8 @@ def test_results_are_a_tidy_table_for_polars_and_duckdb(run, tmp_path):
     interval = entry.experiments["bridge_mie"].intervals["score"]
     row = polars.filter(task="bridge_mie", metric="score").row(0, named=True)
     assert (row["interval_low"], row["interval_high"]) == (interval.low, interval.high)
-    assert row["prompt"] == entry.experiments["bridge_mie"].settings["prompt"]
-    assert json.loads(row["settings"]) == entry.settings
+    assert row["prompt"] == entry.experiments["bridge_mie"].words["prompt"]
+    assert json.loads(row["settings"]) == entry.words
 
 
 def test_documents_are_a_table_whose_means_are_the_scores(run, tmp_path):

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.rows import archives
+from medtasks_ext.rows import files
 from medtasks_ext.rows.files import read_rows
 from medtasks_lab.originals import files_below
 
@@ -28,6 +28,6 @@ def test_too_many_members_and_too_many_bytes_are_refused(tmp_path, monkeypatch, 
         for number in range(3):
             archive.writestr(f"{number}.txt", "text")
     assert len(files_below([path])) == 3
-    monkeypatch.setattr(archives, limit, value)
+    monkeypatch.setattr(files, limit, value)
     with pytest.raises(MedtasksError, match=why):
         files_below([path])

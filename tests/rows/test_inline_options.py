@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.inline_options import question_and_options
 from tests.conftest import ROOT, write_jsonl
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.rows.masking import masked
+from medtasks_ext.rows.filters import masked
 
 SENTENCE = "Calcium lowers nonheme and heme iron."
 

@@ -9,7 +9,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.objects import json_objects
+from medtasks_ext.rows.filters import json_objects
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.rows.spans import spans
+from medtasks_ext.rows.filters import spans
 from medtasks_ext.rows.spec import Original, dataset_spec
 from medtasks_lab.originals import read_original
 from medtasks_lab.originals.split import drawn, n_drawn, pool

@@ -10,8 +10,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
 

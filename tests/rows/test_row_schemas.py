@@ -12,8 +12,7 @@ from docx.shared import RGBColor
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.docx import blocks
-from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.files import blocks, read_rows
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets

@@ -13,6 +13,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
+from medtasks_ext.registry.official import Artefact
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import git_blob, members_digest
 from medtasks_ext.rows.remote import RemoteFile
@@ -224,10 +225,17 @@ def test_a_server_that_sends_without_end_does_not_fill_the_disk(server, monkeypa
 
 
 def test_an_artefact_beyond_its_size_is_refused(server, monkeypatch):
-    """What prompts' own words are read from comes as one piece, which stands in memory."""
-    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
-    assert artefacts._downloaded(server.url + OWN) == CONTENT
+    """What prompts' own words are read from is small."""
+    words = Artefact(file="w.csv", revision="1", url=server.url + OWN, sha256=DIGEST.removeprefix("sha256:"))
     monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT) - 1)
     with pytest.raises(MedtasksError, match="more than") as error:
-        artefacts._downloaded(server.url + OWN)
+        artefacts.fetched(words)
+    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
+    assert artefacts.fetched(words).read_bytes() == CONTENT
     assert error.value.remedy
+
+
+def test_what_is_no_web_address_is_not_read(server, tmp_path):
+    (tmp_path / "rows.csv").write_bytes(CONTENT)
+    file = RemoteFile((tmp_path / "rows.csv").as_uri(), "1", digest=DIGEST)
+    assert "is no web address" in fails(file)

@@ -15,8 +15,7 @@ from medtasks_ext.answers import normalise
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import single_label
 from medtasks_ext.prompts.load import _build
-from medtasks_ext.registry import Registry, registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.runner.lock import LOCK_FILE, Locked, broken, lock_of, lock_text, merged, read_lock
 from tests.conftest import ROOT, declare_suites
 

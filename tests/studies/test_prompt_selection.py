@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget
 from tests.conftest import rewrite_answers, write_jsonl
 
 TASK = "clinicbench_pubmedqa"

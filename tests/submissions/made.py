@@ -9,7 +9,8 @@ from typing import Any
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_lab.submissions.record import About, RowFacts, Spread, Submission, TaskResult
+from medtasks_ext.runs.conditions import Layout, RunConditions, Wording
+from medtasks_lab.submissions.record import About, Spread, Submission, TaskResult
 
 
 def write_submission(
@@ -23,7 +24,7 @@ def write_submission(
         score: of every task.
         suite: whose tasks.
         first: how many of them; by default all.
-        asked: conditions that differ from the paper's.
+        asked: `wording`, `prompt` (its hash), `context`, `inputs_cut` where they differ from the paper's.
     """
     datasets = [
         item for item in registry().datasets.values() if item.metadata.suite == suite and item.of_paper
@@ -33,7 +34,7 @@ def write_submission(
         date="2026-05-01",
         about=About(access="open", domain="medical", reasoning="no"),
         invented="for a test",
-        settings={"backend": "vllm", "chat template": "yes"},
+        run=RunConditions(engine="vllm", layout=Layout(chat_template=True)),
         tasks={item.task("zero_shot"): _task(item, score, asked) for item in datasets[:first]},
         heads={},
     )
@@ -44,16 +45,22 @@ def write_submission(
 
 
 def _task(dataset: Any, score: float, asked: dict[str, Any]) -> TaskResult:
-    n = dataset.n_documents
+    n, paper = dataset.n_documents, of_the_paper(dataset, "zero_shot")
     return TaskResult(
-        version=dataset.version,
         n=n,
         statistic=score_statistic(dataset).name,
         score=score,
         valid=1.0,
         spread=Spread(low=score, high=score, sd=0.01),
-        rows=RowFacts(origin="local", rebuilt=False, here=n, of_suite=n),
-        asked=replace(
-            of_the_paper(dataset, "zero_shot"), version=dataset.version.partition("-")[0], n=n, **asked
+        conditions=replace(
+            paper,
+            asked=replace(
+                paper.asked,
+                version=dataset.version,
+                rows=replace(paper.asked.rows, origin="local"),
+                wording=Wording(asked.get("wording", "official"), hash=asked.get("prompt")),
+                context=asked.get("context"),
+            ),
+            observed=replace(paper.observed, n_here=n, inputs_cut=asked.get("inputs_cut")),
         ),
     )

@@ -34,7 +34,9 @@ def task(name, **changes):
 
 
 def conditions(name, **changes):
-    return lambda folder: edited(folder, lambda content: content["tasks"][name]["asked"].update(changes))
+    return lambda folder: edited(
+        folder, lambda content: content["tasks"][name]["conditions"]["asked"].update(changes)
+    )
 
 
 def top(**changes):
@@ -107,14 +109,14 @@ EDITS = {
         lambda folder: (folder / "documents.parquet").unlink(),
         "documents.parquet: no such file",
     ),
-    "another format": (top(schema=2), "schema: is 2, and this version reads 1"),
+    "another format": (top(schema=3), "schema: is 3, and this version reads 2"),
     "no format": (top(schema=HOSTILE), "schema: is <img"),
     "a key more": (top(comment="text"), "comment: extra inputs are not permitted"),
     "a condition more": (conditions(OPEN_MEAN, mood="good"), "asked.mood: unexpected keyword argument"),
-    "a text": (conditions(OPEN_MEAN, jury="a\nb"), "holds a text of 3 characters or of several lines"),
-    "a long text": (conditions(OPEN_MEAN, jury="a " * 500), "holds a text of 1,000 characters"),
+    "a text": (conditions(OPEN_MEAN, engine="a\nb"), "holds a text of 3 characters or of several lines"),
+    "a long text": (conditions(OPEN_MEAN, engine="a " * 500), "holds a text of 1,000 characters"),
     "a text as a key": (
-        lambda folder: edited(folder, lambda content: content["settings"].update({"a " * 500: "x"})),
+        lambda folder: edited(folder, lambda content: content["run"].update({"a " * 500: "x"})),
         "holds a text of 1,000 characters",
     ),
     "a file of texts": (
@@ -122,8 +124,8 @@ EDITS = {
         "README.md: is no file of a sub",
     ),
     "another version of a task": (
-        task(OPEN_MEAN, version="99-A"),
-        f"tasks.{OPEN_MEAN}.version: is 99-A, and the task is",
+        conditions(OPEN_MEAN, version="99-A"),
+        f"tasks.{OPEN_MEAN}.conditions.asked.version: is 99-A, and the task is",
     ),
     "a task that nobody knows": (
         lambda folder: edited(
@@ -131,13 +133,17 @@ EDITS = {
         ),
         "tasks.x_y: no task is called so",
     ),
-    "synthetic rows": (conditions(OPEN_MEAN, source="synthetic"), "the rows are synthetic sample rows"),
+    "synthetic rows": (
+        conditions(OPEN_MEAN, rows={"source": "synthetic"}),
+        "the rows are synthetic sample rows",
+    ),
     "another strategy": (conditions(OPEN_MEAN, strategy="cot"), "asked.strategy: is cot"),
     "fewer rows of the suite": (
         lambda folder: edited(
-            folder, lambda content: content["tasks"][OPEN_MEAN]["rows"].update(of_suite=12)
+            folder,
+            lambda content: content["tasks"][OPEN_MEAN]["conditions"]["asked"]["rows"].update(n_of_suite=12),
         ),
-        "rows.of_suite: is 12, and the suite states 1000",
+        "rows.n_of_suite: is 12, and the suite states 1000",
     ),
     "the statistic": (task(OPEN_COUNTS, statistic="mean"), f"tasks.{OPEN_COUNTS}.statistic: is mean"),
     "a score above 1": (

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -121,10 +122,11 @@ def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submiss
 
 def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
     def hostile(content):
-        content["settings"] = {HOSTILE: HOSTILE}
+        content["run"] = {"engine": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
         content["about"]["license"] = content["called"] = HOSTILE
         for item in content["tasks"].values():
-            item["asked"]["jury"] = item["asked"]["decoding"] = HOSTILE
+            item["conditions"]["asked"]["jury"] = {"judges": [{"name": HOSTILE}], "protocol": HOSTILE}
+            item["conditions"]["asked"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
 
     edited(submission, hostile)
     assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
@@ -137,7 +139,7 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
     assert outcome.code == 1 and "schema: is 7" in outcome.err and "0 submissions" in outcome.out
     assert [what for _, what in data_of(tmp_path / "site" / "about.html")["left_out"]] == [
-        "schema: is 7, and this version reads 1"
+        "schema: is 7, and this version reads 2"
     ]
 
 
@@ -174,7 +176,7 @@ def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
     for number in range(3):
         write_submission(root, f"Org/Common-{number}", 0.5, prompt="p1", wording="official")
     write_submission(root, "Org/A-First", 0.5, prompt="p2", wording="official")
-    write_submission(root, "Org/Short", 0.5, suite="medhelm", inputs_cut=True, context=2048)
+    write_submission(root, "Org/Short", 0.5, suite="medhelm", inputs_cut=1, context=2048)
     scores = scores_of(gather_site(registry(), root, published=False))
     of = dict(
         zip(
@@ -194,7 +196,14 @@ def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
 def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
     record = write_submission(tmp_path, "Org/Old", 0.5)
     write_submission(tmp_path, "Org/New", 0.4)
-    tasks = {name: item.model_copy(update={"version": "0-A"}) for name, item in record.tasks.items()}
+    tasks = {
+        name: item.model_copy(
+            update={
+                "conditions": replace(item.conditions, asked=replace(item.conditions.asked, version="0-A"))
+            }
+        )
+        for name, item in record.tasks.items()
+    }
     record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01")
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     assert scores.classes["bridge", "zero_shot"].of == (0, 1)

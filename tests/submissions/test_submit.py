@@ -20,7 +20,8 @@ def test_scores_conditions_and_heads_are_those_of_the_run(submission, tmp_path):
         stored = json.loads((tmp_path / "run" / "tasks" / f"{task}.json").read_text())
         assert item["score"] == pytest.approx(stored["metrics"]["score"], abs=1e-12)
         assert item["valid"] == stored["metrics"]["valid"] and item["n"] == stored["n"]
-        assert item["asked"]["wording"] == "own" and item["asked"]["n_of_suite"] > item["n"]
+        asked = item["conditions"]["asked"]
+        assert asked["wording"]["kind"] == "own" and asked["rows"]["n_of_suite"] > item["n"]
     assert record["heads"] == manifest.heads and len(record["heads"]) == 4
     assert (record["model"], record["called"], record["date"]) == (
         "Org/random-label",
@@ -83,7 +84,8 @@ def test_own_words_and_a_part_of_the_rows_are_said_by_the_conditions(medtasks, r
     run("run", "--limit", "5")
     assert medtasks("submit", "run", "-o", PLACE).code == 0
     for item in record_of(tmp_path / PLACE)["tasks"].values():
-        assert (item["asked"]["documents"], item["asked"]["wording"], item["n"]) == ("the first 5", "own", 5)
+        asked = item["conditions"]["asked"]
+        assert (asked["rows"]["documents"], asked["wording"]["kind"], item["n"]) == ("the first 5", "own", 5)
 
 
 REFUSED = {

@@ -7,13 +7,11 @@ is the pinned one.
 from __future__ import annotations
 
 import configparser
-import http.client
 import json
 import os
 import sys
-import urllib.error
+import tempfile
 import urllib.parse
-import urllib.request
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +20,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
+from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.rows.remote import is_offline
+from medtasks_ext.rows.transfer import NotHereError
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.official import Artefact
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 FOLDER = "official"
 _INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
-_TIMEOUT = 60  # seconds
-_FROM = "or carry the file here: medtasks prompts fetch --from DIR"
-
-
-class NotHereError(MedtasksError):
-    """An artefact that is not on this machine and cannot be fetched now."""
+#: Bytes of an artefact; the largest wheel has a tenth of it.
+_LARGEST = 256 << 20
+_ATTEMPTS = 2  # a run that may ask in other words does not wait long
+_OTHERWISE = "carry the file here: medtasks prompts fetch --from DIR"
 
 
 def place_of(artefact: Artefact) -> Path:
@@ -62,12 +60,22 @@ def at_hand(artefact: Artefact) -> Path | None:
 
 @lru_cache(maxsize=64)
 def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
+    """Check the content of a file that was not looked at since it was written."""
+    _check_hash(
+        path,
+        artefact,
+        path,
+        "delete it and run `medtasks prompts fetch`, or ask in our own words: --prompts own",
+    )
+
+
+def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> None:
     if artefact.sha256 and (found := sha256_of(path)) != artefact.sha256:
         raise MedtasksError(
             f"is not {artefact.file} of {artefact.revision}: SHA-256 {found[:16]}…,"
             f" not {artefact.sha256[:16]}…",
-            where=path,
-            remedy="delete it and run `medtasks prompts fetch`, or ask in our own words: --prompts own",
+            where=where,
+            remedy=remedy,
         )
 
 
@@ -82,37 +90,36 @@ def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
     """
     if path := at_hand(artefact):
         return path
+    target, remedy = place_of(artefact), f"get {artefact.revision}: {source_of(artefact)}"
     if folder is not None:
         source = folder / artefact.file
         if not source.is_file():
             raise MedtasksError(
                 f"holds no {artefact.file}", where=folder, remedy=f"put it there: {source_of(artefact)}"
             )
-        content, where = source.read_bytes(), str(source)
-    elif artefact.package or artefact.url:
-        if is_offline():
-            raise NotHereError(
-                f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set",
-                where=source_of(artefact),
-                remedy=f"run once with internet, HF_HUB_OFFLINE unset, {_FROM}",
-            )
-        where = _in_index(artefact) if artefact.package else str(artefact.url)
-        content = _downloaded(where)
-    else:
+        _check_hash(source, artefact, source, remedy)
+        with atomic_file(target, remedy=CACHE_REMEDY) as file:
+            file.write(source.read_bytes())
+        return target
+    if not (artefact.package or artefact.url):
         raise NotHereError(
-            f"{artefact.file} is a file that each user makes", where=source_of(artefact), remedy=_FROM[3:]
+            f"{artefact.file} is a file that each user makes", where=source_of(artefact), remedy=_OTHERWISE
         )
-    with atomic_file(place_of(artefact), remedy=CACHE_REMEDY) as file:
-        file.write(content)
-    try:
-        path = at_hand(artefact)
-    except MedtasksError as error:
-        place_of(artefact).unlink()
-        raise MedtasksError(
-            error.what, where=where, remedy=f"get {artefact.revision}: {source_of(artefact)}"
-        ) from None
-    assert path is not None  # it was written
-    return path
+    if is_offline():
+        raise NotHereError(
+            f"{artefact.file} is not on this machine and HF_HUB_OFFLINE is set",
+            where=source_of(artefact),
+            remedy=f"run once with internet, HF_HUB_OFFLINE unset, or {_OTHERWISE}",
+        )
+    url = _in_index(artefact) if artefact.package else str(artefact.url)
+    return transfer.fetch(
+        url,
+        target,
+        lambda part: _check_hash(part, artefact, source_of(artefact), remedy),
+        otherwise=_OTHERWISE,
+        largest=_LARGEST,
+        attempts=_ATTEMPTS,
+    )
 
 
 def source_of(artefact: Artefact) -> str:
@@ -150,24 +157,25 @@ def _archive(path: Path) -> zipfile.ZipFile:
 def _in_index(artefact: Artefact) -> str:
     """The address of a package's file, by the index's JSON (PEP 691)."""
     page = f"{_index()}/{artefact.package}/"
-    content = _downloaded(page, _JSON)
-    try:
-        files = {item["filename"]: item for item in json.loads(content)["files"]}
-    except (ValueError, KeyError, TypeError):
-        raise MedtasksError(
-            "does not speak JSON (PEP 691)", where=page, remedy=f"name another index, {_FROM}"
-        ) from None
-    item = files.get(artefact.file)
-    if item is None:
-        raise MedtasksError(f"has no {artefact.file}", where=page, remedy=f"name another index, {_FROM}")
-    said = item.get("hashes", {}).get("sha256")
-    if said and said != artefact.sha256:
-        raise MedtasksError(
-            f"{artefact.file} there is another file: SHA-256 {said[:16]}…, not {str(artefact.sha256)[:16]}…",
-            where=page,
-            remedy=f"name another index, {_FROM}",
+    with tempfile.TemporaryDirectory() as folder:
+        listing = Path(folder, "page.json")
+        transfer.download(
+            page, listing, otherwise=_OTHERWISE, accept=_JSON, largest=_LARGEST, attempts=_ATTEMPTS
         )
-    return urllib.parse.urljoin(page, str(item["url"]))
+        content = listing.read_bytes()
+    what = f"has no {artefact.file}"
+    try:
+        for item in json.loads(content)["files"]:
+            if item["filename"] == artefact.file:
+                said = item.get("hashes", {}).get("sha256")
+                if said in (None, artefact.sha256):
+                    return urllib.parse.urljoin(page, str(item["url"]))
+                hashes = f"SHA-256 {said[:16]}…, not {str(artefact.sha256)[:16]}…"
+                what = f"{artefact.file} there is another file: {hashes}"
+    except (ValueError, KeyError, TypeError):
+        what = "does not speak JSON (PEP 691)"
+    remedy = f"name another index, or {_OTHERWISE}"
+    raise MedtasksError(what, where=transfer.public(page), remedy=remedy)
 
 
 def _index() -> str:
@@ -192,28 +200,3 @@ def _index() -> str:
         if named := said.get("global", "index-url", fallback=None):
             return named.strip().rstrip("/")
     return _INDEX
-
-
-#: Bytes of an artefact; the largest wheel has a tenth of it.
-_LARGEST = 256 << 20
-
-
-def _downloaded(url: str, accept: str = "*/*") -> bytes:
-    try:
-        asked = urllib.request.Request(url, headers={"Accept": accept})
-        with urllib.request.urlopen(asked, timeout=_TIMEOUT) as answer:
-            content = bytes(answer.read(_LARGEST + 1))
-            if len(content) > _LARGEST:
-                raise ValueError(f"more than {_LARGEST >> 20} MB")
-            return content
-    except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
-        reason = str(getattr(error, "reason", error)).partition("\n")[0] or type(error).__name__
-        raise NotHereError(
-            f"download failed ({reason})", where=_public(url), remedy=f"check the connection, {_FROM}"
-        ) from None
-
-
-def _public(url: str) -> str:
-    """An address without the password that it may hold."""
-    parts = urllib.parse.urlsplit(url)
-    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

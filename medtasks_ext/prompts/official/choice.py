@@ -14,6 +14,7 @@ from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.official import Artefact, Official
 from medtasks_ext.rows.spec import DatasetSpec
+from medtasks_ext.rows.transfer import NotHereError
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def _tried(artefact: Artefact, _place: Path) -> Path | None:
     """One try in a process."""
     try:
         return artefacts.fetched(artefact)
-    except artefacts.NotHereError as error:
+    except NotHereError as error:
         log.warning(
             "official words of %s cannot be had, so ours are asked: %s (medtasks prompts status)",
             artefact.file,

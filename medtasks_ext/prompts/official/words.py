@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -16,13 +18,13 @@ from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import Source, Template, split_at
-from medtasks_ext.prompts.official.passages import passage
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.files import Row
+    from medtasks_ext.registry.official import Passage
+    from medtasks_ext.rows.row import Row
 
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
 
@@ -251,3 +253,51 @@ def source_of(artefact: Artefact, path: Path, member: str | None) -> Source:
 def origin_of(artefact: Artefact, shown: str) -> Origin:
     """Where words were read; `shown` has the names of slots in their places."""
     return Origin(artefact.file, artefact.revision, sha256(shown.encode()).hexdigest()[:12])
+
+
+#: What programs that make text of a PDF write in several ways.
+_QUOTES = str.maketrans("‘’“”", "''\"\"")
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text; ligatures and curly quotation marks become plain ones."""
+    return unicodedata.normalize("NFKC", text).translate(_QUOTES).split()
+
+
+def passage(text: str, wanted: Passage, *, where: Path) -> str:
+    """The passage, with one blank between two words.
+
+    Args:
+        text: any text that holds it: line ends, columns of blanks and markup around it do not matter.
+        wanted: how many words it has, and their hash.
+        where: the file, for messages.
+
+    Raises:
+        MedtasksError: the text does not hold it word for word.
+    """
+    found = _found(text, wanted)
+    if found is None:
+        raise MedtasksError(
+            f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
+            where=where,
+            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole",
+        )
+    return found
+
+
+@lru_cache(maxsize=256)
+def _found(text: str, wanted: Passage) -> str | None:
+    digest = bytes.fromhex(wanted.sha256)
+    joined, starts = _spaced(text)
+    for first, after in zip(starts, starts[wanted.words :], strict=False):
+        part = joined[first : after - 1]
+        if sha256(part).digest() == digest:
+            return part.decode()
+    return None
+
+
+@lru_cache(maxsize=4)
+def _spaced(text: str) -> tuple[bytes, list[int]]:
+    """The words of a text with one blank after each, and where each begins, the end included."""
+    words = [f"{word} ".encode() for word in words_in(text)]
+    return b"".join(words), [0, *accumulate(map(len, words))]

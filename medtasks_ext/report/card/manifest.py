@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.report.card.facts import command
+from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.seed import SEED
@@ -54,7 +55,7 @@ def _task(item: Experiment, choice: Choice) -> Json:
     return {
         "version": item.version,
         "documents": item.n,
-        "conditions": item.asked.record(),
+        "conditions": shown_record(item.facts),
         "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
         "loaded": loaded,
         "num_fewshot": item.config.get("num_fewshot"),

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry.suites import near
 from medtasks_ext.report.privacy import is_open
+from medtasks_ext.results.entries import runs_below
 from medtasks_ext.results.experiments import Fault
-from medtasks_ext.results.reading import asked_task, runs_below, samples_file, unknown_tasks
+from medtasks_ext.results.reading import asked_task, samples_file, unknown_tasks
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import outcome_files

@@ -9,9 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.registry.suites import near
 from medtasks_ext.report.view.dataset_page import DatasetPage, view_record
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault

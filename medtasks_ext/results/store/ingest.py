@@ -185,7 +185,7 @@ class _Ingest:
                 lacking[item.task] = scores
             elif scores is not None:
                 found.append((item, scores))
-        write_results(place, entry.model, run, entry.settings, experiments)
+        write_results(place, entry.model, run, entry.words, experiments)
         documents = write_documents(place, entry.model, run, found)
         texts = write_responses(place, entry.model, run, experiments, lacking) if self.with_text else []
         stored = StoredRun(

@@ -8,51 +8,11 @@ from pathlib import Path
 from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import note_choice, run_settings, unknown_tasks
-from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, StoredRun, stored_runs
+from medtasks_ext.results.reading import of_all, unknown_tasks
+from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, StoredRun
+from medtasks_ext.results.store.resample import Store, open_store
 from medtasks_ext.results.store.tables import read_document_scores, read_experiments, read_samples
-from medtasks_ext.stats.statistic import Array
-
-
-class Store:
-    """A store as it was when it was opened.
-
-    Attributes:
-        folder: where it lies.
-        tasks: the registry.
-        runs: id -> run.
-    """
-
-    def __init__(self, folder: Path, tasks: Registry, runs: dict[str, StoredRun]) -> None:
-        self.folder, self.tasks, self.runs = folder, tasks, runs
-        self._resampled: dict[tuple[str, str], Array] = {}
-        self._datasets: set[str] = set()
-
-    def resampled(self, dataset: str, run: str, task: str) -> Array | None:
-        """A score on each resample, (resamples,); computed for all models at once, and kept.
-
-        The first dataset that is asked for is read alone. Who asks for a second wants them all, and
-        reading them together is many times faster.
-        """
-        if dataset not in self._datasets:
-            self._compute(None if self._datasets else [dataset])
-        return self._resampled.get((run, task))
-
-    def _compute(self, datasets: list[str] | None) -> None:
-        from medtasks_ext.results.store.resample import task_bootstrap
-
-        for item in task_bootstrap(self, datasets):
-            self._resampled.update(zip(item.experiments, item.resampled, strict=True))
-        self._datasets.update(self.tasks.datasets if datasets is None else datasets)
-
-
-def open_store(folder: Path, tasks: Registry) -> Store:
-    """Open a store for `task_bootstrap`.
-
-    Raises:
-        MedtasksError: there is none, it is damaged, or of another layout.
-    """
-    return Store(folder, tasks, stored_runs(folder))
+from medtasks_ext.runs.conditions import run_conditions
 
 
 def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
@@ -71,19 +31,17 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
 
 def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
     path = store.folder / run.name / RESULTS
-    found, unknown = read_experiments(path, store.tasks)
+    found, unknown = read_experiments(path, store.tasks, run.manifest)
     if unknown:
         faults.append(unknown_tasks(unknown, str(path)))
     for item in found:
         _readers(store, run, item, faults)
     experiments = {item.task: item for item in found}
-    for item in found:
-        note_choice(run.manifest, item.task, item)
     return Entry(
         model=run.model,
         label="",
         kind=run.kind,
-        settings=run_settings(run.manifest, experiments),
+        conditions=of_all(run_conditions(run.manifest), experiments),
         experiments=experiments,
         folders=(store.folder,),
         notes=tuple(run.notes),

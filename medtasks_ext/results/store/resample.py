@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.store.layout import DOCUMENTS, Rows, StoredRun
+from medtasks_ext.results.store.layout import DOCUMENTS, Rows, StoredRun, stored_runs
 from medtasks_ext.results.store.tables import read_rows
 from medtasks_ext.stats.bootstrap import (
     LEVEL,
@@ -30,15 +30,55 @@ from medtasks_ext.stats.counts import by_unit
 from medtasks_ext.stats.statistic import Array, Statistic, mean
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
-    from medtasks_ext.registry import Dataset
-    from medtasks_ext.results.store.read import Store
+    from medtasks_ext.registry import Dataset, Registry
 
 #: counts that are held in memory at once; most take a byte
 _AT_ONCE = 2**27
 #: whole numbers up to here are exact in single precision
 _EXACT = 2**24
+
+
+class Store:
+    """A store as it was when it was opened.
+
+    Attributes:
+        folder: where it lies.
+        tasks: the registry.
+        runs: id -> run.
+    """
+
+    def __init__(self, folder: Path, tasks: Registry, runs: dict[str, StoredRun]) -> None:
+        self.folder, self.tasks, self.runs = folder, tasks, runs
+        self._resampled: dict[tuple[str, str], Array] = {}
+        self._datasets: set[str] = set()
+
+    def resampled(self, dataset: str, run: str, task: str) -> Array | None:
+        """A score on each resample, (resamples,); computed for all models at once, and kept.
+
+        The first dataset that is asked for is read alone. Who asks for a second wants them all, and
+        reading them together is many times faster.
+        """
+        if dataset not in self._datasets:
+            self._compute(None if self._datasets else [dataset])
+        return self._resampled.get((run, task))
+
+    def _compute(self, datasets: list[str] | None) -> None:
+        for item in task_bootstrap(self, datasets):
+            self._resampled.update(zip(item.experiments, item.resampled, strict=True))
+        self._datasets.update(self.tasks.datasets if datasets is None else datasets)
+
+
+def open_store(folder: Path, tasks: Registry) -> Store:
+    """Open a store for `task_bootstrap`.
+
+    Raises:
+        MedtasksError: there is none, it is damaged, or of another layout.
+    """
+    return Store(folder, tasks, stored_runs(folder))
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,18 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
-from medtasks_ext.results.experiments import Experiment, task_settings
+from medtasks_ext.results.experiments import Experiment
+from medtasks_ext.results.older_conditions import stored_conditions
+from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
+from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.stats.bootstrap import Interval
 from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.runs.conditions import RunConditions
     from medtasks_ext.runs.records import Sample
 
 #: rows of a file that are compressed together
@@ -179,16 +183,16 @@ def write_results(
         "sample": pa.array([item.sample for item in experiments]),
         "n": numbers([item.n for item in experiments]),
         **{
-            name: words([item.settings[name] for item in experiments])
+            name: words([item.words[name] for item in experiments])
             for name in ("prompt", "data", "rows", "rebuilt")
         },
-        **{name: words([item.settings.get(name) for item in experiments]) for name in ("examples", "jury")},
+        **{name: words([item.words.get(name) for item in experiments]) for name in ("examples", "jury")},
         "tokens_input": numbers([(item.tokens or {}).get("input") for item in experiments]),
         "tokens_output": numbers([(item.tokens or {}).get("output") for item in experiments]),
         "cut": words([_json(item.cut) for item in experiments]),
         "loaded": words([_json(item.loaded) for item in experiments]),
         "settings": words([_json(settings)] * len(experiments)),
-        "conditions": words([_json(item.recorded) for item in experiments]),
+        "conditions": words([_json(item.conditions.record()) for item in experiments]),
         "config": words([_json(_without_loaded(item.config)) for item in experiments]),
     }
     columns = _columns(model, run, experiments, list(map(len, metrics)), **each)
@@ -201,8 +205,15 @@ def write_results(
     _write(folder / RESULTS, columns | {name: pa.array(floats[name], pa.float64()) for name in floats})
 
 
-def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], list[str]]:
+def read_experiments(
+    path: Path, tasks: Registry, manifest: Mapping[str, Any]
+) -> tuple[list[Experiment], list[str]]:
     """The experiments of one run, and its tasks that the registry does not know.
+
+    Args:
+        path: of its results.
+        tasks: the registry.
+        manifest: of the run.
 
     Raises:
         MedtasksError: the file cannot be read.
@@ -210,43 +221,60 @@ def read_experiments(path: Path, tasks: Registry) -> tuple[list[Experiment], lis
     with _reading(path):
         table = parquet.ParquetFile(path, read_dictionary=_TEXTS).read(use_threads=False)
     column = {name: _values(table[name]) for name in table.column_names}
-    experiments: dict[str, Experiment] = {}
+    first: dict[str, int] = {}
+    metrics: dict[str, dict[str, float]] = {}
+    intervals: dict[str, dict[str, Interval]] = {}
     unknown: dict[str, None] = {}
     for place, task in enumerate(column["task"]):
         if tasks.asked(task) is None:
             unknown[task] = None
             continue
-        if task not in experiments:
-            experiments[task] = _experiment(task, {name: column[name][place] for name in column}, tasks)
+        if task not in first:
+            first[task], metrics[task], intervals[task] = place, {}, {}
         metric, value, low = (column[name][place] for name in ("metric", "value", "interval_low"))
         if value is not None:
-            experiments[task].metrics[metric] = value
+            metrics[task][metric] = value
         if low is not None:
-            experiments[task].intervals[metric] = Interval(low, column["interval_high"][place])
-    return list(experiments.values()), list(unknown)
+            intervals[task][metric] = Interval(low, column["interval_high"][place])
+    run = run_conditions(manifest)
+    found = []
+    for task, place in first.items():
+        row = {name: column[name][place] for name in column} | {"metrics": metrics[task]}
+        documents = choice_of(manifest, task).words
+        found.append(_experiment(path, task, row, intervals[task], run, documents, tasks))
+    return found, list(unknown)
 
 
-def _experiment(task: str, row: Mapping[str, Any], tasks: Registry) -> Experiment:
+def _experiment(
+    path: Path,
+    task: str,
+    row: Mapping[str, Any],
+    intervals: dict[str, Interval],
+    run: RunConditions,
+    documents: str,
+    tasks: Registry,
+) -> Experiment:
     known = tasks.asked(task)
     assert known is not None  # the caller looked
     dataset, strategy = known
     loaded = json.loads(row["loaded"])
     counted = row["tokens_input"] is not None
+    config = _config(row["config"])
+    stored = {
+        **{name: row[name] for name in ("version", "n", "metrics")},
+        **{"loaded": loaded, "config": config, "jury": row.get("jury"), "cut": json.loads(row["cut"])},
+        "conditions": json.loads(row.get("conditions") or "{}"),
+    }
     return Experiment(
         task=task,
         dataset=dataset,
-        strategy=strategy,
-        version=row["version"],
-        metrics={},
-        intervals={},
+        conditions=stored_conditions(stored, run, dataset, strategy, documents, path),
+        metrics=row["metrics"],
+        intervals=intervals,
         n=row["n"],
-        settings=task_settings(row["version"], loaded, examples=row.get("examples"), jury=row.get("jury")),
         loaded=loaded,
-        cut=json.loads(row["cut"]),
         tokens={"input": row["tokens_input"], "output": row["tokens_output"]} if counted else None,
-        sample=row["sample"],
-        config=_config(row["config"]),
-        recorded=json.loads(row.get("conditions") or "{}"),
+        config=config,
     )
 
 

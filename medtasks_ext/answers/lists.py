@@ -1,0 +1,362 @@
+"""Lists of labels, drugs, mentions or codes (ClinicBench; HELM's billing codes)."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
+from medtasks_ext.answers.normalise import after_result, strip_reasoning
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.lists import items_of
+from medtasks_ext.answers.tolerant.markers import after_last_marker
+from medtasks_ext.privacy import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+_SEPARATOR = re.compile(r"[\n,;；]")
+_BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+\s+|\(?\d{1,3}[.)]\s+)")
+_REMARK = re.compile(r":|\(|\[|\s[-–—]\s")
+_NO_WORD = re.compile(r"[\W_]+")
+_NONE = frozenset({"none", "none of them", "none of these", "none of the above"})
+
+
+class LabelSet(AnswerFormat):
+    """Labels on lines of their own or between commas or semicolons; `none` for none of them.
+
+    A label may be given by its name, another name, or its number in the list. Case, hyphens, `&` for
+    `and`, bullets, and what stands behind a colon, dash or bracket do no harm. Other pieces are left
+    out; a reply in which no piece is a label, or `none`, is invalid.
+
+    Attributes:
+        labels: as they are to be written, or each with its meaning.
+        aliases: other name (a title, a short code) -> label.
+    """
+
+    kind: Literal["label_set"]
+    labels: list[str] | dict[str, str]
+    aliases: dict[str, str] = Field(default_factory=dict)
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        names = {str(number): label for number, label in enumerate(self.labels, start=1)}
+        names |= {_plain(label): label for label in self.labels}
+        return names | {_plain(other): label for other, label in self.aliases.items()}
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The gold labels, sorted; there may be none.
+
+        Raises:
+            GoldError: a piece of it is no label.
+        """
+        pieces = [piece for piece in _SEPARATOR.split(text) if piece.strip()]
+        if strange := [piece.strip() for piece in pieces if not self._resolved(piece)]:
+            raise GoldError(f"{excerpt(strange[0])} is not one of: {', '.join(self.labels)}")
+        if not pieces:
+            raise GoldError("write one label on each line, or none")
+        return self._labels(text) or []
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The distinct labels of the reply (under chain-of-thought: of what follows `Result:`)."""
+        reply = strip_reasoning(text)
+        found = self._labels(after_result(reply) if cot else reply)
+        return Reading(found, found is not None)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The labels of a list in any form."""
+        found = items_of(text, reply_of(text))
+        labels = self._labels("\n".join(found.items).replace("、", ",").rstrip(" .。"))
+        why = "no label was found" if labels is None else "a list"
+        return repaired(document, labels, None if labels is None else found.span, why)
+
+    def _labels(self, text: str) -> list[str] | None:
+        resolved = {label for piece in set(_SEPARATOR.split(text)) if (label := self._resolved(piece))}
+        return sorted(resolved - {"none"}) if resolved else None
+
+    def _resolved(self, piece: str) -> str | None:
+        """The label that a piece names, `none` where it says that there is none, None if it says nothing."""
+        for form in _forms(piece):
+            if form in self._names:
+                return self._names[form]
+            if form in _NONE:
+                return "none"
+        return None
+
+    def not_covered(self, golds: list[list[str]]) -> list[str]:
+        """Labels that no row has."""
+        return [label for label in self.labels if not any(label in gold for gold in golds)]
+
+
+def _forms(piece: str) -> Iterator[str]:
+    """The piece as it is, without bullet, and without what explains it."""
+    yield _plain(piece)
+    bare = _BULLET.sub("", piece)
+    yield _plain(bare)
+    if remark := _REMARK.search(bare, 1):
+        yield _plain(bare[: remark.start()])
+
+
+def _plain(text: str) -> str:
+    return _NO_WORD.sub(" ", text.casefold().replace("&", " and ")).strip()
+
+
+_MARKER = re.compile(r"\bfinal[^\S\n]{1,9}answer[*_]*[^\S\n]*[:：]", re.IGNORECASE)
+_LIST_END = re.compile(r"[\n;；•▪●◦]")
+# a bullet or number before an item; a number within a line needs a full stop, since brands end in `13)`
+_DRUG_BULLET = re.compile(r"^\s*(?:[-*+–—·]\s+|\(?\d{1,3}[.)]\s+)+")
+_INLINE_NUMBER = re.compile(r"\s\d{1,2}\.\s+(?=\w)")
+_COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
+# a drug's reason: ` - for pain`, `: an antibiotic`
+_EXPLAINED = re.compile(r"(?:\*{0,2}\s*[:：]\s|\s+[-–—]\s).*", re.DOTALL)
+_WORD = re.compile(r"\w")
+_NO_DRUG = re.compile(r"\W*(?:i|we|there|it|this|as an ai)\b.*\.\s*\Z", re.IGNORECASE | re.DOTALL)
+
+
+class DrugList(AnswerFormat):
+    """Names of drugs, separated by line breaks, commas, semicolons, bullets or numbers.
+
+    What follows the last `Final Answer:` is read, without that mark the whole reply (under
+    chain-of-thought what follows the last `Result:`). The answer is a list of items, each the list of
+    its pieces between commas: some names hold commas, which only the gold list can tell.
+    """
+
+    kind: Literal["drug_list"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The gold drugs, one on each line after `Final Answer:`.
+
+        Raises:
+            GoldError: there is none.
+        """
+        drugs = [line.strip() for line in _after_marker(text).split("\n") if _WORD.search(line)]
+        if not drugs:
+            raise GoldError("no drug is listed")
+        return drugs
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The items of the list; a reply without a word in it is invalid."""
+        reply = strip_reasoning(text)
+        if cot and not _MARKER.search(reply):
+            reply = after_result(reply)
+        items = [
+            pieces_of(line)
+            for part in _LIST_END.split(_after_marker(reply))
+            if part
+            for line in _numbered(part)
+        ]
+        items = [pieces for pieces in items if pieces]
+        return Reading(items, True) if items else Reading(None, False)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The items of a list in any form; what stands behind a dash or colon explains an item."""
+        found = items_of(text, reply_of(text))
+        parts = [
+            part
+            for item in found.items
+            if not _NO_DRUG.match(item)
+            for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
+            if part
+        ]
+        items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
+        why = "a list" if items else "no list was found"
+        return repaired(document, items or None, found.span if items else None, why)
+
+
+def _after_marker(text: str) -> str:
+    markers = list(_MARKER.finditer(text))
+    return text[markers[-1].end() :] if markers else text
+
+
+def _numbered(line: str) -> list[str]:
+    return _INLINE_NUMBER.split(_DRUG_BULLET.sub("", line, count=1))
+
+
+def pieces_of(item: str) -> list[str]:
+    """What stands between the commas of a text."""
+    return [piece.strip() for piece in _COMMA.split(item) if _WORD.search(piece)]
+
+
+_MENTION_BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+|\(?\d{1,3}[.)])\s+")
+_EDGES = "\"'`“”‘’«»<>*_•.,:"
+_WORDS = re.compile(r"\b\w+\s+\w+\s+\w+\s")
+_BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|note that)\b", re.IGNORECASE)
+_LEAD = re.compile(r"\A(?:the|these|here)\b[^:\n]{0,60}:\s*", re.IGNORECASE)
+_MENTION_COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
+_MENTION_WORD = re.compile(r"\w")
+_MENTION_SEPARATOR, _SEPARATOR_OR_BRACKET = re.compile(r"[;；]"), re.compile(r"[;；()]")
+
+
+class EntityList(AnswerFormat):
+    """Mentions as they stand in the text, separated by line breaks or semicolons, or `None`.
+
+    A comma does not separate, since it is part of many mentions; nor does a semicolon in round brackets.
+    Mentions are compared in lower case and without white space, since the texts are tokenised; quotes,
+    angle brackets, emphasis, a bullet before it, punctuation at its edges and a closing note of its type
+    (`fever (disease)`) do no harm. A line that ends with a colon is a heading.
+
+    Attributes:
+        types: names of the entity types that are asked for, in the singular.
+    """
+
+    kind: Literal["entity_list"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    types: list[str]
+
+    @cached_property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+        """A heading before mentions, a note behind one, and what says that there are none."""
+        types = "|".join(re.escape("".join(name.lower().split())) for name in self.types)
+        what = rf"(?:(?:{types})?(?:s|entity|entities|mentions?|names?)?)"
+        return (
+            re.compile(rf"\A\s*[*_]*(?:answer|mentions|entities|(?:{types})s?)[*_]*\s*:", re.IGNORECASE),
+            re.compile(rf"\((?:{types})s?\)\Z"),
+            re.compile(
+                rf"none(?:found|mentioned)?|n/?a|(?:thereareno|no){what}"
+                r"(?:(?:are|is|were|was)?(?:found|mentioned|present))?(?:inthe(?:sentence|text))?"
+            ),
+        )
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The distinct mentions in the form in which they are compared, sorted; there may be none.
+
+        Raises:
+            GoldError: it says neither a mention nor that there are none.
+        """
+        found = self._mentions(text)
+        if found is None:
+            raise GoldError("write one mention on each line, or None")
+        return found
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The mentions of the reply; a reply without a word in it is invalid."""
+        reply = strip_reasoning(text)
+        found = self._mentions(after_result(reply) if cot else reply)
+        return Reading(found, found is not None)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The mentions of a list in any form.
+
+        A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
+        does not stand there is no mention.
+        """
+        found = items_of(text, reply_of(text))
+        prompt = "".join(str(document.get("prompt") or "").lower().split())
+        items = (_LEAD.sub("", item) for item in found.items)
+        pieces = dict.fromkeys(piece for item in items for piece in _split(item))
+        parts = dict.fromkeys(part for piece in pieces for part in _parted(piece, prompt))
+        mentions = self._mentions(
+            "\n".join(
+                part
+                for part in parts
+                if not _is_sentence(part)
+                or self._patterns[2].fullmatch(self._comparable(part))
+                or "".join(part.lower().split()).strip(_EDGES) in prompt
+            )
+        )
+        if mentions is None and found.bullets:  # an empty array
+            mentions = []
+        why = "no list was found" if mentions is None else "a list"
+        return repaired(document, mentions, None if mentions is None else found.span, why)
+
+    def _mentions(self, text: str) -> list[str] | None:
+        heading, _, none = self._patterns
+        found: set[str] = set()
+        said = False
+        for line in text.split("\n"):
+            if line.rstrip(" \t\r*_").endswith(":"):
+                continue
+            line = heading.sub("", _MENTION_BULLET.sub("", line))
+            for piece in dict.fromkeys(_split(line)):
+                mention = self._comparable(piece)
+                if _MENTION_WORD.search(mention):
+                    said = True
+                    if not none.fullmatch(mention):
+                        found.add(mention)
+        return sorted(found) if said else None
+
+    def _comparable(self, piece: str) -> str:
+        mention = "".join(_MENTION_BULLET.sub("", piece).lower().split()).strip(_EDGES)
+        return self._patterns[1].sub("", mention).strip(_EDGES)
+
+
+def _split(line: str) -> Iterator[str]:
+    """The parts of a line between semicolons that stand in no round brackets."""
+    if "(" not in line or line.count("(") != line.count(")"):
+        yield from _MENTION_SEPARATOR.split(line)
+        return
+    begin = depth = 0
+    for match in _SEPARATOR_OR_BRACKET.finditer(line):
+        if match[0] in "()":
+            depth = max(0, depth + (1 if match[0] == "(" else -1))
+        elif not depth:
+            yield line[begin : match.start()]
+            begin = match.end()
+    yield line[begin:]
+
+
+def _is_sentence(part: str) -> bool:
+    return bool(_BEGINS_SENTENCE.match(part) or (part.rstrip().endswith(".") and _WORDS.search(part)))
+
+
+def _parted(piece: str, prompt: str) -> list[str]:
+    """A piece at its commas, unless it stands in the prompt as a whole (without blanks, in small letters)."""
+    if not _MENTION_COMMA.search(piece) or "".join(piece.lower().split()).strip(_EDGES) in prompt:
+        return [piece]
+    return _MENTION_COMMA.split(piece)
+
+
+# a letter, two characters of which the first is a digit, up to four behind the dot, which may be missing
+_WHOLE_ICD10 = re.compile(
+    r"(?<![A-Za-z0-9.])([A-TV-Z]\d[0-9A-Z])(?:\.([0-9A-Z]{1,4})|(\d[0-9A-Z]{0,3}))?(?![A-Za-z0-9])"
+)
+_ICD10 = re.compile(r"\b[A-Z]\d{1,3}(?:\.\d{1,4})?\.?\b")
+
+
+class CodesInText(AnswerFormat):
+    """A set of ICD-10 codes. Gold and reply are read by one pattern (HELM, `mimiciv_billing_code_metrics`).
+
+    No case folding; the dot is significant; codes that the pattern cannot read (a letter after
+    the dot, a letter in position 2 or 3, procedure codes) shrink to their stem or vanish.
+    """
+
+    kind: Literal["codes_in_text"]
+    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
+        """The readable gold codes, sorted; there may be none."""
+        return self._codes(text)
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The readable codes of the reply; a reply without any is invalid."""
+        reply = strip_reasoning(text)
+        codes = self._codes(after_result(reply) if cot else reply)
+        return Reading(codes, bool(codes))
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The codes with letters behind their dot, of the gold and of what follows the last announcement."""
+        reply = reply_of(text)
+        span = after_last_marker(reply)
+        codes, target = _whole_codes(reply.text[slice(*span)]), str(document.get("target") or "")
+        return {
+            "gold": _whole_codes(target) or document.get("gold"),
+            "answer": codes or None,
+            "span": span if codes else None,
+            "why": "codes in the reply" if codes else "no code was found",
+        }
+
+    @staticmethod
+    def _codes(text: str) -> list[str]:
+        return sorted({code.rstrip(".") for code in _ICD10.findall(text.replace("**", ""))})
+
+
+def _whole_codes(text: str) -> list[str]:
+    text = text.replace("*", " ").replace("_", " ")
+    found = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
+    return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in found})

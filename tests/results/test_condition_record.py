@@ -1,0 +1,243 @@
+"""The record of conditions: written, read, of former versions, and in words."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.results.condition_words import decoding_words, jury_words, run_words, shown, task_words
+from medtasks_ext.results.conditions import drawn, facts
+from medtasks_ext.results.older_conditions import read_decoding, read_jury
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.runs.conditions import (
+    CANNOT_MOVE_A_SCORE,
+    LAYOUT,
+    Asked,
+    Conditions,
+    Judge,
+    Jury,
+    Layout,
+    Observed,
+    Rows,
+    RunConditions,
+    Shots,
+    Wording,
+    read_conditions,
+)
+from medtasks_ext.runs.manifest import Manifest, Seal, identity_of
+from medtasks_lab.submissions.older import read_run, submission_of_today
+from tests.report.made import write_run
+
+TASK = "bridge_chip_ctc"
+JURY = Jury((Judge("a", "org/a-70b"), Judge("b")), "c", "likert", "official", "0123abcd")
+LAYOUTS = (
+    Layout(chat_template=True, system_role=True, shots_as_turns=True),
+    Layout(
+        chat_template=False, system_role=False, system_instruction="Be brief, doctor", shots_as_turns=False
+    ),
+    Layout(chat_template=LAYOUT, system_role=True, shots_as_turns=False),
+)
+RECORD = Conditions(
+    Asked(
+        suite="bridge",
+        dataset=TASK,
+        strategy="five_shot",
+        version="1-A",
+        rows=Rows("suite", "hub", "4bc0", "77ab", 90, "the first 5"),
+        wording=Wording("official", "a release.json", "1.0", "1f3a"),
+        shots=Shots(5, "e5"),
+        layout=LAYOUTS[0],
+        budget=100,
+        context=8_000,
+        decoding={"do_sample": True, "temperature": 0.6, "until": ["\n\n"]},
+        seed=7,
+        jury=JURY,
+        engine="vllm",
+        arguments={"dtype": "bfloat16"},
+    ),
+    Observed(
+        n=5, n_here=80, n_held_out=5, n_dropped=1, shots_dropped=0, inputs_cut=2, answers_cut=0, judged=0.5,
+        own_words_instead=False, served=("org/model",), versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
+    ),
+)  # fmt: skip
+
+
+def test_a_record_is_read_as_it_was_written():
+    stored = json.loads(json.dumps(RECORD.record()))
+    assert read_conditions(stored) == RECORD
+    assert json.dumps(read_conditions(stored).record()) == json.dumps(RECORD.record())
+
+
+def test_what_is_unknown_is_not_written_and_is_unknown_when_read():
+    assert Conditions().record() == {"schema": 2, "asked": {"strategy": "zero_shot"}}
+    assert read_conditions({"schema": 2}) == Conditions()
+    greedy = Conditions(Asked(decoding={}))
+    assert read_conditions(greedy.record()).asked.decoding == {}  # known, and nothing of it
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 3}, "schema is 3"),
+        ({"asked": {"mood": "good"}}, "asked.mood"),
+        ({"asked": {"rows": {"source": "invented"}}}, "asked.rows.source"),
+        ({"observed": {"n": "many"}}, "observed.n"),
+    ],
+)
+def test_what_the_record_does_not_know_is_refused_with_its_place(change, words):
+    with pytest.raises(MedtasksError, match=words.replace(".", r"\.")):
+        read_conditions({**RECORD.record(), **change}, "run/tasks/t.json")
+
+
+def test_a_sampled_result_with_all_conditions_in_words():
+    assert task_words(RECORD) == {
+        "version": "1", "prompt": "official 1f3a", "data": "hub @ 4bc0", "rows": "77ab", "rebuilt": "no",
+        "examples": "e5", "jury": "a (org/a-70b) + b, c decides; likert in official words, 0123abcd",
+        "documents": "the first 5",
+    }  # fmt: skip
+    assert shown(facts(RECORD)) == {
+        "strategy": "five_shot", "version": "1", "wording": "official", "artefact": "a release.json 1.0",
+        "prompt": "1f3a", "examples": "e5", "examples_cut": False, "source": "suite", "revision": "4bc0",
+        "rows": "77ab", "documents": "the first 5", "n": 5, "n_of_suite": 90, "held_out": 5, "budget": 100,
+        "answers_cut": False, "context": 8_000, "inputs_cut": True, "decoding": "temperature=0.6", "seed": 7,
+        "template": "yes", "system": "system turn, none", "turns": "yes",
+        "jury": "a (org/a-70b) + b, c decides", "protocol": "likert in official words, 0123abcd",
+        "judged": 0.5, "engine": "vllm", "versions": "vllm 2, torch 3",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "jury",
+    [JURY, Jury((Judge("gpt-4o"),)), Jury(()), Jury((Judge("one"),), None, "likert", "own", "1")],
+)
+def test_a_jury_in_words_is_read_back(jury):
+    assert read_jury(jury_words(jury)) == jury
+
+
+@pytest.mark.parametrize("text", ["greedy", "sampled", "temperature=0.6, top_p=0.95, top_k=20", "top_p=1"])
+def test_decoding_in_words_is_read_back(text):
+    assert decoding_words(drawn(read_decoding(text))) == text
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_a_run_shares_in_words_is_read_back(layout):
+    run = RunConditions(
+        engine="vllm",
+        arguments={"dtype": "bfloat16", "revision": "v, 2"},
+        layout=layout,
+        decoding={"temperature": "0.6"},
+        documents=("all", "the first 5"),
+        synthetic=False,
+        juries=(JURY,),
+    )
+    assert run_words(read_run(run_words(run))) == run_words(run)
+    assert read_run(run_words(run)) == run
+    assert run_words(read_run({"backend": "vllm"})) == {"backend": "vllm"}
+
+
+def test_a_submission_of_schema_1_has_the_conditions_that_it_says():
+    flat = {name: value for name, value in shown(facts(RECORD)).items() if value is not None}
+    item = {
+        "version": "1-A", "n": 5, "statistic": "mean", "judged": 0.5, "asked": flat, "cut": {"inputs_cut": 2},
+        "rows": {"origin": "hub", "rebuilt": False, "here": 80, "held_out": 5, "of_suite": 90},
+    }  # fmt: skip
+    content = {"schema": 1, "settings": {"backend": "vllm"}, "tasks": {TASK: item}, "heads": {}}
+    found = submission_of_today(content)
+    read = found["tasks"][TASK]["conditions"]
+    assert found["schema"] == 2 and found["run"] == RunConditions(engine="vllm")
+    assert shown(facts(read)) == shown(facts(RECORD)) and read.observed.inputs_cut == 2
+    for changes in ({"mood": "good"}, {"version": "2"}):
+        with pytest.raises(ValueError, match="asked"):
+            submission_of_today({**content, "tasks": {TASK: {**item, "asked": {**flat, **changes}}}})
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_result_of_a_former_version_says_what_a_new_one_says(tmp_path, judged):
+    record = {
+        "config": {"num_fewshot": 5, "generation_kwargs": {"do_sample": False, "max_gen_toks": 100}},
+        "conditions": {
+            "shots": {"hash": "e"}, "context": 8_000, "seed": 1, "served": ["m"], "versions": {"vllm": "1"},
+        },
+        "cut": {"shots_dropped": 0, "inputs_cut": 0, "answers_cut": 1},
+        **({"jury": "a + b; likert 12345678"} if judged else {}),
+    }  # fmt: skip
+    folder = write_run(tmp_path / "run", "ORG/a", {TASK: [1.0, 0.0, 1.0]}, record=record)
+    [before] = read_results([folder], registry()).entries
+    [(name, item)] = before.experiments.items()
+    file = folder / "tasks" / f"{TASK}.json"
+    stored = json.loads(file.read_text())
+    stored["conditions"] = item.conditions.record()
+    stored.pop("jury", None)
+    file.write_text(json.dumps(stored))
+    [after] = read_results([folder], registry()).entries
+    assert after.experiments[name].conditions == item.conditions and after.words == before.words
+    assert name == f"{TASK}_5shot" and item.conditions.asked.budget == 100
+    assert ("jury" in after.words) == judged
+
+
+def plain(folder, arguments):
+    """What plain `lm_eval` leaves of one task, with invented figures."""
+    content = {
+        "results": {TASK: {"score,answer": 0.5}},
+        "configs": {TASK: {"num_fewshot": 0, "generation_kwargs": {"max_gen_toks": 100}}},
+        "versions": {TASK: "1-A"},
+        "n-samples": {TASK: {"effective": 10}},
+        "config": {"model": "vllm", "model_args": {"pretrained": "ORG/a", **arguments}, "gen_kwargs": {}},
+        "chat_template": None,
+    }
+    folder.mkdir()
+    (folder / "results_2026-01-01.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "one_model"),
+    [
+        ({"enable_prefix_caching": True, "max_num_batched_tokens": 8192, "download_dir": "/scratch"}, True),
+        ({"eos_string": "</s>"}, False),
+        ({"max_model_len": 512}, False),
+        ({"max_length": 512}, False),
+        ({"dtype": "float16"}, False),
+    ],
+)
+def test_arguments_of_place_and_speed_make_no_other_model_and_those_that_cut_do(
+    tmp_path, arguments, one_model
+):
+    folders = [plain(tmp_path / "one", {}), plain(tmp_path / "two", arguments)]
+    entries = read_results(folders, registry()).entries
+    assert (len(entries) == 1) == one_model
+    if not one_model:
+        [name] = arguments
+        assert all(entry.label.startswith("ORG/a (model arguments: ") for entry in entries)
+        assert f"{name}={arguments[name]}" in entries[1].label
+
+
+def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():
+    kept = identity_of("vllm", {"pretrained": "m"}, {})
+    older = kept.model_copy(
+        update={"model": {"model": "vllm", "model_args": {"pretrained": "m", "batch_size": "auto"}}}
+    )
+    assert "batch_size" in CANNOT_MOVE_A_SCORE
+    assert not older.differs_from(kept) and not kept.differs_from(older)
+    assert older.digest != kept.digest  # so keys must be those of the folder
+    assert kept.differs_from(identity_of("vllm", {"pretrained": "other"}, {}))
+
+
+def test_seals_that_others_replace_are_kept_with_the_reason(tmp_path):
+    manifest = Manifest(identity=identity_of("vllm", {"pretrained": "m"}, {}))
+    first, second = Seal(2, 20, "0" * 32), Seal(3, 30, "1" * 32)
+    manifest.replace_seals("responses", {"t.jsonl": first}, {"t.jsonl": first})
+    manifest.replace_seals("responses", {}, {"t.jsonl": first})
+    assert manifest.past_seals == []
+    manifest.replace_seals("responses", {"t.jsonl": first}, {"t.jsonl": second})
+    manifest.seal_judgements({"t": first})
+    manifest.seal_judgements({"t": replace(first, head="2" * 32)})
+    manifest.write(tmp_path)
+    past = Manifest.read(tmp_path).past_seals
+    assert [(item.file, item.why) for item in past] == [
+        ("responses/t.jsonl", "lines were added"),
+        ("judgements/t.jsonl", "its lines are others"),
+    ]
+    assert past[0].seal == first and past[0].replaced
