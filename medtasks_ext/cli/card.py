@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.atomic import write_text
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -24,7 +25,7 @@ def card(
         list[str],
         typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
     ],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder to write to.")],
+    out: Annotated[str, out_option("Folder to write to.")],
     parts: Annotated[
         bool,
         typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),

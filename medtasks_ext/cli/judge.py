@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
@@ -58,14 +58,12 @@ def judge(
         ),
     ] = None,
     *,
-    jury_name: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.")
-    ],
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one: medhelm, mlb, local.")],
     tasks: OnlyTasks = None,
     dry_run: DryRun = False,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
+        cost_option("Stop before these runs have cost more USD in all."),
     ] = None,
     ratings: Annotated[
         str | None,

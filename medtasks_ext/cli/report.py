@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medtasks_ext.cli.app import ByLabels
+from medtasks_ext.cli.app import ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused
@@ -35,7 +35,7 @@ def report(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet)."),
+        out_option("Folder for the page (HTML) and the tables (CSV, Parquet)."),
     ] = None,
     published: Annotated[
         str | None,

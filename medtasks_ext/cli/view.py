@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.show import show
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError, some
@@ -27,9 +28,7 @@ def view(
             "key or place from 0: in the terminal.",
         ),
     ],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Write the pages to this folder; start no server.")
-    ] = None,
+    out: Annotated[str | None, out_option("Write the pages to this folder; start no server.")] = None,
     include_text: Annotated[
         bool,
         typer.Option("--include-text", help="With -o: gated and private data, too, in a folder of your own."),

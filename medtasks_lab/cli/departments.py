@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun
+from medtasks_ext.cli.app import AllowHost, DryRun, cost_option, jury_option, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
@@ -33,9 +33,7 @@ def departments(
     tasks: Annotated[
         str, typer.Option("--tasks", help="Whose test questions are labelled: tasks, groups, tags.")
     ],
-    jury: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file with one model, which labels.")
-    ],
+    jury: Annotated[str, jury_option("Jury file with one model, which labels.")],
     sample: Annotated[
         str | None,
         typer.Option(
@@ -48,11 +46,9 @@ def departments(
     data: Annotated[
         str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
     ] = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "departments",
+    out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
     dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
-    ] = None,
+    max_cost: Annotated[float | None, cost_option("Stop before it has cost more USD in all.")] = None,
     allow_host: AllowHost = None,
 ) -> int:
     """Label questions with clinical departments by a model.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import OnlyTasks
+from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.registry import registry
@@ -20,7 +20,7 @@ def difficulty(
         list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")
     ],
     tasks: OnlyTasks = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "difficulty",
+    out: Annotated[str, out_option("Folder for TASK.json.")] = "difficulty",
 ) -> int:
     """Grade questions as easy, medium or hard.
 

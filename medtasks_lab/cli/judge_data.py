@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.seed import SEED
 from medtasks_lab.studies.judge_sft import expert_decisions, read_cases, split_by_question, write_split
@@ -20,7 +21,7 @@ def judge_data(
     ] = None,
     test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for the data.")] = "judge_data",
+    out: Annotated[str, out_option("Folder for the data.")] = "judge_data",
 ) -> int:
     """Write fine-tuning data of a judge model.
 

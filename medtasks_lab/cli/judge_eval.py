@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost
+from medtasks_ext.cli.app import AllowHost, out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
@@ -40,7 +40,7 @@ def judge_eval(
     jury: Annotated[
         str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
     ] = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,
     published: Annotated[
         bool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
@@ -23,10 +23,8 @@ AFTER_INTERRUPT = "goes on"
 
 def judge_gold(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    jury_name: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one; one judge is enough.")
-    ],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for verdicts and figures.")],
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one; one judge is enough.")],
+    out: Annotated[str, out_option("Folder for verdicts and figures.")],
     tasks: OnlyTasks = None,
     dry_run: DryRun = False,
     max_cost: Annotated[

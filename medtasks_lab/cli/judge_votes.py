@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun
+from medtasks_ext.cli.app import AllowHost, DryRun, Prompts, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
-from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ def judge_votes(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Task whose judges are asked about single criteria.")
     ],
-    jury_name: Annotated[str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for verdicts and figures.")],
-    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one.")],
+    out: Annotated[str, out_option("Folder for verdicts and figures.")],
+    prompts: Prompts = None,
     dry_run: DryRun = False,
     max_cost: Annotated[
         float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
@@ -33,9 +34,7 @@ def sample(
         str | None, typer.Option(help="File with columns id and --by; else the task's own rows.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
-    ] = "samples.json",
+    out: Annotated[str, out_option("List for --samples; tasks already in it are kept.")] = "samples.json",
 ) -> int:
     """Draw a sample with a mix of difficulty levels.
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -20,9 +21,7 @@ def submit(
         list[str],
         typer.Argument(metavar="RUN", help="Folder of a run; with --check submissions: …/ORG/MODEL/DATE."),
     ],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Where it goes: results/submissions/ORG/MODEL/DATE.")
-    ] = None,
+    out: Annotated[str | None, out_option("Where it goes: results/submissions/ORG/MODEL/DATE.")] = None,
     about: Annotated[
         list[str] | None,
         typer.Option(

@@ -129,7 +129,7 @@ def test_neither_the_task_class_nor_a_module_beside_the_file_is_imported(folder)
     )
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
     done = subprocess.run(
-        [sys.executable, "-c", code, "validate", "--static", str(folder)],
+        [sys.executable, "-c", code, "dev", "validate", "--static", str(folder)],
         env=environment, cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "catalogue" in done.stdout and not (folder / "ran").exists(), done.stderr
