@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medtasks_ext.cli.app import ByLabels
+from medtasks_ext.cli.app import ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused
@@ -35,7 +35,7 @@ def report(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("-o", "--out", help="Folder for the page (HTML) and the tables (CSV, Parquet)."),
+        out_option("Folder for the page (HTML) and the tables (CSV, Parquet)."),
     ] = None,
     published: Annotated[
         str | None,
@@ -128,11 +128,13 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
 
 def _write(folder: Path, frames: Frames, text: Literal["none", "open", "all"]) -> list[Path]:
     from medtasks_ext.report.payload import payload
+    from medtasks_ext.report.views import write_views
     from medtasks_ext.report.write import write_report
 
     if text == "all":
         say("--include-text: the page holds text of gated and private data, as confidential as they are")
-    return write_report(folder, frames, payload(frames, text))
+    written = write_report(folder, frames, payload(frames, text))
+    return written + write_views(folder, frames.report, written)
 
 
 def _summary(frames: Frames) -> Json:

@@ -183,7 +183,7 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     forget()
     assert UNPINNED not in medtasks("data", "where", *names).out
     assert "not pinned" not in medtasks("data", "status", *names).out
-    assert medtasks("validate", URL, BRANCH).code == 0
+    assert medtasks("dev", "validate", URL, BRANCH).code == 0
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
     assert held() == after
     shutil.rmtree(tmp_path / "cache")
