@@ -65,7 +65,7 @@ def suite(tasks, tmp_path, monkeypatch):
         file.write_text(yaml.safe_dump(said, sort_keys=False))
         task = tasks / "medhelm/qa/task.yaml"
         if "official:" not in task.read_text():
-            task.write_text(task.read_text().replace("\nabout:", "\n  official: qa.py\nabout:"))
+            task.write_text(task.read_text().replace("\njudge:\n", "\njudge:\n  official: qa.py\n"))
         forget()
         return tmp_path / "cache/official" / pinned[:16] / "juries.whl"
 
