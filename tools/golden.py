@@ -233,6 +233,8 @@ class Recorder:
         folder.mkdir(parents=True)
         (folder / "exit.txt").write_text(f"{code}\n")
         self.index[name] = {"command": " ".join(command), "code": code, "made": made}
+        text = json.dumps(dict(sorted(self.index.items())), indent=1, ensure_ascii=False)
+        (self.out / "index.json").write_text(text + "\n", encoding="utf-8")
 
     def text(self, name: str, kind: str, text: str) -> None:
         """Keep what was printed, as JSON where it is."""
@@ -275,12 +277,6 @@ class Recorder:
         self.value(item or f"asked.{name}", self.server.asked(name), made)
         self.server.forget(name)
 
-    def close(self) -> None:
-        """Write the index."""
-        self.program.close()
-        text = json.dumps(dict(sorted(self.index.items())), indent=1, ensure_ascii=False)
-        (self.out / "index.json").write_text(text + "\n", encoding="utf-8")
-
 
 def record(out: Path, python: Path, runs: Path | None, only: str) -> int:
     """Make a recording; 0."""
@@ -301,7 +297,7 @@ def record(out: Path, python: Path, runs: Path | None, only: str) -> int:
                 shutil.copytree(runs, recorder.runs, dirs_exist_ok=True, symlinks=True)
             read(recorder)
         finally:
-            recorder.close()
+            recorder.program.close()
     print(f"{len(recorder.index)} items in {time.monotonic() - began:.0f} s: {out}")
     return 0
 
