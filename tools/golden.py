@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -206,7 +207,8 @@ class Recorder:
         Args:
             name: of the item; no word of the command.
             act: a key of `WORDS`, or the command's words.
-            arguments: the rest. `{out}` is a new folder or file of the item, which is kept.
+            arguments: the rest; a text may hold several, as in a shell. `{out}` is a new folder or
+                file of the item, which is kept.
             made: whether this makes runs; it is then done whatever items are asked for.
             keep: more files and folders to keep; relative to `runs`.
         """
@@ -216,7 +218,10 @@ class Recorder:
         if place.is_dir() and not made and cwd is None:
             shutil.rmtree(place)
         command = (script, *(self.program.words(act) if script == "medtasks" else ()))
-        command = (*command, *(str(item).replace("{out}", str(place)) for item in arguments))
+        parts = (
+            part for item in arguments for part in (shlex.split(item) if isinstance(item, str) else [item])
+        )
+        command = (*command, *(str(part).replace("{out}", str(place)) for part in parts))
         code, out, err, seconds = self.program.run(command, cwd or self.runs, env, kill_at)
         self.entry(name, command, code, made)
         self.text(name, "stdout", out)
