@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -206,7 +207,8 @@ class Recorder:
         Args:
             name: of the item; no word of the command.
             act: a key of `WORDS`, or the command's words.
-            arguments: the rest. `{out}` is a new folder or file of the item, which is kept.
+            arguments: the rest; a text may hold several, as in a shell. `{out}` is a new folder or
+                file of the item, which is kept.
             made: whether this makes runs; it is then done whatever items are asked for.
             keep: more files and folders to keep; relative to `runs`.
         """
@@ -216,7 +218,10 @@ class Recorder:
         if place.is_dir() and not made and cwd is None:
             shutil.rmtree(place)
         command = (script, *(self.program.words(act) if script == "medtasks" else ()))
-        command = (*command, *(str(item).replace("{out}", str(place)) for item in arguments))
+        parts = (
+            part for item in arguments for part in (shlex.split(item) if isinstance(item, str) else [item])
+        )
+        command = (*command, *(str(part).replace("{out}", str(place)) for part in parts))
         code, out, err, seconds = self.program.run(command, cwd or self.runs, env, kill_at)
         self.entry(name, command, code, made)
         self.text(name, "stdout", out)
@@ -233,6 +238,8 @@ class Recorder:
         folder.mkdir(parents=True)
         (folder / "exit.txt").write_text(f"{code}\n")
         self.index[name] = {"command": " ".join(command), "code": code, "made": made}
+        text = json.dumps(dict(sorted(self.index.items())), indent=1, ensure_ascii=False)
+        (self.out / "index.json").write_text(text + "\n", encoding="utf-8")
 
     def text(self, name: str, kind: str, text: str) -> None:
         """Keep what was printed, as JSON where it is."""
@@ -275,12 +282,6 @@ class Recorder:
         self.value(item or f"asked.{name}", self.server.asked(name), made)
         self.server.forget(name)
 
-    def close(self) -> None:
-        """Write the index."""
-        self.program.close()
-        text = json.dumps(dict(sorted(self.index.items())), indent=1, ensure_ascii=False)
-        (self.out / "index.json").write_text(text + "\n", encoding="utf-8")
-
 
 def record(out: Path, python: Path, runs: Path | None, only: str) -> int:
     """Make a recording; 0."""
@@ -301,7 +302,7 @@ def record(out: Path, python: Path, runs: Path | None, only: str) -> int:
                 shutil.copytree(runs, recorder.runs, dirs_exist_ok=True, symlinks=True)
             read(recorder)
         finally:
-            recorder.close()
+            recorder.program.close()
     print(f"{len(recorder.index)} items in {time.monotonic() - began:.0f} s: {out}")
     return 0
 

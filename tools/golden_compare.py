@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +18,11 @@ import yaml
 from golden_words import Words
 
 SHORT = 160
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".json": json.loads,
+    ".jsonl": lambda text: [json.loads(line) for line in text.splitlines()],
+    ".csv": lambda text: list(csv.DictReader(io.StringIO(text, newline=""))),
+}
 _NONE = "(nothing)"
 
 
@@ -109,15 +117,32 @@ def compare(one: Path, other: Path, mends: list[Mend], only: str = "*", most: in
         if rest:
             bad[name] = len(rest)
             print(f"{name}: {len(rest)} differences")
-            print(*map(str, rest[:most]), sep="\n")
-            if len(rest) > most:
-                print(f"  … {len(rest) - most} more")
+            show(rest, most)
     for mend in mends:
         if not mend.met:
             print(f"nothing is mended by: {mend.item} {mend.path} ({mend.why})")
     places = f"{len(bad)} differ in {sum(bad.values())} places"
     print(f"{equal} items equal, {places}, {mended} differences are named mends")
     return 1 if bad else 0
+
+
+def _like(path: str) -> str:
+    """A path without its numbers: places that differ alike are told together."""
+    return re.sub(r"\d+", "#", path)
+
+
+def show(found: list[Difference], most: int) -> None:
+    """Print differences, those at places alike together: how many, and the first of them."""
+    alike: dict[str, list[Difference]] = {}
+    for item in found:
+        alike.setdefault(_like(item.path), []).append(item)
+    for items in list(alike.values())[:most]:
+        shown = items[: 4 if ".txt:" in items[0].path else 1]  # each line of a text says something else
+        print(*map(str, shown), sep="\n")
+        if len(items) > len(shown):
+            print(f"    and {len(items) - len(shown)} alike")
+    if len(alike) > most:
+        print(f"  … {len(alike) - most} kinds more")
 
 
 def _explained(difference: Difference, mends: list[Mend]) -> bool:
@@ -143,8 +168,7 @@ def differences(item: str, one: Path, other: Path) -> Iterator[Difference]:
 
 
 def _unlike(item: str, name: str, one: str, other: str) -> Iterator[Difference]:
-    readers = {".json": json.loads, ".jsonl": lambda text: [json.loads(line) for line in text.splitlines()]}
-    read = readers.get(Path(name).suffix)
+    read = _READERS.get(Path(name).suffix)
     # once more, for recordings that knew fewer words for times and places
     words = Words({})
     if read:

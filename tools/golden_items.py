@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,52 +210,28 @@ def make_models(recorder: Recorder) -> None:
     everything = names(*CLOSED, *JUDGED)
     few = ("--data", "sample", "--limit", "3")
     recorder.call(
-        "made.oracle",
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        everything,
-        *few,
-        "--output_path",
-        "oracle",
-        made=True,
+        "made.oracle", "run", "--model oracle --tasks", everything, *few, "--output_path oracle", made=True
     )
     recorder.call(
         "made.random",
         "run",
-        "--model",
-        "random-label",
-        "--tasks",
+        "--model random-label --tasks",
         everything,
         *few,
-        "--output_path",
-        "random",
+        "--output_path random",
         made=True,
     )
     recorder.call(
         "made.shot",
         "run",
-        "--model",
-        "nearest-shot",
-        "--tasks",
+        "--model nearest-shot --tasks",
         names(*FEW),
         *few[:2],
-        "--output_path",
-        "shot",
+        "--output_path shot",
         made=True,
     )
     recorder.call(
-        "made.whole",
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        names(*FEW),
-        *few[:2],
-        "--output_path",
-        "whole",
-        made=True,
+        "made.whole", "run", "--model oracle --tasks", names(*FEW), *few[:2], "--output_path whole", made=True
     )
     learn(recorder, recorder.runs / "oracle")
     learn(recorder, recorder.runs / "whole")
@@ -265,8 +242,7 @@ def make_models(recorder: Recorder) -> None:
         "--tasks",
         everything,
         *few,
-        "--output_path",
-        "served",
+        "--output_path served",
         made=True,
     )
     recorder.asked("served", made=True)
@@ -277,15 +253,14 @@ def make_models(recorder: Recorder) -> None:
         "--tasks",
         everything,
         *few,
-        "--output_path",
-        "served",
+        "--output_path served",
         made=True,
     )
     recorder.asked("served", made=True, item="asked.served-again")
     warm = ("--gen_kwargs", "temperature=0.7", "--tasks", names(*FEW), *few, "--output_path", "warm")
     recorder.call("made.warm", "run", *chat(recorder, "warm"), *warm, made=True)
     recorder.asked("warm", made=True)
-    system = ("--system_instruction", "Be brief.", "--num_fewshot", "2", "--seed", "7")
+    system = ("--system_instruction", '"Be brief."', "--num_fewshot", "2", "--seed", "7")
     recorder.call(
         "made.two-shots",
         "run",
@@ -294,8 +269,7 @@ def make_models(recorder: Recorder) -> None:
         "--tasks",
         names(*FEW[:2]),
         *few,
-        "--output_path",
-        "two-shots",
+        "--output_path two-shots",
         made=True,
     )
     recorder.asked("two", made=True)
@@ -318,9 +292,7 @@ def make_parts(recorder: Recorder) -> None:
     shared = ("--model", "random-label", "--tasks", names(*FEW), "--data", "sample", "--output_path", "parts")
     for part in ("1/2", "2/2"):
         recorder.call(f"made.part-{part[0]}", "run", *shared, "--shard", part, made=True)
-    recorder.call(
-        "made.merged", "merge", "parts-shard-1-of-2", "parts-shard-2-of-2", "-o", "merged", made=True
-    )
+    recorder.call("made.merged", "merge", "parts-shard-1-of-2 parts-shard-2-of-2 -o merged", made=True)
     command = (
         "run",
         *chat(recorder, "killed"),
@@ -353,7 +325,7 @@ def make_files(recorder: Recorder) -> None:
     )
     model = ("--model", "local-chat-completions", "--model_args", "model=served", "--output_path", "filed")
     recorder.call(
-        "made.filed-out", "batch out", *model, *flags, "-o", "filed.jsonl", made=True, keep=("filed.jsonl",)
+        "made.filed-out", "batch out", *model, *flags, "-o filed.jsonl", made=True, keep=("filed.jsonl",)
     )
     wanted = read_lines(recorder.runs / "filed.jsonl") if (recorder.runs / "filed.jsonl").exists() else []
     answered = [answer(recorder, line) for line in wanted]
@@ -361,18 +333,17 @@ def make_files(recorder: Recorder) -> None:
         failed = {"status_code": 500, "body": {"error": {"message": "later"}}}
         lines(recorder.runs / "filed-1.jsonl", [*answered[2:], {**answered[0], "response": failed}])
         lines(recorder.runs / "filed-2.jsonl", answered[:2])
-    recorder.call("made.filed-in-part", "batch in", "filed", "filed-1.jsonl", made=True)
+    recorder.call("made.filed-in-part", "batch in", "filed filed-1.jsonl", made=True)
     recorder.call(
         "made.filed-out-again",
         "batch out",
         *model,
         *flags,
-        "-o",
-        "filed-rest.jsonl",
+        "-o filed-rest.jsonl",
         made=True,
         keep=("filed-rest.jsonl",),
     )
-    recorder.call("made.filed-in", "batch in", "filed", "filed-1.jsonl", "filed-2.jsonl", made=True)
+    recorder.call("made.filed-in", "batch in", "filed filed-1.jsonl filed-2.jsonl", made=True)
 
 
 def answer(recorder: Recorder, line: dict[str, Any]) -> dict[str, Any]:
@@ -399,7 +370,7 @@ def make_plain(recorder: Recorder) -> None:
         "--output_path",
         "plain",
     )
-    given = ("--metadata", '{"data": "sample"}')
+    given = ("--metadata", '\'{"data": "sample"}\'')
     recorder.call(
         "made.plain",
         "",
@@ -431,17 +402,14 @@ def make_plain(recorder: Recorder) -> None:
 def make_own(recorder: Recorder) -> None:
     """Runs on a task of one's own."""
     shared = ("--tasks", ASKED, "--data", "local")
-    recorder.call(
-        "made.own", "run", "--model", "oracle", *shared, "--output_path", "own-run", env=OWN, made=True
-    )
+    recorder.call("made.own", "run", "--model oracle", *shared, "--output_path own-run", env=OWN, made=True)
     learn(recorder, recorder.runs / "own-run")
     recorder.call(
         "made.own-served",
         "run",
         *chat(recorder, "own"),
         *shared,
-        "--output_path",
-        "own-served",
+        "--output_path own-served",
         env=OWN,
         made=True,
     )
@@ -458,17 +426,16 @@ def make_judged(recorder: Recorder) -> None:
     ):
         recorder.call(f"made.{name}", "run", *model, *few, "--output_path", name, made=True)
     file = jury(recorder, "jury", *JUDGES, adjudicator="third")
-    recorder.call("made.jury-cost", "judge", "judged", "--jury", file, "--dry-run", made=True)
-    recorder.call("made.jury", "judge", "judged", "--jury", file, made=True)
-    recorder.call("made.jury-again", "judge", "judged", "--jury", file, made=True)
+    recorder.call("made.jury-cost", "judge", "judged --jury", file, "--dry-run", made=True)
+    recorder.call("made.jury", "judge", "judged --jury", file, made=True)
+    recorder.call("made.jury-again", "judge", "judged --jury", file, made=True)
     recorder.asked("jury", made=True)
     file = jury(recorder, "away", *JUDGES, adjudicator="third")
     for turn in range(4):
         recorder.call(
             f"made.jury-out-{turn}",
             "judge",
-            "judged-files",
-            "--jury",
+            "judged-files --jury",
             file,
             "--requests",
             f"away-{turn}.jsonl",
@@ -481,21 +448,18 @@ def make_judged(recorder: Recorder) -> None:
         if not results:
             break
         takes = [part for path in results for part in ("--responses", path.name)]
-        recorder.call(f"made.jury-in-{turn}", "judge", "judged-files", "--jury", file, *takes, made=True)
+        recorder.call(f"made.jury-in-{turn}", "judge", "judged-files --jury", file, *takes, made=True)
     file = jury(recorder, "physician", *JUDGES, adjudicator="human")
-    recorder.call("made.physician", "judge", "disputed", "--jury", file, "--tasks", "mlb", made=True)
+    recorder.call("made.physician", "judge", "disputed --jury", file, "--tasks mlb", made=True)
     recorder.asked("physician", made=True)
     file = jury(recorder, "own", *JUDGES)
-    recorder.call("made.own-jury", "judge", "own-run", "own-served", "--jury", file, env=OWN, made=True)
-    recorder.call("made.own-attacks", "judge", "own-run", "--jury", file, "--red-team", env=OWN, made=True)
+    recorder.call("made.own-jury", "judge", "own-run own-served --jury", file, env=OWN, made=True)
+    recorder.call("made.own-attacks", "judge", "own-run --jury", file, "--red-team", env=OWN, made=True)
     recorder.asked("own", made=True, item="asked.own-jury")
     recorder.call(
         "made.sheet",
         "calibrate",
-        "own-run",
-        "own-served",
-        "--sheet",
-        "anchors.csv",
+        "own-run own-served --sheet anchors.csv",
         env=OWN,
         made=True,
         keep=("anchors.csv",),
@@ -511,43 +475,20 @@ def make_judged(recorder: Recorder) -> None:
             writer.writeheader()
             writer.writerows(rated)
     recorder.call(
-        "made.calibrated",
-        "calibrate",
-        "own-run",
-        "own-served",
-        "--anchors",
-        "anchors.csv",
-        env=OWN,
-        made=True,
+        "made.calibrated", "calibrate", "own-run own-served --anchors anchors.csv", env=OWN, made=True
     )
     file = jury(recorder, "gold", "checker")
     recorder.call(
-        "made.gold",
-        "gold",
-        "own-run",
-        "own-served",
-        "--jury",
-        file,
-        "-o",
-        "gold",
-        env=OWN,
-        made=True,
-        keep=("gold",),
+        "made.gold", "gold", "own-run own-served --jury", file, "-o gold", env=OWN, made=True, keep=("gold",)
     )
     recorder.asked("gold", made=True)
     file = jury(recorder, "votes", *JUDGES)
     recorder.call(
         "made.votes",
         "votes",
-        "votes.jsonl",
-        "--task",
-        "healthbench_full",
-        "--jury",
+        "votes.jsonl --task healthbench_full --jury",
         file,
-        "-o",
-        "votes",
-        "--prompts",
-        "own",
+        "-o votes --prompts own",
         made=True,
         keep=("votes",),
     )
@@ -555,11 +496,7 @@ def make_judged(recorder: Recorder) -> None:
     recorder.call(
         "made.cases",
         "judge data",
-        "cases.jsonl",
-        "--test-share",
-        "0.25",
-        "-o",
-        "judge-data",
+        "cases.jsonl --test-share 0.25 -o judge-data",
         made=True,
         keep=("judge-data",),
     )
@@ -567,11 +504,9 @@ def make_judged(recorder: Recorder) -> None:
     recorder.call(
         "made.points",
         "judge eval",
-        "cases.jsonl",
-        "--jury",
+        "cases.jsonl --jury",
         file,
-        "-o",
-        "judge-eval",
+        "-o judge-eval",
         made=True,
         keep=("judge-eval",),
     )
@@ -619,16 +554,11 @@ def make_people(recorder: Recorder) -> None:
     recorder.call(
         "made.people-jury",
         "human jury",
-        "own-run",
-        "own-served",
-        "--tasks",
+        "own-run own-served --tasks",
         ASKED,
-        "-n",
-        "4",
-        "--jury",
+        "-n 4 --jury",
         file,
-        "-o",
-        "people-jury",
+        "-o people-jury",
         env=OWN,
         made=True,
         keep=("people-jury",),
@@ -656,51 +586,31 @@ def make_submitted(recorder: Recorder) -> None:
     tasks = names(*(f"medhelm_{name}" for name in LOCAL))
     shared = ("--tasks", tasks, "--data", "local")
     recorder.call(
-        "made.local", "run", "--model", "random-label", *shared, "--output_path", "local", env=OWN, made=True
+        "made.local", "run", "--model random-label", *shared, "--output_path local", env=OWN, made=True
     )
     recorder.call(
         "made.submission",
         "submit",
-        "local",
-        "-o",
+        "local -o",
         SUBMITTED,
-        "--about",
-        "parameters_b=8",
-        "--about",
-        "access=open",
+        "--about parameters_b=8 --about access=open",
         env=OWN,
         made=True,
         keep=(SUBMITTED,),
     )
-    recorder.call(
-        "made.store", "ingest", "oracle", "random", "served", "judged", "plain", "--store", "store", made=True
-    )
-    recorder.call("made.store-again", "ingest", "served", "warm", "--store", "store", "--json", made=True)
+    recorder.call("made.store", "ingest", "oracle random served judged plain --store store", made=True)
+    recorder.call("made.store-again", "ingest", "served warm --store store --json", made=True)
 
 
 def make_labels(recorder: Recorder) -> None:
     """Levels of difficulty, a sample, departments, a probe of memory."""
     recorder.call(
-        "made.levels",
-        "difficulty",
-        *PANEL,
-        "--tasks",
-        "mlb_cmexam",
-        "-o",
-        "levels",
-        made=True,
-        keep=("levels",),
+        "made.levels", "difficulty", *PANEL, "--tasks mlb_cmexam -o levels", made=True, keep=("levels",)
     )
     recorder.call(
         "made.drawn",
         "sample",
-        "levels/mlb_cmexam.json",
-        "--size",
-        "2",
-        "--ratio",
-        "1:0:1",
-        "-o",
-        "drawn.json",
+        "levels/mlb_cmexam.json --size 2 --ratio 1:0:1 -o drawn.json",
         made=True,
         keep=("drawn.json",),
     )
@@ -708,16 +618,9 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.departments",
         "departments",
-        "--tasks",
-        "mlb_cmexam",
-        "--limit",
-        "3",
-        "--data",
-        "sample",
-        "--jury",
+        "--tasks mlb_cmexam --limit 3 --data sample --jury",
         file,
-        "-o",
-        "departments",
+        "-o departments",
         made=True,
         keep=("departments",),
     )
@@ -726,10 +629,7 @@ def make_labels(recorder: Recorder) -> None:
     recorder.call(
         "made.probe",
         "contamination",
-        "--model",
-        "golden-memory",
-        "--model_args",
-        "name=a",
+        "--model golden-memory --model_args name=a",
         *flags,
         made=True,
         keep=("probe",),
@@ -753,37 +653,24 @@ def read_reports(recorder: Recorder) -> None:
     """Reports: of all runs, of a store, of plain results, of published models, by labels."""
     call = recorder.call
     every = ("oracle", "random", "shot", "served", "warm", "two-shots", "merged", "filed", "killed")
-    call("scores.all", "report", *every, "-o", "{out}")
+    call("scores.all", "report", *every, "-o {out}")
     call("scores.all-json", "report", *every, "--json")
-    call("scores.cot", "report", "oracle", "served", "--strategy", "cot", "--published", "none", "--json")
-    call("scores.judged", "report", "judged", "judged-files", "disputed", "-o", "{out}")
-    call("scores.own", "report", "own-run", "own-served", "-o", "{out}", env=OWN)
-    call(
-        "scores.local", "report", "local", "--published", "medhelm", "-o", "{out}", "--include-text", env=OWN
-    )
-    call("scores.store", "report", "store", "-o", "{out}")
-    call("scores.store-and-run", "report", "store", "two-shots", "--json")
-    call("scores.plain", "report", "plain", "served", "-o", "{out}")
-    call("scores.plain-other-arguments", "report", "plain", "plain-cache", "plain-stop", "--json")
+    call("scores.cot", "report", "oracle served --strategy cot --published none --json")
+    call("scores.judged", "report", "judged judged-files disputed -o {out}")
+    call("scores.own", "report", "own-run own-served -o {out}", env=OWN)
+    call("scores.local", "report", "local --published medhelm -o {out} --include-text", env=OWN)
+    call("scores.store", "report", "store -o {out}")
+    call("scores.store-and-run", "report", "store two-shots --json")
+    call("scores.plain", "report", "plain served -o {out}")
+    call("scores.plain-other-arguments", "report", "plain plain-cache plain-stop --json")
     call(
         "scores.by-label",
         "report",
-        "oracle",
-        "served",
-        "random",
-        "--by",
-        "levels",
-        "--by",
-        "departments",
-        "--by",
-        "probe",
-        "-o",
-        "{out}",
-        "--no-examples",
+        "oracle served random --by levels --by departments --by probe -o {out} --no-examples",
     )
-    call("scores.published", "report", "--published", "medhelm", "-o", "{out}")
-    call("scores.published-bridge", "report", "--published", "bridge")
-    call("scores.published-clinicbench", "report", "--published", "clinicbench", "--json")
+    call("scores.published", "report", "--published medhelm -o {out}")
+    call("scores.published-bridge", "report", "--published bridge")
+    call("scores.published-clinicbench", "report", "--published clinicbench --json")
     call("scores.none", "report", "no-such-folder")
     call("tables.store", "cite", "oracle")
     if recorder.wants("tables.kept"):
@@ -794,31 +681,31 @@ def read_reports(recorder: Recorder) -> None:
 def read_comparisons(recorder: Recorder) -> None:
     """What changed between runs."""
     call = recorder.call
-    call("changes.two", "compare", "random", "served", "--documents", "2", "--all", "-o", "{out}")
-    call("changes.two-json", "compare", "random", "served", "--json")
-    call("changes.strategies", "compare", "served", "--json")
-    call("changes.settings", "compare", "served", "warm")
-    call("changes.labels", "compare", "random", "served", "--by", "levels", "--json")
-    call("changes.judged", "compare", "judged", "judged-files", "--all")
+    call("changes.two", "compare", "random served --documents 2 --all -o {out}")
+    call("changes.two-json", "compare", "random served --json")
+    call("changes.strategies", "compare", "served --json")
+    call("changes.settings", "compare", "served warm")
+    call("changes.labels", "compare", "random served --by levels --json")
+    call("changes.judged", "compare", "judged judged-files --all")
     call("changes.stored", "compare", "store")
-    call("changes.published", "compare", "GPT-4o", "Llama-3.1-8B-Instruct")
+    call("changes.published", "compare", "GPT-4o Llama-3.1-8B-Instruct")
 
 
 def read_documents(recorder: Recorder) -> None:
     """Documents, their pages, and whether a folder is whole."""
     call = recorder.call
-    call("documents.pages", "view", "served", "random", "-o", "{out}", "--include-text")
-    call("documents.few", "view", "whole", "merged", "-o", "{out}")
-    call("documents.judged", "view", "judged", "-o", "{out}")
-    call("documents.plain", "view", "plain", "-o", "{out}")
-    call("documents.one", "show", "served", "medhelm_medqa", "0")
-    call("documents.one-whole", "show", "judged", "medhelm_aci_bench", "1", "--whole")
-    call("documents.errors", "show", "served", "bridge_ade_drug_dosage")
-    call("documents.none", "show", "served", "bridge_mie")
+    call("documents.pages", "view", "served random -o {out} --include-text")
+    call("documents.few", "view", "whole merged -o {out}")
+    call("documents.judged", "view", "judged -o {out}")
+    call("documents.plain", "view", "plain -o {out}")
+    call("documents.one", "show", "served medhelm_medqa 0")
+    call("documents.one-whole", "show", "judged medhelm_aci_bench 1 --whole")
+    call("documents.errors", "show", "served bridge_ade_drug_dosage")
+    call("documents.none", "show", "served bridge_mie")
     for name in ("served", "merged", "judged", "filed", "killed", "random"):
         call(f"whole.{name}", "verify", name)
-    call("whole.scores", "verify", "served", "--scores")
-    call("whole.hosts", "verify", "served", "--egress")
+    call("whole.scores", "verify", "served --scores")
+    call("whole.hosts", "verify", "served --egress")
     if recorder.wants("whole.broken"):
         broken = recorder.runs.parent / "scratch" / "broken"
         shutil.rmtree(broken, ignore_errors=True)
@@ -833,34 +720,33 @@ def read_documents(recorder: Recorder) -> None:
 def read_publications(recorder: Recorder) -> None:
     """What goes to others."""
     call = recorder.call
-    call("public.card", "card", "served", "-o", "{out}")
-    call("public.card-local", "card", "local", "-o", "{out}", "--parts", env=OWN)
-    call("public.card-judged", "card", "own-served", "-o", "{out}", "--parts", env=OWN)
+    call("public.card", "card", "served -o {out}")
+    call("public.card-local", "card", "local -o {out} --parts", env=OWN)
+    call("public.card-judged", "card", "own-served -o {out} --parts", env=OWN)
     call(
         "public.against",
         "verify",
-        "local",
-        "--against",
+        "local --against",
         recorder.scratch / "public.card-local" / "medtasks-manifest.json",
         env=OWN,
     )
-    call("public.layout", "export", "bridge", "random", "-o", "{out}", "--own-words")
+    call("public.layout", "export", "bridge random -o {out} --own-words")
     call("public.checked", "check", SUBMITTED)
-    call("public.site", "site", "--submissions", "submissions", "-o", "{out}", "--no-published")
-    call("public.site-all", "site", "--submissions", "submissions", "-o", recorder.out / "scratch" / "site")
-    call("public.sources", "cite", "bridge_mednli", "medhelm_aci_bench", "served")
+    call("public.site", "site", "--submissions submissions -o {out} --no-published")
+    call("public.site-all", "site", "--submissions submissions -o", recorder.out / "scratch" / "site")
+    call("public.sources", "cite", "bridge_mednli medhelm_aci_bench served")
     call("public.figures", "reproduce")
-    call("public.figure", "reproduce", "bridge:tables3", "-o", "{out}")
+    call("public.figure", "reproduce", "bridge:tables3 -o {out}")
     call("public.figure-judges", "reproduce", "clinicbench")
-    call("public.probes", "contamination", "--table", "probe")
-    call("public.points-published", "judge eval", "--published", "-o", "{out}")
+    call("public.probes", "contamination", "--table probe")
+    call("public.points-published", "judge eval", "--published -o {out}")
 
 
 def read_tasks(recorder: Recorder) -> None:
     """What is known of tasks, their prompts and their data; what contributors start with."""
     call = recorder.call
     call("known.list", "ls", "--json")
-    call("known.some", "ls", "language=zh", "access=open")
+    call("known.some", "ls", "language=zh access=open")
     call("known.groups", "ls", "--groups")
     call("known.tags", "ls", "--tags")
     call("known.axes", "ls", "--taxonomy")
@@ -869,15 +755,9 @@ def read_tasks(recorder: Recorder) -> None:
     call(
         "estimate.model",
         "plan",
-        "Qwen3-8B-Thinking",
-        "--tasks",
-        "bridge_zh,medhelm_admin",
-        "--gpu-hour-price",
-        "2.5",
-        "--prompts",
-        "own",
+        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --gpu-hour-price 2.5 --prompts own",
     )
-    call("estimate.json", "plan", "Qwen3-8B-Non-Thinking", "--suite", "mlb", "--json", "--prompts", "own")
+    call("estimate.json", "plan", "Qwen3-8B-Non-Thinking --suite mlb --json --prompts own")
     for task, answer_ in (
         ("medhelm_medqa", "The answer is B."),
         ("bridge_ade_drug_dosage", "entity: x"),
@@ -889,38 +769,21 @@ def read_tasks(recorder: Recorder) -> None:
             f"words.{task}",
             "preview",
             task,
-            "--data",
-            "sample",
-            "--response",
-            answer_,
-            "--json",
-            "--prompts",
-            "own",
+            "--data sample --response",
+            shlex.quote(answer_),
+            "--json --prompts own",
         )
-    call(
-        "words.read",
-        "preview",
-        "medhelm_ehrsql",
-        "--data",
-        "sample",
-        "--response",
-        "SELECT 1",
-        "--prompts",
-        "own",
-    )
+    call("words.read", "preview", "medhelm_ehrsql --data sample --response 'SELECT 1' --prompts own")
     call("words.known", "prompts status")
     call("rows.known", "data status")
     call("rows.where", "data where", "medhelm_medqa")
-    call("rows.checked", "data check", "data", "--json", env=OWN)
-    call("rows.pattern", "data template", "bridge_mednli", "-o", "{out}")
+    call("rows.checked", "data check", "data --json", env=OWN)
+    call("rows.pattern", "data template", "bridge_mednli -o {out}")
     call("machine.state", "doctor")
     call(
         "contribute.dataset",
         "new",
-        "--id",
-        "medhelm_falls_clinic",
-        "--kind",
-        "exact_letter",
+        "--id medhelm_falls_clinic --kind exact_letter",
         cwd=folder(recorder, "new"),
         env={"MEDTASKS_TASKS": "."},
     )
@@ -932,7 +795,7 @@ def read_tasks(recorder: Recorder) -> None:
         "--title",
         "WardBench",
         "--about",
-        "short texts",
+        '"short texts"',
         "--axis",
         "unit=emergency,outpatient",
         "--dataset",
@@ -949,8 +812,8 @@ def read_tasks(recorder: Recorder) -> None:
     )
     if recorder.wants("contribute.suite"):
         recorder.keep("contribute.suite", recorder.scratch / "new-suite", "files")
-    call("contribute.valid", "validate", "golden_qa", "medhelm_medqa", env=OWN)
-    call("contribute.locked", "lock", "--check", "medhelm_medqa", "bridge_mednli")
+    call("contribute.valid", "validate", "golden_qa medhelm_medqa", env=OWN)
+    call("contribute.locked", "lock", "--check medhelm_medqa bridge_mednli")
     call("contribute.place", "path", "medhelm_medqa")
     call("help.all", "", "--help")
     call("help.unknown", "no-such-command")

@@ -28,6 +28,8 @@ _TEXTS = (
     (re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? (s|ms|seconds|documents/s|requests/s|tokens/s)\b"), r"<n> \1"),
     (re.compile(r"\b\d+:\d\d(?::\d\d)? (left|to go)\b"), r"<n> \1"),
     (re.compile(r"\b\d+(?:\.\d+)? [GMT]i?B free\b"), "<n> free"),
+    (re.compile(r"(\.py\"?), line \d+"), r"\1, line <n>"),
+    (re.compile(r"(?:/[\w.-]+)+(?=/runs/)"), "<out>"),
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
 )
 _PAGE = re.compile(r"<script type=\"application/json\"[^>]*>(.*?)</script>", re.DOTALL)
