@@ -150,7 +150,7 @@ class Experiment:
 
     @property
     def cut(self) -> dict[str, int]:
-        """Counts of answers and prompts that did not fit, as far as somebody counted; none of a printed score."""
+        """Counts of answers and prompts that did not fit, as far as known; none of a printed score."""
         return {} if self.printed is not None else self.conditions.cut
 
     @cached_property
