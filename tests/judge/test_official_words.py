@@ -118,7 +118,9 @@ def test_wording_artefact_and_hash_are_recorded_and_part_of_the_conditions(
     assert snapshot["words_hash"] == sha256(MESSAGE.encode()).hexdigest()[:12]
     assert {item["wording"] for item in judgements(folder)} == {"official"}
     stored = json.loads((folder / f"tasks/{TASK}.json").read_text())
-    assert stored["jury"].startswith("one; likert_jury in official words, ")
+    jury_of_record = stored["conditions"]["asked"]["jury"]
+    assert jury_of_record["judges"] == [{"name": "one"}] and jury_of_record["wording"] == "official"
+    assert jury_of_record["protocol"] == "likert_jury" and len(jury_of_record["hash"]) == 8
 
 
 def test_scores_in_other_words_are_of_another_grade(wheel, run, jury, medtasks, server):
