@@ -260,7 +260,7 @@ def write_labelling(folder: Path, found: Labelling) -> Path:
 
 
 def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
-    """Read a file of `medtasks departments`.
+    """Read a file of `medtasks study departments`.
 
     Args:
         tasks: with the same documents as the one that was labelled.
@@ -291,7 +291,7 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
         raise MedtasksError(
             "is no file of labels of documents",
             where=path,
-            remedy="`medtasks difficulty` and `medtasks departments` write them",
+            remedy="`medtasks study difficulty` and `medtasks study departments` write them",
         ) from None
 
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.pool import ClassDraw
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.groups import forget
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.rows.spec import DrawByClass
 from tests.conftest import ROOT, write_jsonl
@@ -189,10 +188,10 @@ def test_a_class_that_the_pool_lacks_rows_of_is_one_message(task):
 
 def test_a_mistake_in_the_expression_is_found_before_any_run(medtasks, task, data_dir):
     task(notes(9, "test"), notes(20, "nota"), draw="{by: allergia}")
-    assert medtasks("validate", "allergie_farmaci").code == 0
+    assert medtasks("dev", "validate", "allergie_farmaci").code == 0
     with pytest.raises(MedtasksError, match="expression"):
         task(notes(9, "test"), notes(20, "nota"), draw="{by: 'allergia |'}")
-    outcome = medtasks("validate", "allergie_farmaci")
+    outcome = medtasks("dev", "validate", "allergie_farmaci")
     assert outcome.code == 1 and "rows.draw_fewshot.by: no valid Jinja" in outcome.text
 
 

@@ -121,7 +121,7 @@ class ProbeFolder:
                     f"this folder holds the probe of another model: {_one_line(self.content['identity'])}, "
                     f"not {_one_line(identity)}",
                     where=self.folder,
-                    remedy="use another --output_path; `medtasks contamination --table DIR DIR` compares",
+                    remedy="another --output_path; `medtasks study contamination --table DIR DIR` compares",
                 )
         else:
             self.content = {
@@ -209,7 +209,7 @@ def read_probes(folders: Iterable[Path]) -> list[ProbeFolder]:
             raise MedtasksError(
                 f"no {FILE} here or one folder below",
                 where=folder,
-                remedy="name folders that `medtasks contamination` wrote",
+                remedy="name folders that `medtasks study contamination` wrote",
             )
         for file in files:
             probe = ProbeFolder(file.parent)
