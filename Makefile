@@ -22,7 +22,7 @@ demo: $(STAMP)
 
 # What follows from the task files: variants and groups for lm-eval, the editors' schema, the catalogue.
 tasks: $(STAMP)
-	$(BIN)/medtasks build
+	$(BIN)/medtasks dev build
 
 test: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly"
@@ -31,8 +31,8 @@ test: $(STAMP)
 BY_DATASET := tests/test_all_tasks.py tests/answers tests/metrics/test_properties.py tests/registry \
   tests/results/test_statistics.py tests/rows/test_scored_rows.py tests/runner/test_lock.py tests/cli/test_preview.py
 test-task: $(STAMP)
-	$(BIN)/medtasks validate $(TASK)
-	$(BIN)/medtasks lock --check $(TASK)
+	$(BIN)/medtasks dev validate $(TASK)
+	$(BIN)/medtasks dev lock --check $(TASK)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m "not nightly" --task $(TASK) $(BY_DATASET)
 
 # `make test` with the oldest libraries that pyproject.toml allows. Packages of the tests are new.
@@ -69,8 +69,8 @@ lint: $(STAMP)
 	$(BIN)/yamllint --strict .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/medtasks build --check
-	$(BIN)/medtasks lock --check
+	$(BIN)/medtasks dev build --check
+	$(BIN)/medtasks dev lock --check
 	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
 
 # The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
@@ -100,7 +100,7 @@ engine-nightly: engine-env
 # The documentation as a site, in build/site.
 site: $(STAMP)
 	$(BIN)/python -m pip install --quiet -e ".[site]"
-	$(BIN)/medtasks build
+	$(BIN)/medtasks dev build
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 # The leaderboard of published and submitted models, beside the documentation.

@@ -1,6 +1,7 @@
-"""What installed packages add to medtasks: entry points of the groups that are named here.
+"""What installed packages add to medtasks: entry points of the groups named here (docs/extending.md).
 
-They are read once, when the first of them is asked for. A module is imported when its hook is used.
+They are read once, when the first of them is asked for. A module is imported when its hook is used. The lab
+(`medtasks_lab`) is a package like others.
 """
 
 from __future__ import annotations
@@ -14,16 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import what_happened
 
-#: Commands and their subcommands (`prompts candidates`): functions as `cli.app.command_of` describes them.
+#: Commands and commands of groups (`judge gold`): functions, or Typer apps; a group by itself: a module.
 COMMANDS = "medtasks.commands"
+#: Packages whose folder holds suites and datasets, as a folder in MEDTASKS_TASKS does.
+SUITES = "medtasks.suites"
+#: Kinds of answers: subclasses of `answers.formats.AnswerFormat`, each under the name of its kind.
+ANSWERS = "medtasks.answers"
+#: Packages whose folder holds families of metrics, as `metrics/families` does.
+METRICS = "medtasks.metrics"
+#: What a report writes besides: functions from a `report.gather.Report` to file name -> text.
+REPORT_VIEWS = "medtasks.report_views"
 #: Readers of files that label documents: `read(path, tasks)` gives `Labels`, or None where it is not theirs.
 LABELS = "medtasks.labels"
-#: The one that rebuilds rows from files as a data owner distributes them (`rows.sources.Originals`).
-ORIGINALS = "medtasks.originals"
 #: What a jury is asked besides about a run's answers: `red-team` asks about bundled attacks.
 JUDGE = "medtasks.judge"
-GROUPS = (COMMANDS, LABELS, ORIGINALS, JUDGE)
+#: Rows from files as a data owner distributes them: `rows` of a dataset, `records` of a file.
+ORIGINALS = "medtasks.originals"
+GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, REPORT_VIEWS, LABELS, JUDGE, ORIGINALS)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,11 @@ class Hook:
         """The module that holds the object."""
         return self.value.partition(":")[0].strip()
 
+    @property
+    def attribute(self) -> str:
+        """The name of the object in its module; empty where the module itself is meant."""
+        return self.value.partition(":")[2].strip()
+
     def load(self) -> Any:
         """The object; imports its module.
 
@@ -51,11 +66,7 @@ class Hook:
         except MedtasksError:
             raise
         except Exception as error:
-            raise MedtasksError(
-                f"the hook {self.name!r} cannot be imported ({type(error).__name__}: {error})",
-                where=f"package {self.package}, {self.group}",
-                remedy=f"mend the package {self.package}, or remove it",
-            ) from None
+            raise self.fault(f"cannot be imported ({type(error).__name__}: {error})") from None
 
     def file(self) -> Path | None:
         """The file of the module; found without importing it or the packages that it lies in."""
@@ -68,6 +79,25 @@ class Hook:
                 return None
             folders, file = spec.submodule_search_locations, spec.origin
         return Path(file) if file and Path(file).is_file() else None
+
+    def folder(self) -> Path:
+        """The folder of the package that the hook names.
+
+        Raises:
+            MedtasksError: there is no such package.
+        """
+        file = self.file()
+        if file is None or file.name != "__init__.py":
+            raise self.fault(f"{self.module} is no package with an __init__.py")
+        return file.parent
+
+    def fault(self, what: str) -> MedtasksError:
+        """An error that names the hook and its package."""
+        return MedtasksError(
+            f"{self.name!r} of the package {self.package} {what}",
+            where=self.group,
+            remedy=f"mend the package {self.package}, or remove it",
+        )
 
 
 @lru_cache(maxsize=1)
@@ -85,15 +115,6 @@ def hooks(group: str) -> list[Hook]:
     return [hook for hook in _all() if hook.group == group]
 
 
-def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
-    """The hooks of a group with their objects. One that cannot be imported is said and left out."""
-    for hook in hooks(group):
-        try:
-            yield hook, hook.load()
-        except MedtasksError as error:
-            print(f"medtasks: {error}; left out", file=sys.stderr)
-
-
 def hook(group: str, name: str) -> Any:
     """The object of one hook.
 
@@ -104,6 +125,51 @@ def hook(group: str, name: str) -> Any:
         if item.name == name:
             return item.load()
     raise MedtasksError(
-        f"no installed package adds {name!r} ({group})",
-        remedy="install medtasks again: the installed entry points are older than its code",
+        f"no installed package adds {name!r}",
+        where=group,
+        remedy="install medtasks again: what is installed is older than its code",
     )
+
+
+def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
+    """The hooks of a group with their objects. One that cannot be imported is named, and left out."""
+    for item in hooks(group):
+        try:
+            yield item, item.load()
+        except MedtasksError as error:
+            leave_out(error)
+
+
+def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
+    """Call the hooks of a group. One that fails is named with its package, and left out.
+
+    Yields:
+        The hook and what it returned.
+    """
+    for item, function in loaded(group):
+        try:
+            yield item, function(*arguments)
+        except Exception as error:
+            leave_out(item.fault(f"failed: {what_happened(error)}"))
+
+
+def folders(group: str) -> list[tuple[Hook, Path]]:
+    """The folders that the hooks of a group name. One that is not there is named, and left out."""
+    found = []
+    for item in hooks(group):
+        try:
+            found.append((item, item.folder()))
+        except MedtasksError as error:
+            leave_out(error)
+    return found
+
+
+_said: set[str] = set()
+
+
+def leave_out(error: MedtasksError) -> None:
+    """Say once, in one line, that a hook does not count."""
+    line = f"medtasks: left out: {error.where}: {' '.join(error.what.split())}"
+    if line not in _said:
+        _said.add(line)
+        print(line, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Every dataset folder satisfies what `medtasks validate` asks: through lm-eval, in all strategies."""
+"""Every dataset folder satisfies what `medtasks dev validate` asks: through lm-eval, in all strategies."""
 
 import pytest
 

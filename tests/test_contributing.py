@@ -134,7 +134,7 @@ def test_the_preview_says_what_the_page_says(copy):
 def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     tree = copy[0]
     done = subprocess.run(
-        [tree / ".bin" / "medtasks", "build", "--check"],
+        [tree / ".bin" / "medtasks", "dev", "build", "--check"],
         cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, text=True, capture_output=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
@@ -179,9 +179,9 @@ def test_datasets_that_were_added_make_no_other_test_red(copy):
     add_polish(tree)
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     commands = (
-        ("medtasks_ext", "validate", POLISH_TASK),
-        ("medtasks_ext", "build"),
-        ("medtasks_ext", "lock", POLISH_TASK),
+        ("medtasks_ext", "dev", "validate", POLISH_TASK),
+        ("medtasks_ext", "dev", "build"),
+        ("medtasks_ext", "dev", "lock", POLISH_TASK),
         ("pytest", "-q", "-n", "0", "-m", "not engine and not install and not nightly", *COUNTING),
     )
     for command in commands:

@@ -288,8 +288,8 @@ def test_run_trusts_a_configured_network(tasks, model_server, medtasks, tmp_path
 
 
 def test_files_for_a_provider_obey_the_same_rule(tasks, names, medtasks, tmp_path):  # noqa: F811
-    command = ("requests", "--tasks", "medhelm_gated", "--model", "openai-chat-completions", "--model_args",
-               "model=m", "--apply_chat_template", "-o", "q.jsonl")  # fmt: skip
+    command = ("batch", "out", "--tasks", "medhelm_gated", "--model", "openai-chat-completions",
+               "--model_args", "model=m", "--apply_chat_template", "-o", "q.jsonl")  # fmt: skip
     done = medtasks(*command)
     assert done.code == 2 and "--allow-host api.openai.com" in done.err
     assert not (tmp_path / "q.jsonl").exists()
@@ -360,8 +360,8 @@ class WordsCompletions(LocalCompletionsAPI):
 def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, data_dir, tmp_path):
     task = "bridge_chip_ctc"
     url = f"http://{GPU}:{model_server.port}/v1/completions"
-    command = ("contamination", "--model", "words-completions", "--model_args", f"model=m,base_url={url}",
-               "--tasks", task, "--output_path", "p")  # fmt: skip
+    command = ("study", "contamination", "--model", "words-completions", "--model_args",
+               f"model=m,base_url={url}", "--tasks", task, "--output_path", "p")  # fmt: skip
     rows = [sft_row(n, "word " * 60 + str(n), "clinical trial criterion: 年龄") for n in range(6)]
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))

@@ -74,7 +74,7 @@ def make_run(folder: Path, model: str, right: float, targets: dict[tuple[str, st
     draw = random.Random(model)
     run, asked, answered = folder / model, folder / f"{model}.jsonl", folder / f"{model}.answers.jsonl"
     medtasks(
-        "requests", *TASKS, "--model", "local-chat-completions", "--model_args", f"model={model}",
+        "batch", "out", *TASKS, "--model", "local-chat-completions", "--model_args", f"model={model}",
         "--apply_chat_template", "--data", "sample", "--output_path", str(run), "-o", str(asked),
     )  # fmt: skip
     documents = {
@@ -102,7 +102,7 @@ def make_run(folder: Path, model: str, right: float, targets: dict[tuple[str, st
             json.dumps({"custom_id": key, "response": {"status_code": 200, "body": body}, "error": None})
         )
     answered.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    medtasks("responses", str(run), str(answered))
+    medtasks("batch", "in", str(run), str(answered))
     return run
 
 

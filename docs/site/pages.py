@@ -16,7 +16,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Put the pages of the repository, and the files to which these lead, in place of a folder of pages."""
     if not (ROOT / "build" / "catalogue" / "README.md").is_file():
-        raise PluginError("build/catalogue is missing: run `medtasks build`")
+        raise PluginError("build/catalogue is missing: run `medtasks dev build`")
     pages = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))]
     targets = (_target(page, link[2]) for page in pages for link in LINK.findall(page.read_text("utf-8")))
     for path in (*pages, *(path for path in targets if path and path.is_file())):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from pydantic import Field, TypeAdapter, ValidationError
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import ANSWERS, hooks
 from medtasks_ext.privacy import RowValueError
 from medtasks_ext.strict import Strict, fault_of
 
@@ -201,6 +202,21 @@ class AnswerFormat(Strict):
         return []
 
 
+def enter_kind(name: object) -> None:
+    """Enter a kind that an installed package adds, unless it is there; names that nobody adds are passed.
+
+    Raises:
+        MedtasksError: the package's module cannot be imported, or has no such kind.
+    """
+    if name in KINDS:
+        return
+    for hook in hooks(ANSWERS):
+        if hook.name == name:
+            hook.load()  # the class enters itself
+            if name not in KINDS:
+                raise hook.fault("is no AnswerFormat with this `kind`")
+
+
 @lru_cache(maxsize=1)
 def any_format() -> TypeAdapter[Any]:
     """What an `answer:` block may be: one of all kinds, told apart by `kind`."""
@@ -214,6 +230,7 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
     Raises:
         MedtasksError: an unknown kind or key, or a missing one.
     """
+    enter_kind(spec.get("kind"))
     key = _freeze(spec)
     try:
         return _build(key)

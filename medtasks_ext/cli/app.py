@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.words import PROMPTS
+
 AllowHost = Annotated[
     list[str] | None,
     typer.Option("--allow-host", help="Send text that is gated or private to this host, too; repeatable."),
@@ -18,11 +20,27 @@ ByLabels = Annotated[
         "--by",
         metavar="FILE",
         help="Scores by difficulty, by department, on clean inputs: files or folders of `medtasks "
-        "difficulty`, `departments`, `contamination`; repeatable.",
+        "study difficulty`, `departments`, `contamination`; repeatable.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
+Prompts = Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)]
 OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")]
+
+
+def out_option(help: str) -> Any:
+    """Where a command writes to: `-o`, `--out`."""
+    return typer.Option("-o", "--out", help=help)
+
+
+def jury_option(help: str) -> Any:
+    """Which jury a command asks or counts with."""
+    return typer.Option("--jury", metavar="JURY", help=help)
+
+
+def cost_option(help: str) -> Any:
+    """USD that a command may spend."""
+    return typer.Option("--max-cost", min=0.0, help=help)
 
 
 #: Of commands that hand lm-eval's flags on.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 #: Commands with an -o of their own, which is no short form of --output_path.
-_OWN_O = frozenset({"requests"})
+_OWN_O = frozenset({"batch out"})
 
 
 def quiet() -> None:
@@ -155,7 +155,7 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     Raises:
         MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read.
     """
-    # what `medtasks path` prints is built from tasks that are known here
+    # what `medtasks dev path` prints is built from tasks that are known here
     if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
         add_own_folders([str(config.include_path)])
     tasks = registry()

@@ -1,4 +1,4 @@
-"""`medtasks build`: files that follow from what people write."""
+"""`medtasks dev build`: files that follow from what people write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build(
     Variants, tags and groups for lm-eval, the schemas for editors, the catalogue; in a checkout the pages of
     commands, keys and metrics.
 
-    Example: medtasks build
+    Example: medtasks dev build
 
     Exit code 1: with --check, a page is stale.
     """
@@ -39,7 +39,7 @@ def build(
     ]
     if check:
         for path in stale:
-            typer.echo(f"stale: {path}: run `medtasks build`")
+            typer.echo(f"stale: {path}: run `medtasks dev build`")
         return int(bool(stale))
     folder = built_folder()
     if folder == INSTALLED:

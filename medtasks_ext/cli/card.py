@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.atomic import write_text
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -24,7 +25,7 @@ def card(
         list[str],
         typer.Argument(metavar="RUN...", help="Runs of one model; or what lm_eval wrote."),
     ],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder to write to.")],
+    out: Annotated[str, out_option("Folder to write to.")],
     parts: Annotated[
         bool,
         typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),
@@ -99,7 +100,9 @@ def _verify(entry: Entry) -> None:
 def _only(entries: list[Entry]) -> Entry:
     found = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
     if not found:
-        raise MedtasksError("no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge RUN`")
+        raise MedtasksError(
+            "no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge run RUN`"
+        )
     if len(found) > 1:
         labels = "; ".join(item.label for item in found)
         raise MedtasksError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, ByLabels
+from medtasks_ext.cli.app import AsJson, ByLabels, out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
@@ -43,9 +43,7 @@ def compare(
             help="Two runs; one folder of two models; one run with several strategies; two published models.",
         ),
     ],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Folder for groups.csv, tasks.csv and flipped.csv.")
-    ] = None,
+    out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
     by: ByLabels = None,
     documents: Annotated[
         int, typer.Option("--documents", min=0, help="Print so many documents of each task that changed.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from medtasks_ext.cli.app import command_app
+from medtasks_ext.cli.app import command_app, out_option
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
 from medtasks_ext.cli.words import counted, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
@@ -44,7 +44,7 @@ def data_template(
     ],
     out: Annotated[
         str | None,
-        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="csv, xlsx or jsonl.")] = "jsonl",
 ) -> int:
@@ -98,7 +98,7 @@ def data_import(
     split: Annotated[str, typer.Option("--split", help="test or fewshot.")] = "test",
     out: Annotated[
         str | None,
-        typer.Option("-o", "--out", help="Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
+        out_option("Data folder; by default MEDTASKS_DATA_DIR, else ./medtasks_data."),
     ] = None,
 ) -> int:
     """Make the row file of a dataset from a file that you have, and check it.

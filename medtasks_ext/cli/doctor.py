@@ -54,7 +54,7 @@ def _lm_eval() -> list[Check]:
         checks.append(
             _bad(
                 "lm-eval is installed editable: `lm_eval --tasks …` does not find medtasks",
-                'add --include_path "$(medtasks path)", or use `medtasks run`',
+                'add --include_path "$(medtasks dev path)", or use `medtasks run`',
             )
         )
     spec = importlib.util.find_spec("lm_eval")
@@ -95,7 +95,7 @@ def _layered() -> bool:
 
 def _copy() -> Check:
     copy = installed_copy()
-    include = 'add --include_path "$(medtasks path)"'
+    include = 'add --include_path "$(medtasks dev path)"'
     if copy is None and _layered():
         return _bad(
             "lm-eval lies in another layer of this environment, where its scan does not find the tasks",
@@ -152,7 +152,7 @@ def _own(tasks: Registry, folder: Path) -> str:
     ]
     return (
         f"tasks of your own in {folder}: {', '.join(held) or 'none that can be read'}; plain lm-eval finds"
-        ' them with --include_path "$(medtasks path)"'
+        ' them with --include_path "$(medtasks dev path)"'
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
@@ -51,15 +51,19 @@ _WRITE_AGAIN = "--requests writes them again, and those that follow from the oth
 
 
 def judge(
-    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    jury_name: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one: medhelm, mlb, local.")
-    ],
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN...", help="Folders of runs; by default the folder `run`, if there is one."
+        ),
+    ] = None,
+    *,
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one: medhelm, mlb, local.")],
     tasks: OnlyTasks = None,
     dry_run: DryRun = False,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0.0, help="Stop before these runs have cost more USD in all."),
+        cost_option("Stop before these runs have cost more USD in all."),
     ] = None,
     ratings: Annotated[
         str | None,
@@ -95,10 +99,14 @@ def judge(
 
     Resumable.
 
-    Example: medtasks judge runs/MODEL --jury medhelm --dry-run
+    Example: medtasks judge run runs/MODEL --jury medhelm --dry-run
 
     Exit code 1: judgements are missing.
     """
+    if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
+        raise MedtasksError(
+            "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
+        )
     quiet()
     check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
     if responses:  # a pattern of the shell puts files behind the option, where folders are expected
@@ -273,7 +281,7 @@ def _seal(run: Run, store: JudgementStore) -> None:
 
 def _again(folders: Sequence[str], jury: str) -> str:
     """The beginning of the command that takes the results."""
-    return shlex.join(["medtasks", "judge", *folders, "--jury", jury])
+    return shlex.join(["medtasks", "judge", "run", *folders, "--jury", jury])
 
 
 def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
@@ -384,7 +392,7 @@ def _finish(
         say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
             "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
-            "medtasks judge RUN … --decisions decisions.jsonl"
+            "medtasks judge run RUN … --decisions decisions.jsonl"
         )
     if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
         say(f"judgements are missing; {again}")

@@ -1,4 +1,4 @@
-"""`medtasks lock`: did what scores follow from change without a new version?"""
+"""`medtasks dev lock`: did what scores follow from change without a new version?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lock(
     Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
     written, and the task is named.
 
-    Example: medtasks lock --check
+    Example: medtasks dev lock --check
 
     Exit code 1: a task changed without a new version.
     """
@@ -46,7 +46,7 @@ def lock(
         later = f"{int(old[name].number) + 1}-A"
         say(
             f"{name}: {what} changed, and the version is still {new[name].version} → undo the change, or"
-            f" write `version: {later}` in task.yaml, name the task in CHANGELOG.md, and run `medtasks lock`"
+            f" write `version: {later}` in task.yaml, name it in CHANGELOG.md, and run `medtasks dev lock`"
         )
     if faults:
         return 1

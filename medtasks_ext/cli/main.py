@@ -1,31 +1,23 @@
 """The `medtasks` command: the panels of its help, what it takes itself, and how calls end.
 
-Each command is declared in the module of its name (see `app`). Only the module of the command that is called
-is imported; `medtasks --help` reads the others' docstrings.
+`commands` says where each command is declared.
 """
 
 from __future__ import annotations
 
-import ast
 import errno
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator, MutableMapping
-from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.cli.app import command_of
+from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, check_moved, panels
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.hooks import COMMANDS, Hook, hooks
 from medtasks_ext.privacy import shows_text, what_happened
 from medtasks_ext.secret_values import forget, hidden_output
 from medtasks_ext.telemetry import switch_off_telemetry
@@ -35,145 +27,35 @@ BAD_INPUT, INTERRUPTED = 2, 130
 #: What a disk refuses at any place, which is no defect.
 _OF_DISKS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES})
 
-#: Panel of `medtasks --help` -> the core's own commands, each of them declared in the module of that name.
-_OWN = {
-    "Evaluate": ("ls", "plan", "preview", "run", "requests", "responses", "merge", "rescore", "verify"),
-    "Results": ("report", "view", "show", "compare", "card", "cite", "ingest"),
-    "Leaderboard": (),
-    "Judges": ("judge",),
-    "Data": ("data", "prompts", "doctor"),
-    "Studies": (),
-    "Contribute": ("new", "new-suite", "validate", "build", "lock", "path"),
-}
-#: Commands whose next call goes on where an interrupted one ended, and long ones that begin again.
-_RESUMABLE = frozenset(
-    {
-        "run",
-        "contamination",
-        "judge",
-        "judge-gold",
-        "judge-votes",
-        "judge-eval",
-        "departments",
-        "data fetch",
-        "prompts fetch",
-    }
-)
-_REPEATED = frozenset(
-    {"report", "ingest", "site", "rescore", "merge", "verify", "check-submission", "data check"}
-)
 #: What to write in place of an option that is no more.
 _GONE = {"--allow-gated": "name each host that may receive such text: --allow-host HOST"}
 
 
-def panels() -> dict[str, tuple[str, ...]]:
-    """Panel of `medtasks --help` -> its commands: the core's own, and those that packages add.
-
-    The module of a package's command names its panel by `PANEL = "…"`; without that it is the package's name.
-    """
-    found = {panel: list(names) for panel, names in _OWN.items()}
-    for name, hook in _hooks().items():
-        if " " not in name:
-            found.setdefault(_constant(hook.file(), "PANEL") or hook.package, []).append(name)
-    return {panel: tuple(names) for panel, names in found.items() if names}
-
-
-@lru_cache(maxsize=1)
-def _hooks() -> dict[str, Hook]:
-    """Name of a command -> the hook that adds it. The core's own commands cannot be replaced."""
-    own = {name for names in _OWN.values() for name in names}
-    return {hook.name: hook for hook in hooks(COMMANDS) if hook.name not in own}
-
-
-def _constant(file: Path | None, name: str) -> str:
-    """The text that a module assigns to a name; the module is not imported."""
-    for node in _parsed(file):
-        if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
-            return str(ast.literal_eval(node.value))
-    return ""
-
-
-def _parsed(file: Path | None) -> list[ast.stmt]:
-    try:
-        return ast.parse(file.read_text(encoding="utf-8")).body if file else []
-    except (OSError, ValueError, SyntaxError):  # its own command says what is wrong
-        return []
-
-
-class _LazyCommands(MutableMapping[str, Any]):
-    """Name -> command. A command's module is imported when the command is looked at."""
-
-    def __init__(self) -> None:
-        self._names = [name for names in panels().values() for name in names]
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        if name not in self._made:
-            hook = _hooks().get(name)
-            self._made[name] = command = command_of(hook.load() if hook else _declared(name), name)
-            for word, more in _hooks().items():
-                if word.startswith(f"{name} "):
-                    part = word.removeprefix(f"{name} ")
-                    command.commands[part] = command_of(more.load(), part)
-        return self._made[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        raise TypeError("commands are declared in modules of their own")
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError("commands are declared in modules of their own")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _module(name: str) -> str:
-    return f"medtasks_ext.cli.{name.replace('-', '_')}"
-
-
-def _declared(name: str) -> Any:
-    """What a module of the core declares as a command: an `app` of several, or the function of its name."""
-    module = import_module(_module(name))
-    return getattr(module, "app", None) or getattr(module, name.replace("-", "_"))
-
-
-def _short_help(name: str) -> str:
-    """The first paragraph of the docstring under which a command, or a group of commands, is declared."""
-    hook = _hooks().get(name)
-    file = hook.file() if hook else Path(__file__).with_name(f"{_module(name).rpartition('.')[2]}.py")
-    declared = hook.value.rpartition(":")[2] if hook else name.replace("-", "_")
-    for node in _parsed(file):
-        if isinstance(node, ast.FunctionDef) and (
-            node.name == declared or (declared == "app" and node.decorator_list)
-        ):
-            return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
-    return ""
-
-
-class Commands(TyperGroup):
+class Commands(Group):
     """All commands, in panels. A command's result is the exit code; an interrupted one ends with a word."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = _LazyCommands()
+        self.commands = LazyCommands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The panels of the help."""
+        assert isinstance(self.commands, LazyCommands)
         for panel, names in panels().items():
             with formatter.section(panel):
-                formatter.write_dl([(name, _short_help(name)) for name in names])
+                formatter.write_dl([(name, self.commands.short_help(name)) for name in names])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called; one of the last release is named as it is called now."""
+        check_moved(args[0])
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Call a command; its exit code is that of the process."""
         try:
             code = super().invoke(ctx)
         except KeyboardInterrupt:
-            _say_interrupted(ctx.invoked_subcommand)
+            _say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             if option := getattr(error, "option_name", None):  # one that the command does not have
@@ -184,21 +66,15 @@ class Commands(TyperGroup):
         raise typer.Exit(code or 0)
 
 
-def _say_interrupted(command: str | None) -> None:
+def _say_interrupted() -> None:
     from medtasks_ext.cli.end import shown_command
 
     words = sys.argv[1:]
-    command = command or next(
-        (word for word in words if word in _LazyCommands()), ""
-    )  # it came before the command
-    names = {command, *(f"{command} {word}" for word in words)}
-    if names & _RESUMABLE:
-        how = f"; what came is kept, and the same command goes on:\n  {shown_command(words)}"
-    elif names & _REPEATED:
-        how = f"; the same command begins again:\n  {shown_command(words)}"
-    else:
-        how = ""
-    say(f"medtasks: interrupted{how}")
+    how = after_interrupt(words)
+    kept = "what came is kept, and " if how == "goes on" else ""
+    say(f"medtasks: interrupted{f'; {kept}the same command {how}:' if how else ''}")
+    if how:
+        say(f"  {shown_command(words)}")
 
 
 def _say_more(error: Any, option: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.atomic import is_private, private_files
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.run import finish
 from medtasks_ext.cli.words import say
@@ -19,7 +20,7 @@ from medtasks_ext.runs.manifest import TaskState
 
 def merge(
     folders: Annotated[list[str], typer.Argument(metavar="SHARD...", help="Folders of the shards of a run.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder of the run that they make.")],
+    out: Annotated[str, out_option("Folder of the run that they make.")],
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave tasks that lack responses without a score; else refuse.")
     ] = False,

@@ -14,6 +14,7 @@ from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, forget, registry
 from medtasks_ext.registry.build import check_names
+from medtasks_ext.registry.folders import writable
 from medtasks_ext.registry.new import draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 
@@ -66,7 +67,7 @@ def new(
     if found:
         show(found)
         flags = found.flags(tasks, flags) | flags
-    if not tasks.own and (
+    if not writable(tasks.own) and (
         flags.get("suite") == NO_SUITE or str(flags.get("id", "")).startswith(f"{NO_SUITE}_")
     ):
         raise MedtasksError(
@@ -86,7 +87,7 @@ def new(
     steps = [
         f"in {folder.folder.name}/task.yaml, card.yaml and sample.jsonl, replace all that is marked TODO",
         f"medtasks preview {folder.task} --data sample     shows the prompts",
-        f"medtasks validate {folder.task}                  says what is missing",
+        f"medtasks dev validate {folder.task}                  says what is missing",
     ]
     if found and not found.hub:
         name = f"test{Path(source or '').suffix}"

@@ -1,4 +1,4 @@
-"""`medtasks new-suite`: the file of a suite of one's own."""
+"""`medtasks new suite`: the file of a suite of one's own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.folders import writable
 from medtasks_ext.registry.new import Question
 from medtasks_ext.registry.suites import RESERVED, SUITE_FILE
 
@@ -40,11 +41,11 @@ def new_suite(
     Its file in your folder of tasks; a mean over the first axis, each value counting once. Asks what the
     flags do not say.
 
-    Example: medtasks new-suite --id wards --title WardBench --about "short texts of two wards"
+    Example: medtasks new suite --id wards --title WardBench --about "short texts of two wards"
     --axis unit=emergency,outpatient --dataset triage
     """
     tasks = registry(empty=True)
-    if not tasks.own:
+    if not (own := writable(tasks.own)):
         raise MedtasksError(
             "no folder of your own is named",
             where="MEDTASKS_TASKS",
@@ -53,14 +54,14 @@ def new_suite(
     given = {"id": id, "title": title, "about": about, "axis": "; ".join(axis or ())}
     flags = {key: value for key, value in {**given, "dataset": ",".join(dataset or ())}.items() if value}
     asks = partial(_questions, tasks)
-    answers = answers_to(asks, flags, ask=sys.stdin.isatty(), command="medtasks new-suite")
-    folder, axes = tasks.own[0] / answers["id"], answers.get("axis", {})
+    answers = answers_to(asks, flags, ask=sys.stdin.isatty(), command="medtasks new suite")
+    folder, axes = own[0] / answers["id"], answers.get("axis", {})
     folder.mkdir(exist_ok=True)
     with atomic_file(folder / SUITE_FILE) as file:
         file.write(_text(answers["title"], answers["about"], axes, answers["dataset"]).encode())
     typer.echo(f"wrote {folder / SUITE_FILE}\n\nnext:")
-    own = (name for name in answers["dataset"] if "/" not in name)
-    for number, name in enumerate(own, start=1):
+    new = (name for name in answers["dataset"] if "/" not in name)
+    for number, name in enumerate(new, start=1):
         placed = "".join(f" --axis {key}={values[0]}" for key, values in axes.items())
         typer.echo(f"  {number}. medtasks new --id {answers['id']}_{name}{placed}   asks the rest")
     return 0
@@ -101,7 +102,7 @@ def _free_name(tasks: Registry, name: str) -> str:
             where="--id",
             remedy="use another one, of lower-case letters, digits and single underscores",
         )
-    folder = tasks.own[0] / name
+    folder = writable(tasks.own)[0] / name
     if folder.exists() and any(folder.iterdir()):
         raise MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
     return name

@@ -1,4 +1,4 @@
-"""`medtasks path`."""
+"""`medtasks dev path`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def path(
 
     With a task's name: the file that a person wrote, for `include:` in a file of your own.
 
-    Example: lm_eval --include_path "$(medtasks path)" --tasks bridge_mie --model vllm --model_args
+    Example: lm_eval --include_path "$(medtasks dev path)" --tasks bridge_mie --model vllm --model_args
     pretrained=ORG/MODEL --batch_size auto
     """
     tasks = registry()

@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AsJson
+from medtasks_ext.cli.app import AsJson, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, tokens_in_words
 from medtasks_ext.cli.tables import console, figure, show, texts
-from medtasks_ext.cli.words import PROMPTS, names_in
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
@@ -78,7 +78,7 @@ def plan(
             help="Plan it with or without reasoning before its answers; else as it is by default.",
         ),
     ] = None,
-    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
+    prompts: Prompts = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs that work together.")] = None,
     gpu_hour_price: Annotated[
         float | None, typer.Option("--gpu-hour-price", min=0.0, help="USD for an hour of one GPU.")
@@ -89,7 +89,7 @@ def plan(
     ] = None,
     jury: Annotated[
         str | None,
-        typer.Option("--jury", help="Whose prices count for judging; by default each suite's own jury."),
+        jury_option("Whose prices count for judging; by default each suite's own jury."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:

@@ -172,5 +172,5 @@ def estimate_in_words(total: RunCost) -> str:
     if total.cost is not None:
         parts.append(f"about {money(total.cost)}")
     if total.batch_cost is not None:
-        parts.append(f"{money(total.batch_cost).removesuffix(' USD')} as a batch (medtasks requests)")
+        parts.append(f"{money(total.batch_cost).removesuffix(' USD')} as a batch (medtasks batch out)")
     return ", ".join(parts)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import AsJson
+from medtasks_ext.cli.app import AsJson, Prompts
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
-from medtasks_ext.cli.words import PROMPTS, say_next
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.rows.missing import origin_of, where_it_goes
@@ -35,7 +35,7 @@ def preview(
     data: Annotated[
         str | None, typer.Option("--data", help="sample, local, hub or release; else what a run takes.")
     ] = None,
-    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
+    prompts: Prompts = None,
     tokenizer: Annotated[
         str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")
     ] = None,

@@ -16,7 +16,7 @@ _EXIT_CODES = {
     0: "done",
     1: "something failed, is missing or is not valid; what else was asked for is done",
     2: "bad input: one message says what, where and how to mend it",
-    130: "interrupted; `run`, `judge` and `contamination` go on with the same command",
+    130: "interrupted; `run`, `judge` and `study contamination` go on with the same command",
 }
 
 
@@ -36,11 +36,12 @@ def pages(tasks: Registry) -> dict[Path, str]:
 
 
 def _page() -> str:
-    from medtasks_ext.cli.main import app, panels
+    from medtasks_ext.cli.commands import panels
+    from medtasks_ext.cli.main import app
 
     commands = dict(leaf_commands(typer.main.get_command(app), "medtasks"))
     lines = [
-        "<!-- written by `medtasks build` from the commands' own help -->",
+        "<!-- written by `medtasks dev build` from the commands' own help -->",
         "# Commands",
         "",
         "`medtasks COMMAND --help` says the same. Results go to standard output, remarks and errors to",

@@ -44,7 +44,7 @@ def _keys(tasks: Registry) -> Iterator[str]:
     models = task["$defs"]
     top = described({"description": TaskFacts.__doc__, "properties": {}})["description"]
     yield from (
-        "<!-- written by `medtasks build` from the models that read the files -->",
+        "<!-- written by `medtasks dev build` from the models that read the files -->",
         "# Keys of the files that you write",
         "",
         "[tasks/README.md](../tasks/README.md) shows a task file, [metadata](metadata.md#a-suite) a suite,",
@@ -122,7 +122,7 @@ def _sources(tasks: Registry) -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     yield from (
-        "<!-- written by `medtasks build` from the glossary of the metrics -->",
+        "<!-- written by `medtasks dev build` from the glossary of the metrics -->",
         "# Metrics by name",
         "",
         "[metrics.md](metrics.md) has the rules and their sources.",

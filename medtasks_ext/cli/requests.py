@@ -1,4 +1,4 @@
-"""`medtasks requests`."""
+"""`medtasks batch out`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """Write the requests of a run to files for a batch interface: OpenAI's and others' at half
 price, `vllm run-batch`, Ray Data. Takes the flags and --config files of `medtasks run`, opens or continues
-the same folder, and writes what has no answer there yet; `medtasks responses` takes the results back. No
+the same folder, and writes what has no answer there yet; `medtasks batch in` takes the results back. No
 server is asked, so that neither its address nor a key is needed. Besides lm-eval's flags:
 
   -o FILE             requests.jsonl by default; above 50,000 requests or 200 MB several files,
@@ -53,7 +53,7 @@ BYTES_PER_TOKEN = 4
 def requests(context: typer.Context) -> int:
     """Write a run's requests to files for a batch interface.
 
-    Example: medtasks requests --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
+    Example: medtasks batch out --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
     --apply_chat_template -o requests.jsonl
 
     Exit code 1: requests cannot be put, or data is missing.
@@ -73,7 +73,7 @@ def requests(context: typer.Context) -> int:
     wanted = wanted_tasks(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with Lease(run.folder, "medtasks requests", private=wanted.private):
+    with Lease(run.folder, "medtasks batch out", private=wanted.private):
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)
@@ -116,7 +116,7 @@ def _say_written(
     typer.echo("next:")
     paths = [item.path for item in files]
     say_answering(paths, interface.url, str(model.model), _server(config, model))
-    typer.echo(f"  medtasks responses {shlex.quote(str(run.folder))} {results_named(paths)}")
+    typer.echo(f"  medtasks batch in {shlex.quote(str(run.folder))} {results_named(paths)}")
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
@@ -127,9 +127,9 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own, rest = own_parser.parse_known_args(arguments)
     if own.shard is not None:
         raise MedtasksError(
-            f"is not for `medtasks requests`: {_SHARD}", where="--shard", remedy="leave it out"
+            f"is not for `medtasks batch out`: {_SHARD}", where="--shard", remedy="leave it out"
         )
-    return own, lm_eval_config(rest, "requests", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
+    return own, lm_eval_config(rest, "batch out", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
 
 
 def _check_model(config: EvaluatorConfig) -> None:

@@ -1,4 +1,4 @@
-"""`medtasks responses`."""
+"""`medtasks batch in`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.runner.batch import Left
 
-_AGAIN = "`medtasks requests` writes them again"
+_AGAIN = "`medtasks batch out` writes them again"
 
 
 def responses(
@@ -29,7 +29,7 @@ def responses(
 
     In the format of OpenAI's output and error files, which `vllm run-batch` writes, too, or Anthropic's.
 
-    Example: medtasks responses runs/MODEL results.jsonl errors.jsonl
+    Example: medtasks batch in runs/MODEL results.jsonl errors.jsonl
 
     Exit code 1: answers are missing, or lines hold no result of this run.
     """
@@ -41,7 +41,7 @@ def responses(
 
     run, paths = Run(Path(folder), registry()), [Path(name) for name in files]
     run.load()
-    with Lease(run.folder, "medtasks responses"):
+    with Lease(run.folder, "medtasks batch in"):
         intake = RunIntake(run)
         intake.check(paths)
         run.note_session({})
@@ -58,7 +58,7 @@ def responses(
     if intake.beyond:
         say(
             f"note: {counted(intake.beyond, 'answer')} to documents that later calls left out with --limit "
-            "or --samples: stored, and scored by the same `medtasks requests` or `run` command that chooses "
+            "or --samples: stored, and scored by the same `medtasks batch out` or `run` command that chooses "
             "them"
         )
     _say_left(intake.left)
@@ -71,4 +71,4 @@ def _say_left(left: Left) -> None:
     for reason, n in left.faults.most_common():
         say(f"missing: {counted(n, 'request')} failed: {reason}")
     if left:
-        say("the same `medtasks requests` command writes them again")
+        say("the same `medtasks batch out` command writes them again")

@@ -74,7 +74,7 @@ _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instruction
 REFUSED = {
     "use_cache": "responses are always stored and reused",
     "cache_requests": "prompts are built once per run",
-    "check_integrity": "use `medtasks validate`",
+    "check_integrity": "use `medtasks dev validate`",
     "write_out": "use the samples files of the run",
     "predict_only": "tasks without gold are predicted and not scored; others can be rescored",
     "wandb_args": "log results.json afterwards",
@@ -258,7 +258,7 @@ def keep_judgements(run: Run) -> None:
         say(
             f"{task}: what was judged of {n:,} of {of:,} answers has changed since (the answer, its question "
             "or a criterion): its former judgements are kept, and do not count\n"
-            f"  → medtasks judge {run.folder} asks about these alone; or bring the former rows back and "
+            f"  → medtasks judge run {run.folder} asks about these alone; or bring the former rows back and "
             "rescore"
         )
 
@@ -518,5 +518,5 @@ def _choices(config: EvaluatorConfig, tasks: Iterable[str]) -> dict[str, Choice]
         raise MedtasksError(
             "holds something else than lists of places",
             where="--samples",
-            remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks sample`',
+            remedy='write {"TASK": [0, 1, 2]}, or draw a list with `medtasks study sample`',
         ) from None

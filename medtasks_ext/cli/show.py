@@ -1,4 +1,4 @@
-"""`medtasks show`: one answered document of a run, in the terminal."""
+"""`medtasks view RUN TASK [DOCUMENT]`: one answered document of a run, in the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -28,19 +28,16 @@ _LISTED = 20
 _STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
 
 
-def show(
-    run: Annotated[str, typer.Argument(help="Folder of a run, or of lm_eval --output_path --log_samples.")],
-    task: Annotated[str, typer.Argument(help="One of its tasks.")],
-    document: Annotated[
-        str | None, typer.Argument(help="Key of a document, or its place from 0; none: what went wrong.")
-    ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Print long texts whole.")] = False,
-) -> int:
-    """Show a document of a run: prompt, response, readings, score.
+def show(run: str, task: str, document: str | None, *, whole: bool) -> None:
+    """Print a document of a run: prompt, response, readings, score.
 
-    Without a document: the errors of the task, the score if each were mended, and the documents of each.
+    Args:
+        document: its key, or its place from 0; without one, the errors of the task, the score if each were
+            mended, and the documents of each.
+        whole: print long texts whole.
 
-    Example: medtasks show runs/MODEL bridge_mednli t3
+    Raises:
+        MedtasksError: the run has no such task, or the task no such document.
     """
     from medtasks_ext.report.view.viewer import Viewer
 
@@ -54,8 +51,8 @@ def show(
         _say(SAMPLE_DATA, "bold yellow")
     if document is None:
         _print_errors(page, column, number)
-        say_next(f"medtasks show {run} {task} DOCUMENT", f"medtasks view {run}")
-        return 0
+        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
+        return
     seen = page.document(Viewer.place(page, document), whole=whole)
     response = seen.responses[number]
     _say(f"{task}, document {seen.key}", "bold")
@@ -64,7 +61,6 @@ def show(
             f"document {seen.key} was not asked", where=task, remedy="name another document, or another task"
         )
     _print(seen.target, response, column, whole=whole)
-    return 0
 
 
 def _column(page: DatasetPage, task: str) -> tuple[Column, int]:

@@ -1,4 +1,4 @@
-"""`medtasks validate`."""
+"""`medtasks dev validate`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def validate(
 
     Schema, functions, prompts, sample rows, an oracle, garbage; and the files of their suites.
 
-    Example: medtasks validate medhelm_hospice_referral
+    Example: medtasks dev validate medhelm_hospice_referral
 
-    Example: medtasks validate --static downloads/their_dataset
+    Example: medtasks dev validate --static downloads/their_dataset
 
     Exit code 1: a folder has problems.
     """
@@ -61,7 +61,7 @@ def validate(
     _say(f"{len(chosen) + len(suites)} checked, {failed + len(suites)} with problems")
     if len(chosen) == 1 and not failed and not suites:
         name = chosen[0].id
-        say_next(f"medtasks validate {name}" if static else f"medtasks preview {name} --data sample")
+        say_next(f"medtasks dev validate {name}" if static else f"medtasks preview {name} --data sample")
     return 1 if failed or suites else 0
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.show import show
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
@@ -20,11 +22,13 @@ if TYPE_CHECKING:
 def view(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Folders of runs, or of lm_eval --output_path --log_samples."),
+        typer.Argument(
+            metavar="RUN... [TASK [DOCUMENT]]",
+            help="Folders of runs, or of lm_eval --output_path --log_samples. With a task, and a document's "
+            "key or place from 0: in the terminal.",
+        ),
     ],
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Write the pages to this folder; start no server.")
-    ] = None,
+    out: Annotated[str | None, out_option("Write the pages to this folder; start no server.")] = None,
     include_text: Annotated[
         bool,
         typer.Option("--include-text", help="With -o: gated and private data, too, in a folder of your own."),
@@ -33,16 +37,32 @@ def view(
         int | None, typer.Option("--documents", min=1, help="With -o: documents of a dataset at most (500).")
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0: any.")] = 0,
+    whole: Annotated[bool, typer.Option("--whole", help="With a document: print long texts whole.")] = False,
 ) -> int:
     """Show every answer, and why it is not right, in a browser.
 
     A page on this machine alone, with filters, search, two runs side by side, clusters of errors and
     confusion matrices. It looks again while a run goes on. With -o the same as files, of open data.
 
+    With a task, in the terminal: its errors, the score if each were mended, and the documents of each; with a
+    document: prompt, response, readings, score.
+
     Example: medtasks view runs/A runs/B
+
+    Example: medtasks view runs/MODEL bridge_mednli t3
     """
     from medtasks_ext.report.view.viewer import Viewer
 
+    paths, named = _runs_and_names(paths)
+    if named:
+        if out or include_text or documents or len(paths) > 1 or len(named) > 2:
+            raise MedtasksError(
+                "one document of one run is shown at a time, in the terminal",
+                where=" ".join([*paths, *named]),
+                remedy="write: medtasks view RUN TASK DOCUMENT; and is each folder of a run there?",
+            )
+        show(paths[0], named[0], named[1] if len(named) > 1 else None, whole=whole)
+        return 0
     for name, given in (("--include-text", include_text), ("--documents", documents)):
         if given and not out:
             raise MedtasksError(
@@ -56,6 +76,14 @@ def view(
     if out:
         return _write(viewer, Path(out), documents, include_text)
     return _serve(viewer, paths, port)
+
+
+def _runs_and_names(words: list[str]) -> tuple[list[str], list[str]]:
+    """The folders of runs, and behind them the names of a task and a document."""
+    n = 1
+    while n < len(words) and (Path(words[n]).exists() or "/" in words[n]):
+        n += 1
+    return words[:n], words[n:]
 
 
 def _write(viewer: Viewer, folder: Path, documents: int | None, include_text: bool) -> int:

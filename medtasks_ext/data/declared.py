@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks_ext.answers import AnswerFormat, answer_format
-from medtasks_ext.answers.formats import any_format
+from medtasks_ext.answers.formats import any_format, enter_kind
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
@@ -113,7 +113,7 @@ class DeclaredFolder:
         if config.get("strategy") not in (None, "zero_shot"):
             yield (
                 f"{TASK_FILE}: strategy: this file is asked zero-shot"
-                " → leave the key out; `medtasks build` writes the files of the others"
+                " → leave the key out; `medtasks dev build` writes the files of the others"
             )
         folder = self.dataset.key
         if config.get("dataset") not in (None, folder):
@@ -263,6 +263,11 @@ def _meanings() -> dict[str, str]:
 
 
 def _answer_faults(answer: Config) -> Iterator[str]:
+    try:
+        enter_kind(answer.get("kind"))
+    except MedtasksError as error:
+        yield f"{TASK_FILE}: answer.kind: {error}"
+        return
     known = list(any_format().json_schema()["discriminator"]["mapping"])
     if (kind := answer.get("kind")) not in known:
         yield (

@@ -1,7 +1,8 @@
 """What lm-eval's index needs and nobody writes by hand: a file for each variant, tags, and groups.
 
 These files follow from the hand-written ones, so they are built: into the wheel, for an editable installation
-as files that include the hand-written ones, and in a checkout by `medtasks build`. Needs pydantic and PyYAML.
+as files that include the hand-written ones, and in a checkout by `medtasks dev build`. Needs pydantic and
+PyYAML.
 """
 
 from __future__ import annotations

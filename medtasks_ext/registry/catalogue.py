@@ -1,4 +1,4 @@
-"""The pages of the catalogue: every dataset with its metadata, for readers. `medtasks build` writes them."""
+"""The pages of the catalogue: every dataset with its metadata. `medtasks dev build` writes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INDEXED = {
 }
 #: what marks a value that the suite's paper does not give
 ASSIGNED = "†"
-_WRITTEN = "<!-- built from the task files by `medtasks build` -->"
+_WRITTEN = "<!-- built from the task files by `medtasks dev build` -->"
 _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value or one outside the shared
   vocabulary; the suite's own value stands behind it if it is another.
 - *test rows*: as the paper states.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import METRICS, folders, leave_out
 from medtasks_ext.registry.yamlfile import Config, read_yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "metrics" / "families"
@@ -43,8 +44,17 @@ class Family:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
-    """All of them, by name."""
-    return tuple(_read(path) for path in sorted(FOLDER.glob("*.yaml")))
+    """All of them, by name: ours, then those that installed packages add."""
+    found = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    for hook, folder in folders(METRICS):
+        for path in sorted(folder.glob("*.yaml")):
+            try:
+                if path.stem in found:
+                    raise MedtasksError("there is a family of this name")
+                found[path.stem] = _read(path)
+            except (MedtasksError, KeyError, TypeError, AttributeError) as error:
+                leave_out(hook.fault(f"has a family of metrics, {path.name}, that cannot be read: {error}"))
+    return tuple(found.values())
 
 
 def _read(path: Path) -> Family:

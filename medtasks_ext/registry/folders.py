@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import SUITES
+from medtasks_ext.hooks import folders as hook_folders
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parent
@@ -42,7 +44,10 @@ FROM_INSTALLED = "../../../../../medtasks_ext/tasks"
 
 
 def own_folders() -> tuple[Path, ...]:
-    """Folders with tasks of one's own: `MEDTASKS_TASKS`, several with `:` (on Windows `;`) between them.
+    """Folders with tasks besides the built-in ones.
+
+    Those that `MEDTASKS_TASKS` names, several with `:` (on Windows `;`) between them; then those that
+    installed packages add.
 
     Raises:
         MedtasksError: one does not exist.
@@ -56,7 +61,18 @@ def own_folders() -> tuple[Path, ...]:
                 where=f"tasks of your own, {folder}",
                 remedy="correct MEDTASKS_TASKS, --tasks-dir or --include_path",
             )
-    return tuple(dict.fromkeys(folders))
+    return tuple(dict.fromkeys([*folders, *package_folders()]))
+
+
+@lru_cache(maxsize=1)
+def package_folders() -> tuple[Path, ...]:
+    """Folders with suites and datasets that installed packages add."""
+    return tuple(folder for _, folder in hook_folders(SUITES))
+
+
+def writable(folders: Iterable[Path]) -> list[Path]:
+    """Those of the folders that no installed package adds."""
+    return [folder for folder in folders if folder not in package_folders()]
 
 
 def add_own_folders(folders: Iterable[str]) -> None:

@@ -20,7 +20,10 @@ TASK_KEYS: dict[str, Json] = {
         "description": f"The class of all tasks: !function {TASK_CLASS}",
     },
     "dataset": {**TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
-    "strategy": {"enum": ["zero_shot"], "description": "`medtasks build` writes the files of the others."},
+    "strategy": {
+        "enum": ["zero_shot"],
+        "description": "`medtasks dev build` writes the others.",
+    },
     "tag": {"type": ["string", "array"], "description": "Derived from the facts; do not write tags."},
     "training_split": TEXT,
     "validation_split": TEXT,

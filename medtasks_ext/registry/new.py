@@ -15,7 +15,7 @@ import yaml
 
 from medtasks_ext.atomic import beside
 from medtasks_ext.errors import MedtasksError, near
-from medtasks_ext.registry.folders import PACKAGE
+from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.languages import code_of, three_letter_names
@@ -26,7 +26,7 @@ from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
 
 TEMPLATES = Path(__file__).parent / "templates"
-#: What stands where a person must write something. `medtasks validate` asks for it to be replaced.
+#: What stands where a person must write something. `medtasks dev validate` asks for it to be replaced.
 PLACEHOLDER = "TODO:"
 _ID = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 _PINNED = re.compile(r"^  download:", flags=re.MULTILINE)
@@ -254,7 +254,7 @@ def _home(tasks: Registry) -> Path:
     Raises:
         MedtasksError: all folders of one's own are those of suites.
     """
-    for folder in tasks.own:
+    for folder in writable(tasks.own):
         if not (folder / SUITE_FILE).is_file() and not (folder / TASK_FILE).is_file():
             return folder
     raise MedtasksError(

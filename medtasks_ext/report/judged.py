@@ -38,7 +38,9 @@ def agreements(entry: Entry, faults: list[Fault]) -> list[Agreement]:
         except (MedtasksError, KeyError, TypeError) as error:
             what = error.what if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             where = str(getattr(error, "where", None) or RunFolder(folder).judgements)
-            faults.append(Fault(where, f"{what}: no agreement of judges", "medtasks judge RUN --jury NAME"))
+            faults.append(
+                Fault(where, f"{what}: no agreement of judges", "medtasks judge run RUN --jury NAME")
+            )
     return found
 
 

@@ -244,7 +244,7 @@ def _check_alike(one: Experiment, other: Experiment) -> None:
         (
             "jury",
             "was judged by different juries",
-            "judge both runs with one jury: medtasks judge RUN --jury NAME",
+            "judge both runs with one jury: medtasks judge run RUN --jury NAME",
         ),
         ("version", "was run in different versions", "medtasks rescore RUN, or run it again"),
     ):

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.labels import Labels
 
-_REMEDY = (
-    "name files of `medtasks difficulty` or `medtasks departments`, or the folder of a contamination probe"
-)
+_REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"
 
 
 def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:

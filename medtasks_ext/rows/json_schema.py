@@ -28,7 +28,7 @@ def task_schema() -> Json:
     """The schema of a hand-written task file (JSON Schema, draft 7), from the models that read it.
 
     A `!function NAME` counts as a string. What only running a task can show (that prompts render, that gold
-    answers can be read) is left to `medtasks validate`.
+    answers can be read) is left to `medtasks dev validate`.
     """
     return _schemas(registry())[0]
 

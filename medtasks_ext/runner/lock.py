@@ -27,7 +27,7 @@ from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
 
 LOCK_FILE = "tasks.lock"
-_HEAD = "# what scores follow from, by task; written by `medtasks lock`\n"
+_HEAD = "# what scores follow from, by task; written by `medtasks dev lock`\n"
 #: Of a row whose scores depend on language data that is not installed here.
 _UNKNOWN = "-"
 _LINE = re.compile(r"\w+ \d+-[A-Z](?: [0-9a-f]{8}:[0-9a-f]{8}:(?:[0-9a-f]{8}|-))*")
@@ -206,7 +206,7 @@ def read_lock(path: Path) -> dict[str, Locked]:
             raise MedtasksError(
                 f"a second line of {name}" if _LINE.fullmatch(line) else "not a line of a lock",
                 where=f"{path}:{number}",
-                remedy="delete the line; `medtasks lock` writes what is missing",
+                remedy="delete the line; `medtasks dev lock` writes what is missing",
             )
         version, *rows = rest.split(" ")
         parts = [row.split(":") for row in rows]

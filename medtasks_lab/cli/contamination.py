@@ -1,4 +1,4 @@
-"""`medtasks contamination`."""
+"""`medtasks study contamination`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_lab.studies.contamination.folder import ProbedTask, ProbeFolder
 
-PANEL = "Studies"
+AFTER_INTERRUPT = "goes on"
 
 _DESCRIPTION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe: each
 test input is cut at tokens 10, 15, 20, 25 and 30; it counts as leaked when at least three times the next
@@ -59,7 +59,7 @@ _REFUSED = {
     "use_cache": "responses are always stored and reused",
     "cache_requests": "responses are always stored and reused",
     "log_samples": "texts are kept out of the results",
-    "check_integrity": "use `medtasks validate`",
+    "check_integrity": "use `medtasks dev validate`",
     "write_out": "texts are kept out of the results",
     "predict_only": "nothing is scored",
     "wandb_args": "log contamination.json afterwards",
@@ -72,7 +72,7 @@ def contamination(context: typer.Context) -> int:
 
     Resumable.
 
-    Example: medtasks contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
+    Example: medtasks study contamination --tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL
 
     Exit code 1: a task failed, or its data is missing.
     """
@@ -82,7 +82,7 @@ def contamination(context: typer.Context) -> int:
     own, rest = own_parser.parse_known_args(context.args)
     if own.table:
         return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
-    return _probe(own, lm_eval_config(rest, "contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
+    return _probe(own, lm_eval_config(rest, "study contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
 
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
@@ -99,7 +99,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
     say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
-    with Lease(probe.folder, "medtasks contamination"):
+    with Lease(probe.folder, "medtasks study contamination"):
         egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
         return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + len(found.missing))
 
@@ -265,7 +265,7 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
     if rest:
         raise MedtasksError(
             f"--table only takes folders, not {rest[0]}",
-            where="medtasks contamination",
+            where="medtasks study contamination",
             remedy="leave it out",
         )
     probes = read_probes(folders)

@@ -1,4 +1,4 @@
-"""`medtasks departments`."""
+"""`medtasks study departments`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun
+from medtasks_ext.cli.app import AllowHost, DryRun, cost_option, jury_option, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from medtasks_lab.studies.departments import DepartmentRubric, Labelling
     from medtasks_lab.studies.judge_evaluation import Figure
 
-PANEL = "Studies"
+AFTER_INTERRUPT = "goes on"
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
@@ -33,9 +33,7 @@ def departments(
     tasks: Annotated[
         str, typer.Option("--tasks", help="Whose test questions are labelled: tasks, groups, tags.")
     ],
-    jury: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file with one model, which labels.")
-    ],
+    jury: Annotated[str, jury_option("Jury file with one model, which labels.")],
     sample: Annotated[
         str | None,
         typer.Option(
@@ -48,11 +46,9 @@ def departments(
     data: Annotated[
         str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
     ] = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "departments",
+    out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
     dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, help="Stop before it has cost more USD in all.")
-    ] = None,
+    max_cost: Annotated[float | None, cost_option("Stop before it has cost more USD in all.")] = None,
     allow_host: AllowHost = None,
 ) -> int:
     """Label questions with clinical departments by a model.
@@ -60,7 +56,7 @@ def departments(
     Up to three of a two-tier list, or none, as MLB does; with the agreement with people where rows or a file
     name departments. Resumable.
 
-    Example: medtasks departments --tasks mlb --jury labeller.yaml -o departments
+    Example: medtasks study departments --tasks mlb --jury labeller.yaml -o departments
 
     Exit code 1: labels are missing.
     """
@@ -91,7 +87,7 @@ def departments(
         folder,
         model,
         to_label,
-        command="medtasks departments",
+        command="medtasks study departments",
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,

@@ -1,4 +1,4 @@
-"""`medtasks difficulty`."""
+"""`medtasks study difficulty`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import OnlyTasks
+from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_lab.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
-
-PANEL = "Studies"
 
 
 def difficulty(
@@ -22,13 +20,13 @@ def difficulty(
         list[str], typer.Argument(metavar="RUN...", help="Folders of the panel's runs, one per model.")
     ],
     tasks: OnlyTasks = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for TASK.json.")] = "difficulty",
+    out: Annotated[str, out_option("Folder for TASK.json.")] = "difficulty",
 ) -> int:
     """Grade questions as easy, medium or hard.
 
     By the answers of a panel of models, as MLB does.
 
-    Example: medtasks difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
+    Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
     """
     names = names_in(tasks)
     known = registry()
@@ -38,7 +36,7 @@ def difficulty(
     _print(gradings)
     for path in written:
         typer.echo(path)
-    say_next(f"medtasks sample {written[0]} --size 300 -o samples.json")
+    say_next(f"medtasks study sample {written[0]} --size 300 -o samples.json")
     return 0
 
 

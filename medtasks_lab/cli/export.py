@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -22,7 +23,7 @@ PANEL = "Results"
 def export(
     suite: Annotated[str, typer.Argument(help="Suite with a leaderboard, such as bridge.")],
     folder: Annotated[str, typer.Argument(help="Folder of a run.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Where the folder `result` goes.")] = ".",
+    out: Annotated[str, out_option("Where the folder `result` goes.")] = ".",
     own_words: Annotated[
         bool,
         typer.Option("--own-words", help="Also tasks that were asked in other words; each row says so."),

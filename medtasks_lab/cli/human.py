@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, command_app
+from medtasks_ext.cli.app import AllowHost, DryRun, command_app, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -45,7 +45,7 @@ def export(
             help="Runs; for points one JSONL file of cases, for review tasks, for survey a suite.",
         ),
     ],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for forms and key.")],
+    out: Annotated[str, out_option("Folder for forms and key.")],
     kind: Annotated[
         str,
         typer.Option(
@@ -87,7 +87,7 @@ def export(
 def ingest(
     files: Annotated[list[str], typer.Argument(metavar="FORM.csv...", help="Filled forms.")],
     key_file: Annotated[str, typer.Option("--key", help="key.json of the export.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for the results.")],
+    out: Annotated[str, out_option("Folder for the results.")],
     partial: Annotated[
         bool, typer.Option("--partial", help="Take complete rows although others are missing.")
     ] = False,
@@ -121,8 +121,8 @@ def ingest(
 @app.command("jury")
 def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
-    jury_name: Annotated[str, typer.Option("--jury", help="Jury file, or a bundled one: medhelm, local.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for judgements and figures.")],
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one: medhelm, local.")],
+    out: Annotated[str, out_option("Folder for judgements and figures.")],
     tasks: _Tasks = None,
     documents: _Documents = None,
     seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,

@@ -54,7 +54,7 @@ def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         f"{len(decided)} points: {counts[True]} met, {counts[False]} not met, {counts[None]} undecided"
     )
     print_agreement([("points", point_agreement(decided))])
-    say_next(f"medtasks judge RUN --jury NAME --decisions {folder / 'decisions.jsonl'}")
+    say_next(f"medtasks judge run RUN --jury NAME --decisions {folder / 'decisions.jsonl'}")
 
 
 def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
@@ -64,7 +64,7 @@ def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     write_ratings(folder, found, read, key)
     _print_ratings(found, key)
     runs = " ".join(run["folder"] for run in key["runs"])
-    say_next(f"medtasks judge {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
+    say_next(f"medtasks judge run {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
 
 
 def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
         f"{counts['disputed']} disputed; items.csv says why"
     )
-    say_next(f"read {folder / 'items.csv'} and mend the items", "medtasks validate TASK")
+    say_next(f"read {folder / 'items.csv'} and mend the items", "medtasks dev validate TASK")
 
 
 def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`medtasks judge-calibrate`."""
+"""`medtasks judge calibrate`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
     from medtasks_lab.judge.calibrate import Calibration
 
-PANEL = "Judges"
-
 
 def judge_calibrate(
     folders: Annotated[
@@ -41,7 +39,7 @@ def judge_calibrate(
 
     Calibrated scores stand beside the jury's own as score_calibrated, and are in no rank.
 
-    Example: medtasks judge-calibrate runs/MODEL runs/RATED --anchors anchors.csv
+    Example: medtasks judge calibrate runs/MODEL runs/RATED --anchors anchors.csv
     """
     quiet()
     from medtasks_ext.runner.run import Run
@@ -51,7 +49,7 @@ def judge_calibrate(
     if bool(anchors) == bool(sheet):
         raise MedtasksError(
             "needs ratings (--anchors FILE), or writes the sheet for them (--sheet FILE)",
-            where="medtasks judge-calibrate",
+            where="medtasks judge calibrate",
             remedy="give one of the two",
         )
     with ExitStack() as stack:
@@ -59,11 +57,11 @@ def judge_calibrate(
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             run = Run(Path(name), registry())
             run.load()
-            stack.enter_context(Lease(run.folder, "medtasks judge-calibrate"))
+            stack.enter_context(Lease(run.folder, "medtasks judge calibrate"))
             runs.append(run)
         if sheet:
             _write(Path(sheet), anchor_sheet(runs))
-            learn = f"medtasks judge-calibrate {shlex.join(folders)} --anchors {sheet}"
+            learn = f"medtasks judge calibrate {shlex.join(folders)} --anchors {sheet}"
             say_next(f"fill in the ratings of {sheet}", learn)
         elif anchors:
             _print(calibrate(runs, Path(anchors)))

@@ -1,4 +1,4 @@
-"""`medtasks judge-eval`."""
+"""`medtasks judge eval`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost
+from medtasks_ext.cli.app import AllowHost, out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
     from medtasks_lab.studies.judge_sft import GoldCase, PointKey
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
@@ -40,7 +40,7 @@ def judge_eval(
     jury: Annotated[
         str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
     ] = None,
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for results.")] = "judge_eval",
+    out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,
     published: Annotated[
         bool,
@@ -53,20 +53,20 @@ def judge_eval(
 
     On scoring points, as MLB does.
 
-    Example: medtasks judge-eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+    Example: medtasks judge eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
 
     Exit code 1: decisions are missing.
     """
     quiet()
     if published and not files:
         _print_published()
-        say_next("medtasks judge-eval CASES --jury JURY")
+        say_next("medtasks judge eval CASES --jury JURY")
         return COMPLETE
     if not files or bool(decided) == bool(jury):
         raise MedtasksError(
             "needs the cases, and either decisions (--judge FILE) or judges to ask (--jury FILE)",
-            where="medtasks judge-eval",
-            remedy="`medtasks judge-eval --help` has an example; --published needs nothing",
+            where="medtasks judge eval",
+            remedy="`medtasks judge eval --help` has an example; --published needs nothing",
         )
     from medtasks_lab.studies.judge_evaluation import METRICS, evaluate
     from medtasks_lab.studies.judge_sft import decisions_about, expert_decisions, read_cases
@@ -96,7 +96,7 @@ def judge_eval(
         return INTERRUPTED
     if any(item.missing for item in found.values()):
         return INCOMPLETE
-    say_next("name the judge as adjudicator in a jury file", "medtasks judge RUN --jury JURY --dry-run")
+    say_next("name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run")
     return COMPLETE
 
 
@@ -184,7 +184,7 @@ def _ask(
 
     jury = load_jury(name)
     task, keys = points_to_judge(cases, truth, registry())
-    with ask_in_folder(out, jury, [task], command="medtasks judge-eval", allow_host=allow_hosts) as asked:
+    with ask_in_folder(out, jury, [task], command="medtasks judge eval", allow_host=allow_hosts) as asked:
         assert asked is not None  # no dry run
         for judge, reason in (asked.end.stopped if asked.end else {}).items():
             say(f"✗ judge {judge}: {reason}")

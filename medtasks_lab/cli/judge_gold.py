@@ -1,4 +1,4 @@
-"""`medtasks judge-gold`."""
+"""`medtasks judge gold`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks
+from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
@@ -18,15 +18,13 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_lab.judge.gold import GoldFigures, GoldScore, GoldTask
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 
 def judge_gold(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    jury_name: Annotated[
-        str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one; one judge is enough.")
-    ],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for verdicts and figures.")],
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one; one judge is enough.")],
+    out: Annotated[str, out_option("Folder for verdicts and figures.")],
     tasks: OnlyTasks = None,
     dry_run: DryRun = False,
     max_cost: Annotated[
@@ -38,7 +36,7 @@ def judge_gold(
 
     And compare the jury's scores of answers with and without a flagged reference. Resumable.
 
-    Example: medtasks judge-gold runs/MODEL --jury jury.yaml -o gold --dry-run
+    Example: medtasks judge gold runs/MODEL --jury jury.yaml -o gold --dry-run
 
     Exit code 1: verdicts are missing.
     """
@@ -75,7 +73,7 @@ def judge_gold(
         folder,
         jury,
         cases,
-        command="medtasks judge-gold",
+        command="medtasks judge gold",
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
@@ -89,7 +87,9 @@ def judge_gold(
     code = say_end(asked, folder / "gold.json", [f"verdicts on {n:,} references"] if n else [])
     if code == DONE:
         shown = " ".join(runs)
-        say_next(f"medtasks view {shown}" if found.scores else f"medtasks judge {shown} --jury {jury_name}")
+        say_next(
+            f"medtasks view {shown}" if found.scores else f"medtasks judge run {shown} --jury {jury_name}"
+        )
     return code
 
 

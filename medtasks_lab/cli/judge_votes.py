@@ -1,4 +1,4 @@
-"""`medtasks judge-votes`."""
+"""`medtasks judge votes`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun
+from medtasks_ext.cli.app import AllowHost, DryRun, Prompts, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
-from medtasks_ext.cli.words import PROMPTS
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_lab.judge.votes import VoteFigures
 
-PANEL = "Judges"
+AFTER_INTERRUPT = "goes on"
 
 
 def judge_votes(
@@ -25,9 +24,9 @@ def judge_votes(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Task whose judges are asked about single criteria.")
     ],
-    jury_name: Annotated[str, typer.Option("--jury", metavar="JURY", help="Jury file, or a bundled one.")],
-    out: Annotated[str, typer.Option("-o", "--out", help="Folder for verdicts and figures.")],
-    prompts: Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)] = None,
+    jury_name: Annotated[str, jury_option("Jury file, or a bundled one.")],
+    out: Annotated[str, out_option("Folder for verdicts and figures.")],
+    prompts: Prompts = None,
     dry_run: DryRun = False,
     max_cost: Annotated[
         float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
@@ -38,7 +37,7 @@ def judge_votes(
 
     On single criteria, as HealthBench does: macro F1 of each judge, beside that of each physician. Resumable.
 
-    Example: medtasks judge-votes votes.jsonl --task healthbench_full --jury jury.yaml -o votes --dry-run
+    Example: medtasks judge votes votes.jsonl --task healthbench_full --jury jury.yaml -o votes --dry-run
 
     Exit code 1: verdicts are missing.
     """
@@ -64,7 +63,7 @@ def judge_votes(
         folder,
         jury,
         [asked_about],
-        command="medtasks judge-votes",
+        command="medtasks judge votes",
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import ByLabels
+from medtasks_ext.cli.app import ByLabels, out_option
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -48,9 +48,7 @@ def reproduce(
         typer.Option(help="INPUT,OUTPUT in USD per million tokens, one for each run; else of model_configs."),
     ] = None,
     by: ByLabels = None,
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Folder for CSV, LaTeX, SVG, PNG and one Parquet file.")
-    ] = None,
+    out: Annotated[str | None, out_option("Folder for CSV, LaTeX, SVG, PNG and one Parquet file.")] = None,
 ) -> int:
     """Recompute the papers' tables, figures and claims.
 

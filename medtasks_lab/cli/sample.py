@@ -1,4 +1,4 @@
-"""`medtasks sample`."""
+"""`medtasks study sample`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
@@ -17,14 +18,12 @@ from medtasks_lab.studies.difficulty import Grading, read_grading
 from medtasks_lab.studies.sample import Item, Sample, draw, parse_ratio
 from medtasks_lab.studies.strata import strata_of
 
-PANEL = "Studies"
-
 EXACT, INEXACT = 0, 1
 
 
 def sample(
     files: Annotated[
-        list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks difficulty`.")
+        list[str], typer.Argument(metavar="LEVELS...", help="Files TASK.json of `medtasks study difficulty`.")
     ],
     size: Annotated[int, typer.Option("-n", "--size", min=1, help="Questions to draw from each.")],
     ratio: Annotated[str, typer.Option(help="HARD:MEDIUM:EASY.")] = "3:5:2",
@@ -35,15 +34,13 @@ def sample(
         str | None, typer.Option(help="File with columns id and --by; else the task's own rows.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides which questions are drawn.")] = SEED,
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="List for --samples; tasks already in it are kept.")
-    ] = "samples.json",
+    out: Annotated[str, out_option("List for --samples; tasks already in it are kept.")] = "samples.json",
 ) -> int:
     """Draw a sample with a mix of difficulty levels.
 
     Stratified, as MLB does.
 
-    Example: medtasks sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
+    Example: medtasks study sample difficulty/mlb_maguidance.json --size 300 --by department -o samples.json
 
     Exit code 1: the mix is not met.
     """
@@ -86,7 +83,7 @@ def sample(
 def _former(path: Path) -> dict[str, Any]:
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
-        raise MedtasksError("is not what `medtasks sample` writes", where=path, remedy="use another -o")
+        raise MedtasksError("is not what `medtasks study sample` writes", where=path, remedy="use another -o")
     return content
 
 

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 PANEL = "Leaderboard"
+AFTER_INTERRUPT = "begins again"
 
 
 def site(
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="Folder to write; one of an earlier site is replaced.")
-    ],
+    out: Annotated[str, out_option("Folder to write; one of an earlier site is replaced.")],
     submissions: Annotated[
         str | None,
         typer.Option(

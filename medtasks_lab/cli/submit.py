@@ -1,4 +1,4 @@
-"""`medtasks submit`."""
+"""`medtasks submit`: what of a run may be public; with --check whether it holds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 
 PANEL = "Leaderboard"
+AFTER_INTERRUPT = "begins again"
 
 
 def submit(
-    folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="Where it goes: results/submissions/ORG/MODEL/DATE.")
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Folder of a run; with --check submissions: …/ORG/MODEL/DATE."),
     ],
+    out: Annotated[str | None, out_option("Where it goes: results/submissions/ORG/MODEL/DATE.")] = None,
     about: Annotated[
         list[str] | None,
         typer.Option(
@@ -28,18 +31,37 @@ def submit(
             "license, hub_id; repeatable.",
         ),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
+    ] = False,
 ) -> int:
     """Write what of a run may be public, for the leaderboard.
 
     Scores, what they follow from, conditions, heads of the chains. No text, no id of a row. Refused: sample
     rows, and a run that does not verify.
 
+    With --check every score of a submission is computed again, from what documents contribute, by the code
+    that a run takes; groups, too. Refused: another score, another version, texts, links, the same model and
+    conditions twice.
+
     Example: medtasks submit runs/MODEL -o results/submissions/Qwen/Qwen3-8B/2026-05-01
+
+    Example: medtasks submit --check results/submissions/Qwen/Qwen3-8B/2026-05-01
+
+    Exit code 1: with --check, something does not fit, and is named.
     """
+    if check:
+        return _check(folders)
+    if len(folders) > 1 or out is None:
+        raise MedtasksError(
+            "one run goes to one folder",
+            where="medtasks submit",
+            remedy="write: medtasks submit RUN -o results/submissions/ORG/MODEL/DATE",
+        )
     from medtasks_lab.submissions.submission import submit as write
 
     facts = dict(_fact(item) for item in about or [])
-    written = write(Path(folder), Path(out), registry(), facts)
+    written = write(Path(folders[0]), Path(out), registry(), facts)
     for fault in written.faults:
         say(str(fault))
     for name, why in written.left_out.items():
@@ -52,6 +74,25 @@ def submit(
     )
     say_next("read submission.json, commit the folder, open a pull request (docs/submitting.md)")
     return 0
+
+
+def _check(folders: list[str]) -> int:
+    from medtasks_lab.submissions.check import check_submission
+
+    code = 0
+    for folder in folders:
+        found = check_submission(Path(folder), registry())
+        for finding in found.findings:
+            typer.echo(f"✗ {finding}")
+        if found.findings:
+            code = 1
+            typer.echo(f"{folder}: {counted(len(found.findings), 'thing')} must be mended")
+        else:
+            looked = f"{counted(found.tasks, 'task')} from {counted(found.documents, 'document')}"
+            typer.echo(f"✓ {folder}: {looked}; all scores follow")
+    if not code:
+        say_next("commit the folder, open a pull request (docs/submitting.md)")
+    return code
 
 
 def _fact(text: str) -> tuple[str, str]:

@@ -143,7 +143,9 @@ def _answered(run: Run) -> list[_Answered]:
         found.append(_Answered(run, task, jury_words(jury) if jury else "", scored))
     if not found:
         raise MedtasksError(
-            "no task of it was judged", where=run.folder, remedy=f"medtasks judge {run.folder} --jury NAME"
+            "no task of it was judged",
+            where=run.folder,
+            remedy=f"medtasks judge run {run.folder} --jury NAME",
         )
     return found
 

@@ -125,13 +125,13 @@ def labelling(
     for case in task.cases:
         for judged in done_requests(task, case, jury, store):
             by_question[case.document] = rubric.names(judged.ratings)
-    loaded = documents[0].loaded
+    loaded = documents[0].loaded.record
     return Labelling(
         task=task.name,
         labeller={"name": jury.judges[0].name, "model": jury.judges[0].model},
         prompt_version=rubric.version,
-        origin=loaded.origin,
-        rows_hash=loaded.rows_hash,
+        origin=loaded["origin"],
+        rows_hash=loaded["rows_hash"],
         by_question=by_question,
         missing=[case.document for case in task.cases if case.document not in by_question],
     )
@@ -262,7 +262,7 @@ def write_labelling(folder: Path, found: Labelling) -> Path:
 
 
 def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
-    """Read a file of `medtasks departments`.
+    """Read a file of `medtasks study departments`.
 
     Args:
         tasks: with the same documents as the one that was labelled.
@@ -293,7 +293,7 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
         raise MedtasksError(
             "is no file of labels of documents",
             where=path,
-            remedy="`medtasks difficulty` and `medtasks departments` write them",
+            remedy="`medtasks study difficulty` and `medtasks study departments` write them",
         ) from None
 
 

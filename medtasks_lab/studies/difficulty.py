@@ -242,7 +242,7 @@ def _undefined(task: str, dataset: Dataset) -> MedtasksError:
 def _judged_scores(run: RunResults, task: str, dataset: Dataset, method: Method) -> Scores:
     """Each answer's score as judges gave it."""
     path = RunFolder(run.folder).judged_file(task)
-    remedy = f"medtasks judge {run.folder} --jury NAME"
+    remedy = f"medtasks judge run {run.folder} --jury NAME"
     if not path.is_file():
         raise MedtasksError(f"the answers of {task} are not judged", where=run.folder, remedy=remedy)
     scores = {
@@ -299,14 +299,14 @@ def write_grading(folder: Path, grading: Grading) -> Path:
 
 
 def read_grading(path: Path) -> Grading:
-    """Read a file of `medtasks difficulty`.
+    """Read a file of `medtasks study difficulty`.
 
     Raises:
         MedtasksError: it is missing, damaged or something else.
     """
     if not path.is_file():
         raise MedtasksError(
-            "no such file", where=path, remedy="`medtasks difficulty RUN...` writes one per task"
+            "no such file", where=path, remedy="`medtasks study difficulty RUN...` writes one per task"
         )
     content = read_json(path)
     try:
@@ -319,5 +319,7 @@ def read_grading(path: Path) -> Grading:
         return Grading(**content, questions=questions)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise MedtasksError(
-            "is no file of difficulty levels", where=path, remedy="`medtasks difficulty RUN...` writes them"
+            "is no file of difficulty levels",
+            where=path,
+            remedy="`medtasks study difficulty RUN...` writes them",
         ) from None

@@ -136,7 +136,7 @@ def _why_not(item: Experiment, tasks: Registry) -> str:
     if item.version.partition("-")[0] != item.dataset.version.partition("-")[0]:
         return f"scored by version {item.version}, and is {item.dataset.version} now (`medtasks rescore RUN`)"
     if item.score is None:
-        return "has no score (`medtasks judge RUN`)"
+        return "has no score (`medtasks judge run RUN`)"
     if item.read_documents is None:
         return "the scores of its documents are not known"
     return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lm_eval.tasks import TaskManager
 
-from medtasks_ext.cli.main import panels
+from medtasks_ext.cli.commands import panels
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.folders import INSTALLED
 from tests.conftest import ROOT
@@ -67,7 +67,7 @@ def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
 
 def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
     script = (
-        "import sys; from medtasks_ext.cli.main import panels, main\n"
+        "import sys; from medtasks_ext.cli.main import main\n"
         "sys.argv = ['medtasks', '--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
@@ -77,11 +77,40 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
     )
     shown, _, loaded = done.stdout.partition("LOADED ")
-    assert eval(loaded) == [f"medtasks_ext.cli.{name}" for name in ("app", "words", "main")]
+    assert eval(loaded) == [f"medtasks_ext.cli.{name}" for name in ("app", "commands", "words", "main")]
     for panel, names in panels().items():
         part = shown.partition(f"\n{panel}:\n")[2].partition("\n\n")[0]
         assert [line.split()[0] for line in part.splitlines()] == list(names)
         assert all(len(line.split()) > 2 for line in part.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("requests", "batch out"),
+        ("responses", "batch in"),
+        ("show", "view"),
+        ("judge-gold", "judge gold"),
+        ("contamination", "study contamination"),
+        ("check-submission", "submit --check"),
+        ("new-suite", "new suite"),
+        ("lock", "dev lock"),
+    ],
+)
+def test_a_name_of_the_last_release_says_the_new_one(medtasks, old, new):
+    outcome = medtasks(old, "--check")
+    assert outcome.code == 2 and outcome.out == ""
+    assert outcome.err == f"medtasks: `medtasks {old}` is now: medtasks {new}\n"
+
+
+def test_the_command_of_a_group_may_be_left_out_where_runs_are_named(medtasks):
+    named, short = (
+        medtasks("judge", "run", "nowhere", "--jury", "local"),
+        medtasks("judge", "nowhere", "--jury", "local"),
+    )
+    assert named.code == short.code == 2 and "nowhere/run.json: no such file" in named.err == short.err
+    assert "nowhere/run.json" in medtasks("judge", "--jury", "local", "nowhere").err
+    assert "calibrate" in medtasks("judge", "--help").out
 
 
 def test_a_command_is_declared_once(medtasks):
@@ -90,7 +119,7 @@ def test_a_command_is_declared_once(medtasks):
     for name in (name for names in panels().values() for name in names):
         short = next(line.removeprefix(name).strip() for line in lines if line.split()[:1] == [name])
         own = " ".join(medtasks(name, "--help").out.split())
-        assert short in own or name in ("run", "requests", "contamination"), name
+        assert short in own or name == "run", name
 
 
 def test_ls_lists_the_tasks_of_groups_and_tags_and_joins_names(medtasks):
@@ -200,7 +229,7 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         ),
         (("run", "--tasks", "bridge_mie", "--predict_only", "--output_path", "x"), "--predict_only"),
         (("run", "--tasks", "bridge_mie", "--bogus", "3"), "unknown: --bogus 3"),
-        (("validate", "bridge_mee"), "did you mean: bridge_mie"),
+        (("dev", "validate", "bridge_mee"), "did you mean: bridge_mie"),
         (("rescore", "nowhere"), "no such file"),
     ],
 )  # fmt: skip
@@ -231,7 +260,7 @@ def own(tasks_of):
 
 
 def test_path_is_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
-    folder = Path(medtasks("path").out.strip())
+    folder = Path(medtasks("dev", "path").out.strip())
     assert folder.is_relative_to(tmp_path / "cache")
     manager = TaskManager(include_defaults=False, include_path=str(folder), metadata={"data": "sample"})
     assert set(manager.all_subtasks) == set(Registry(own).tasks)
@@ -241,47 +270,47 @@ def test_path_is_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
 
 @pytest.mark.parametrize("task", ["bridge_mie", "bridge_mie_cot"])
 def test_path_of_a_task_is_its_own_file(medtasks, own, task):
-    assert medtasks("path", task).out.strip() == str(own / "bridge" / "mie" / "task.yaml")
+    assert medtasks("dev", "path", task).out.strip() == str(own / "bridge" / "mie" / "task.yaml")
 
 
 @pytest.mark.parametrize(
     ("name", "message"), [("bridge_mee", "did you mean: bridge_mie"), ("bridge_zh", "'bridge_zh' is a group")]
 )
 def test_path_of_what_is_no_task_is_refused(medtasks, own, name, message):
-    outcome = medtasks("path", name)
+    outcome = medtasks("dev", "path", name)
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
 
 
 def test_build_names_what_it_wrote(medtasks, own):
-    outcome = medtasks("build")
+    outcome = medtasks("dev", "build")
     assert outcome.code == 0
     tasks, schema, index = (line.split(": ") for line in outcome.out.splitlines())
     assert tasks[1].startswith("6 tasks, ") and (Path(tasks[0]) / "bridge" / "mie" / "cot.yaml").is_file()
     assert json.loads(Path(schema[0]).read_text())["title"] and Path(index[0]).is_file()
-    assert "(0 files changed)" in medtasks("build").out
+    assert "(0 files changed)" in medtasks("dev", "build").out
 
 
 def test_build_check_names_a_stale_page_and_writes_nothing(medtasks, own):
-    assert medtasks("build", "--check").code == 0  # no page is kept beside these tasks
+    assert medtasks("dev", "build", "--check").code == 0  # no page is kept beside these tasks
     page = own.parent / "docs" / "commands.md"
     page.parent.mkdir()
     page.write_text("old")
-    outcome = medtasks("build", "--check")
-    assert outcome.code == 1 and f"stale: {page}: run `medtasks build`" in outcome.out
+    outcome = medtasks("dev", "build", "--check")
+    assert outcome.code == 1 and f"stale: {page}: run `medtasks dev build`" in outcome.out
     assert page.read_text() == "old" and not (own.parent / "cache").exists()
-    assert medtasks("build").code == 0
-    assert medtasks("build", "--check").code == 0 and "# Commands" in page.read_text()
+    assert medtasks("dev", "build").code == 0
+    assert medtasks("dev", "build", "--check").code == 0 and "# Commands" in page.read_text()
 
 
 def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path):
     monkeypatch.setattr("medtasks_ext.cli.build.built_folder", lambda: INSTALLED)
-    outcome = medtasks("build")
+    outcome = medtasks("dev", "build")
     assert outcome.code == 2 and "an installed package was built already" in outcome.err
 
 
 def test_help_of_every_command_has_an_explanation(medtasks):
-    for command in ("ls", "run", "rescore", "validate", "build", "lock", "path", "doctor"):
-        outcome = medtasks(command, "--help")
+    for command in ("ls", "run", "rescore", "dev validate", "dev build", "dev lock", "dev path", "doctor"):
+        outcome = medtasks(*command.split(), "--help")
         assert outcome.code == 0 and len(outcome.out.splitlines()) > 5, command
 
 
@@ -301,7 +330,7 @@ def test_the_taxonomy_shows_what_covers_each_subcategory(medtasks):
 
 def test_run_takes_the_folder_that_lm_eval_takes(medtasks):
     arguments = "run --model oracle --tasks bridge_mie --data sample --output_path run --include_path"
-    outcome = medtasks(*arguments.split(), medtasks("path").out.strip())
+    outcome = medtasks(*arguments.split(), medtasks("dev", "path").out.strip())
     assert outcome.code == 0 and "1.0000" in outcome.out
 
 
@@ -321,8 +350,8 @@ def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_
 @pytest.mark.parametrize(
     ("command", "example"),
     [
-        (("judge", "runs/a"), "For example: medtasks judge runs/MODEL --jury medhelm --dry-run"),
-        (("show", "runs/a"), "For example: medtasks show runs/MODEL bridge_mednli t3"),
+        (("judge", "runs/a"), "For example: medtasks judge run runs/MODEL --jury medhelm --dry-run"),
+        (("view",), "For example: medtasks view runs/A runs/B"),
         (("data", "template"), "For example: medtasks data template medhelm_clear"),
         (("human", "ingest"), "For example: medtasks human ingest forms/*.csv"),
     ],

@@ -117,7 +117,7 @@ def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
     assert (record.name, record.n_test) == ("Falls: a clinic", 200)
     assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
-    outcome = medtasks("validate", "medhelm_falls_clinic")
+    outcome = medtasks("dev", "validate", "medhelm_falls_clinic")
     assert outcome.code == 1 and "card.yaml, line 1: TODO: one sentence" in outcome.out
     rows = [json.loads(line) for line in (folder / "sample.jsonl").read_text().splitlines()]
     assert all(any(PLACEHOLDER in str(value) for value in row.values()) for row in rows)

@@ -1,4 +1,4 @@
-"""`medtasks new --from` and `new-suite`: from a file of rows to a dataset that runs, without Python."""
+"""`medtasks new --from` and `new suite`: from a file of rows to a dataset that runs, without Python."""
 
 import io
 import json
@@ -170,7 +170,7 @@ def test_a_dataset_of_the_hub_brings_its_revision_licence_and_files(medtasks, ow
 
 # ---------------------------------------------------------------------- a suite
 
-SUITE = ("new-suite", "--id", "wards", "--title", "WardBench", "--about", "texts of two wards")
+SUITE = ("new", "suite", "--id", "wards", "--title", "WardBench", "--about", "texts of two wards")
 
 
 def test_a_suite_and_its_dataset_run_without_python(medtasks, own):
@@ -207,7 +207,7 @@ def test_on_a_terminal_a_suite_is_asked_for(medtasks, own, monkeypatch):
         "triage, bridge/mednli",
     ]
     monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
-    made = medtasks("new-suite")
+    made = medtasks("new", "--suite")
     assert made.code == 0, made.text
     assert "'mlb_two' is the name of a suite, or begins with one: use another one" in made.err
     assert "this is the first question" in made.err and "this cannot wait" in made.err
@@ -217,14 +217,14 @@ def test_on_a_terminal_a_suite_is_asked_for(medtasks, own, monkeypatch):
     asked = (own / "wards" / "suite.yaml").read_text()
     (own / "wards" / "suite.yaml").unlink()
     again = medtasks(
-        "new-suite", "--id", "wards", "--title", "WardBench", "--about", "Two wards",
+        "new", "--suite", "--id", "wards", "--title", "WardBench", "--about", "Two wards",
         "--axis", "unit=emergency,clinic", "--dataset", "triage", "--dataset", "bridge/mednli",
     )  # fmt: skip
     assert again.code == 0 and (own / "wards" / "suite.yaml").read_text() == asked
 
 
 def test_what_is_missing_of_a_suite_is_said_at_once(medtasks, own):
-    outcome = medtasks("new-suite", "--id", "wards", "--about", "two wards")
+    outcome = medtasks("new", "suite", "--id", "wards", "--about", "two wards")
     assert outcome.code == 2 and "2 answers are missing" in outcome.err and "--axis" not in outcome.err
     assert "--title: " in outcome.err and "--dataset: " in outcome.err and not any(own.iterdir())
 

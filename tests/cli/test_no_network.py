@@ -124,7 +124,8 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
         ["run", "--data", "sample", "--model", "oracle", "--tasks", tasks, "--output_path", "run"],
         ["run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "own_run"],
         [
-            "requests",
+            "batch",
+            "out",
             "--config",
             "openai",
             "--tasks",
@@ -135,7 +136,7 @@ def test_no_command_opens_a_connection_unless_it_must(watched, local_data, tmp_p
             "api.openai.com",
         ],
         ["rescore", "run"],
-        ["validate", "bridge_mie"],
+        ["dev", "validate", "bridge_mie"],
         ["export", "bridge", "own_run", "-o", "submission", "--own-words"],
     ]
     printed, seen = watched(*commands, MEDTASKS_DATA_DIR=local_data)

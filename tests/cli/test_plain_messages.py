@@ -33,7 +33,7 @@ from tests.conftest import ROOT
             "did you mean vllm",
         ),
         (("data", "check"), "no folder to check", "name it, or set MEDTASKS_DATA_DIR"),
-        (("judge-gold", "nowhere", "--jury", "local", "-o", "out"), "nowhere", "→"),
+        (("judge", "gold", "nowhere", "--jury", "local", "-o", "out"), "nowhere", "→"),
     ],
 )
 def test_a_dead_end_says_what_to_do(medtasks, monkeypatch, tmp_path, command, message, remedy):
@@ -67,11 +67,11 @@ def test_a_mistyped_strategy_is_named(medtasks, tmp_path, monkeypatch):
     file.write_text(
         text.replace("medhelm/", "own/").replace("task: medhelm_", "task: own_"), encoding="utf-8"
     )
-    outcome = medtasks("--tasks-dir", str(own.parent), "validate", "hospice")
+    outcome = medtasks("--tasks-dir", str(own.parent), "dev", "validate", "hospice")
     assert outcome.code == 1 and "write {{ strategy }} in place of {{ stratgy }}" in outcome.text
 
 
 @pytest.mark.parametrize("model", ["random-label", "nearest-shot"])
 def test_a_floor_of_a_judged_task_runs_without_references(medtasks, model):
     outcome = medtasks("run", "mlb_maethic", "--model", model, "--data", "sample", "--output_path", "run")
-    assert outcome.code == 0 and "medtasks judge run --jury mlb --dry-run" in outcome.err
+    assert outcome.code == 0 and "medtasks judge run run --jury mlb --dry-run" in outcome.err

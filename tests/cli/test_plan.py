@@ -303,7 +303,7 @@ def test_a_batch_costs_its_share_where_the_provider_takes_batches(medtasks, plan
     record = plan("anthropic", "--suite", "mlb")
     assert record["batch_cost"] == pytest.approx(record["cost"] / 2)
     printed = " ".join(medtasks("plan", "anthropic", "--suite", "mlb").out.split())
-    assert f"{record['batch_cost']:.3g}" in printed and "as a batch (medtasks requests)" in printed
+    assert f"{record['batch_cost']:.3g}" in printed and "as a batch (medtasks batch out)" in printed
     assert "50% of that in a batch" in printed
     without = medtasks("plan", "openrouter", *CHIP_CTC)
     assert plan("openrouter", *CHIP_CTC)["batch_cost"] is None and "batch (" not in without.out

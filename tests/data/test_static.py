@@ -1,4 +1,4 @@
-"""`medtasks validate --static` reads a stranger's files: nothing that they name is imported or rendered."""
+"""`medtasks dev validate --static` reads a stranger's files: nothing they name is imported or rendered."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def add(folder: Path, text: str) -> None:
 
 
 def test_a_sound_folder_and_all_bundled_ones_pass(medtasks, folder):
-    done = medtasks("validate", "--static", str(folder))
+    done = medtasks("dev", "validate", "--static", str(folder))
     assert done.code == 0, done.text
     assert "✓ sample rows are JSON objects" in done.out and "1 checked, 0 with problems" in done.out
-    every = medtasks("validate", "--static")
+    every = medtasks("dev", "validate", "--static")
     assert every.code == 0, every.text
 
 
@@ -69,7 +69,7 @@ HOSTILE = {
 def test_what_a_task_file_may_not_say_is_named(medtasks, folder, text):
     add(folder, text)
     (folder / "evil.py").write_text(EVIL.format(str(folder / "ran")))
-    done = medtasks("validate", "--static", str(folder))
+    done = medtasks("dev", "validate", "--static", str(folder))
     assert done.code == 1 and HOSTILE[text] in " ".join(done.out.split()), done.text
     assert not (folder / "ran").exists()
 
@@ -77,7 +77,7 @@ def test_what_a_task_file_may_not_say_is_named(medtasks, folder, text):
 def test_files_that_are_no_part_of_a_dataset_are_named(medtasks, folder):
     (folder / "evil.py").write_text(EVIL.format(str(folder / "ran")))
     (folder / "linked.jsonl").symlink_to("/etc/hostname")
-    done = medtasks("validate", "--static", str(folder))
+    done = medtasks("dev", "validate", "--static", str(folder))
     assert done.code == 1 and not (folder / "ran").exists()
     assert "evil.py: no file of a dataset folder" in done.out
     assert "linked.jsonl: no file of a dataset folder" in done.out
@@ -97,7 +97,7 @@ def test_templates_are_parsed_and_never_rendered(medtasks, folder, jinja, messag
     said["class"] = f"!function {TASK_CLASS}"
     said["prompt"]["input"] = jinja
     (folder / "task.yaml").write_text(yaml.safe_dump(said, allow_unicode=True), encoding="utf-8")
-    done = medtasks("validate", "--static", str(folder))
+    done = medtasks("dev", "validate", "--static", str(folder))
     assert message in done.out and done.code == bool(message), done.text
     assert not Path("ran").exists()
 
@@ -106,7 +106,7 @@ def test_templates_are_parsed_and_never_rendered(medtasks, folder, jinja, messag
 def test_sample_rows_that_are_none_are_named(medtasks, folder, line):
     with (folder / "sample.jsonl").open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    done = medtasks("validate", "--static", str(folder))
+    done = medtasks("dev", "validate", "--static", str(folder))
     assert done.code == 1 and "no JSON object" in done.out
 
 
@@ -116,7 +116,7 @@ def test_functions_of_a_suites_file_are_checked(medtasks, tmp_path, monkeypatch)
     with (root / "wards/suite.yaml").open("a", encoding="utf-8") as file:
         file.write("leaderboard: os.system\n")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    done = medtasks("validate", "--static")
+    done = medtasks("dev", "validate", "--static")
     assert done.code == 1 and "`!function os.system` is not in the catalogue" in done.out
 
 
@@ -129,7 +129,7 @@ def test_neither_the_task_class_nor_a_module_beside_the_file_is_imported(folder)
     )
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
     done = subprocess.run(
-        [sys.executable, "-c", code, "validate", "--static", str(folder)],
+        [sys.executable, "-c", code, "dev", "validate", "--static", str(folder)],
         env=environment, cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "catalogue" in done.stdout and not (folder / "ran").exists(), done.stderr
@@ -142,6 +142,6 @@ def test_the_pull_request_workflow_reads_before_it_runs():
     base, head = [step["with"] for step in static["steps"] if "checkout" in step.get("uses", "")]
     assert "base.sha" in base["ref"] and base["path"] == "base" and "ref" not in head
     commands = [step["run"] for step in static["steps"] if "run" in step]
-    assert commands == ["python -m pip install ./base", "medtasks validate --static"]
+    assert commands == ["python -m pip install ./base", "medtasks dev validate --static"]
     for file in (ROOT / ".github/workflows").glob("*.yml"):
         assert "pull_request_target:" not in file.read_text(encoding="utf-8")

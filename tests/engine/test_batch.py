@@ -49,7 +49,7 @@ def lines(path: Path) -> list[dict]:
 
 
 def run_batch(call: Call, model: Path, file: str, context: int) -> str:
-    """`vllm run-batch` as `medtasks requests` prints it; returns the file of results."""
+    """`vllm run-batch` as `medtasks batch out` prints it; returns the file of results."""
     results = file.removesuffix(".jsonl") + ".results.jsonl"
     call("vllm", "run-batch", "-i", file, "-o", results, "--model", model, "--served-model-name", "tiny",
          "--dtype", "float32", "--enforce-eager", "--max-model-len", context)  # fmt: skip
@@ -60,7 +60,7 @@ def stored(folder: Path) -> list[dict]:
     return [record for task in TASKS for record in lines(folder / "responses" / f"{task}.jsonl")]
 
 
-REQUESTS = ("medtasks", "requests", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
+REQUESTS = ("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
 JURY = ("medtasks", "judge", "judged", "--jury", "jury.yaml")
 
 
@@ -79,7 +79,7 @@ def written(call, tiny, folder) -> list[dict]:
     context = sizes[len(sizes) // 2] + LONGEST_ANSWER
     room = [context - size for size in sizes]
     results = run_batch(call, tiny, "requests.jsonl", context)
-    said = call("medtasks", "responses", "run", results, code=1)
+    said = call("medtasks", "batch", "in", "run", results, code=1)
     # versions differ in whether an answer that has less room than its budget is refused or cut
     fit = sum(item["response"]["status_code"] == 200 for item in lines(folder / results))
     assert sum(left >= LONGEST_ANSWER for left in room) <= fit <= sum(left > 0 for left in room)
@@ -123,7 +123,7 @@ def answered(call, tiny, folder, written, asked) -> dict[str, Path]:
 
 def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, folder, written, answered):
     faults = sum("fault" in record for record in stored(folder / "run"))
-    assert f"{faults} new answers" in call("medtasks", "responses", "run", answered["run"])
+    assert f"{faults} new answers" in call("medtasks", "batch", "in", "run", answered["run"])
     answers = [record for record in stored(folder / "run") if "response" in record]
     assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
     for record in answers:
@@ -156,9 +156,9 @@ def test_the_program_of_the_page_asks_a_server_through_a_ray_cluster(call, tiny,
     }
     for name, kind in kinds.items():
         flags = (*FLAGS[:-1], name)
-        call("medtasks", "requests", "--tasks", ",".join(TASKS), *kind, *flags, "-o", f"{name}.jsonl")
+        call("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *kind, *flags, "-o", f"{name}.jsonl")
         call(sys.executable, program, f"{name}.jsonl", f"{name}.results.jsonl", server)
-        said = call("medtasks", "responses", name, f"{name}.results.jsonl")
+        said = call("medtasks", "batch", "in", name, f"{name}.results.jsonl")
         written = lines(folder / f"{name}.jsonl")
         assert f"{name}.results.jsonl: {len(written)} new answers\n" in said
         answers = stored(folder / name)

@@ -108,7 +108,7 @@ def test_ratings_become_a_file_and_figures(likert, medtasks, runs):
         "alpha, ordinal", "alpha, interval",
     }  # fmt: skip
     assert all(item["low"] <= item["value"] <= item["high"] for item in figures.values())
-    assert "agreement of clinicians" in done.out and "medtasks judge runs/llama-med" in done.text
+    assert "agreement of clinicians" in done.out and "medtasks judge run runs/llama-med" in done.text
     [whole] = [item for item in results["scores"] if item["axis"] == "accuracy"]
     means = [np.mean([opinion(e, f"d{i}", "accuracy") for e in (1, 2, 3)]) for i in range(N)]
     assert (whole["mean"], whole["sd"]) == pytest.approx((np.mean(means), np.std(means, ddof=1)))

@@ -44,7 +44,7 @@ def test_a_plain_installation_works_survives_an_upgrade_of_lm_eval_and_leaves_no
     environment.pip("install", "--quiet", "--no-deps", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
     assert "✗" not in environment.medtasks("doctor")
-    assert str(environment.site) in environment.medtasks("path")
+    assert str(environment.site) in environment.medtasks("dev", "path")
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--config", "oracle"
     )
@@ -58,8 +58,8 @@ def test_an_editable_installation_works_and_its_stale_copy_is_named(tmp_path, ch
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", "-e", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert environment.medtasks("path").strip() == str(checkout / "build" / "tasks")
-    assert environment.medtasks("path", "bridge_mie_cot").strip() == str(
+    assert environment.medtasks("dev", "path").strip() == str(checkout / "build" / "tasks")
+    assert environment.medtasks("dev", "path", "bridge_mie_cot").strip() == str(
         checkout / "tasks/bridge/mie/task.yaml"
     )
     assert "✗" not in environment.medtasks("doctor")
@@ -69,7 +69,7 @@ def test_an_editable_installation_works_and_its_stale_copy_is_named(tmp_path, ch
     (copied / "task.yaml").write_text(text)
     try:
         report = environment.medtasks("doctor", ok=False)
-        assert "bridge_added" in environment.lm_eval_names(environment.medtasks("path").strip())
+        assert "bridge_added" in environment.lm_eval_names(environment.medtasks("dev", "path").strip())
     finally:
         shutil.rmtree(copied)
     assert "stale (bridge/added/cot.yaml" in report and "--include_path" in report

@@ -86,7 +86,7 @@ def test_requests_are_those_that_the_judge_would_get_and_nobody_is_asked(
         assert all(len(item["custom_id"]) <= 64 for item in items)
         assert all(item["body"]["response_format"]["type"] == "json_schema" for item in items)
     assert "  vllm run-batch -i j-one.jsonl -o j-one.results.jsonl --model one\n" in outcome.out
-    assert "medtasks judge run --jury " in outcome.out
+    assert "medtasks judge run run --jury " in outcome.out
     assert "--responses j-one.results.jsonl j-two.results.jsonl\n" in outcome.out
     medtasks("judge", "run", "--jury", jury("one", "two", max_tokens=500))
     sent = sorted(json.dumps(item.body, sort_keys=True) for item in server.asked)
@@ -169,7 +169,7 @@ def test_a_judge_that_does_not_take_the_schema_is_asked_without_the_next_time(ru
 
 def test_an_answer_that_two_runs_have_is_judged_once(run, away, medtasks, metrics, tmp_path):
     first, second = run("qa"), run("qa", folder="second", answers={"d0": "another answer"})
-    arguments = ("judge", "run", "second", "--jury", away("one"))
+    arguments = ("judge", "run", "run", "second", "--jury", away("one"))
     outcome = medtasks(*arguments, "--requests", "j.jsonl")
     written = lines(tmp_path / "j-one.jsonl")
     assert len(written) == 7 == len({line["custom_id"] for line in written})

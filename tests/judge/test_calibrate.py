@@ -125,7 +125,7 @@ def judged(tasks, data_dir, run, jury, medtasks, server):
 @pytest.fixture
 def sheet(judged, medtasks, tmp_path):
     """The lines of the anchor set that is to be filled in."""
-    assert medtasks("judge-calibrate", "run", "--sheet", "anchors.csv").code == 0
+    assert medtasks("judge", "calibrate", "run", "--sheet", "anchors.csv").code == 0
     with (tmp_path / "anchors.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
@@ -146,7 +146,7 @@ def filled(path, lines, rate=lambda place: 1 + place % 3, **changed):
 def test_scores_are_placed_on_the_scale_of_the_anchors_and_marked(judged, sheet, medtasks, metrics, tmp_path):
     filled(tmp_path / "anchors.csv", sheet)
     own = metrics(judged)["score"]
-    outcome = medtasks("judge-calibrate", "run", "--anchors", "anchors.csv")
+    outcome = medtasks("judge", "calibrate", "run", "--anchors", "anchors.csv")
     assert outcome.code == 0, outcome.err
     expected = np.mean([(place % 3) / 4 for place in range(N)])
     found = metrics(judged)
@@ -177,15 +177,15 @@ def test_an_anchor_set_may_be_jsonl_and_another_run_is_placed_by_it(
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 5))
     other = run("qa", folder="other", answers={f"d{i}": f"another answer {i}" for i in range(N)})
     assert medtasks("judge", "other", "--jury", jury("one")).code == 0
-    assert medtasks("judge-calibrate", "other", "run", "--anchors", "a.jsonl").code == 0
+    assert medtasks("judge", "calibrate", "other", "run", "--anchors", "a.jsonl").code == 0
     assert metrics(other)["score"] == 1 and metrics(other)["score_calibrated"] == pytest.approx(0.5)
-    outcome = medtasks("judge-calibrate", "other", "--anchors", "a.jsonl")
+    outcome = medtasks("judge", "calibrate", "other", "--anchors", "a.jsonl")
     assert outcome.code == 2 and "0 of its anchors are about answers of these runs" in outcome.err
 
 
 def test_another_judgement_takes_the_calibrated_score_out(judged, sheet, jury, medtasks, metrics, tmp_path):
     filled(tmp_path / "anchors.csv", sheet)
-    assert medtasks("judge-calibrate", "run", "--anchors", "anchors.csv").code == 0
+    assert medtasks("judge", "calibrate", "run", "--anchors", "anchors.csv").code == 0
     assert medtasks("judge", "run", "--jury", jury("two")).code == 0
     assert "score_calibrated" not in metrics(judged)
     record = json.loads((judged / "tasks" / f"{TASK}.json").read_text())
@@ -196,7 +196,7 @@ def test_runs_of_several_juries_have_no_map_in_common(judged, sheet, run, jury, 
     filled(tmp_path / "anchors.csv", sheet)
     run("qa", folder="other")
     assert medtasks("judge", "other", "--jury", jury("two")).code == 0
-    outcome = medtasks("judge-calibrate", "run", "other", "--anchors", "anchors.csv")
+    outcome = medtasks("judge", "calibrate", "run", "other", "--anchors", "anchors.csv")
     assert outcome.code == 2 and "several juries judged these runs: one; likert_jury" in outcome.err
 
 
@@ -228,7 +228,7 @@ def test_a_wrong_anchor_set_gets_one_message(judged, sheet, medtasks, metrics, t
         writer = csv.DictWriter(file, fieldnames=list(lines[0]))
         writer.writeheader()
         writer.writerows(lines)
-    outcome = medtasks("judge-calibrate", "run", "--anchors", "anchors.csv")
+    outcome = medtasks("judge", "calibrate", "run", "--anchors", "anchors.csv")
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
     assert "score_calibrated" not in metrics(judged)
 
@@ -238,14 +238,14 @@ def test_a_jury_that_gives_one_score_has_no_map(tasks, data_dir, run, jury, medt
     server.script = lambda asked, seen: Reply(verdict(asked.axes, 4))
     run("qa")
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
-    assert medtasks("judge-calibrate", "run", "--sheet", "a.csv").code == 0
+    assert medtasks("judge", "calibrate", "run", "--sheet", "a.csv").code == 0
     with (tmp_path / "a.csv").open(newline="") as file:
         filled(tmp_path / "a.csv", list(csv.DictReader(file)))
-    outcome = medtasks("judge-calibrate", "run", "--anchors", "a.csv")
+    outcome = medtasks("judge", "calibrate", "run", "--anchors", "a.csv")
     assert outcome.code == 2 and "the jury gave the anchors 1 different scores; 3 are needed" in outcome.err
 
 
 def test_a_run_without_judgements_and_other_faults_are_named(run, medtasks):
     run("qa")
-    assert "no task of it was judged" in medtasks("judge-calibrate", "run", "--sheet", "a.csv").err
-    assert "give one of the two" in medtasks("judge-calibrate", "run").err
+    assert "no task of it was judged" in medtasks("judge", "calibrate", "run", "--sheet", "a.csv").err
+    assert "give one of the two" in medtasks("judge", "calibrate", "run").err

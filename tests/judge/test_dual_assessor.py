@@ -446,7 +446,7 @@ def test_disputed_points_are_put_with_the_prompt_that_a_judge_was_trained_on(
         for case in queue(folder)
     ]
     write_jsonl(tmp_path / "cases.jsonl", cases)
-    assert medtasks("judge-data", "cases.jsonl").code == 0
+    assert medtasks("judge", "data", "cases.jsonl").code == 0
     rows = [
         json.loads(line)
         for side in ("train", "test")
@@ -946,7 +946,7 @@ def test_a_judge_block_is_checked(case_task, medtasks, tmp_path, judge, message)
             text = text.replace("  role:", f"  {key}: {json.dumps(value)}\n  role:")
     path.write_text(text)
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run")
-    outcome = medtasks("validate", TASK)
+    outcome = medtasks("dev", "validate", TASK)
     assert outcome.code != 0 and message in outcome.text
 
 

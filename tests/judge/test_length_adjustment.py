@@ -125,6 +125,6 @@ def test_a_mistake_in_the_rule_is_one_message(medtasks, tmp_path, monkeypatch):
     (own / "sample.jsonl").write_bytes((folder / "sample.jsonl").read_bytes())
     monkeypatch.setenv("MEDTASKS_TASKS", str(own.parent))
     forget()
-    outcome = medtasks("validate", "professional")
+    outcome = medtasks("dev", "validate", "professional")
     assert outcome.code != 0 and outcome.text.count("judge.length_adjustment.beyond") == 1
     forget()

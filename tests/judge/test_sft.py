@@ -46,7 +46,7 @@ def lines(path) -> list[dict]:
 
 def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_decision(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(10)])
-    outcome = medtasks("judge-data", "cases.jsonl", "--test-share", "0.2")
+    outcome = medtasks("judge", "data", "cases.jsonl", "--test-share", "0.2")
     assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
     rubric = point_rubric()
     for row in lines(tmp_path / "judge_data" / "train.jsonl"):
@@ -116,7 +116,7 @@ def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
     ]
     write_jsonl(tmp_path / "queue.jsonl", queue)
     write_jsonl(tmp_path / "decisions.jsonl", forms)
-    outcome = medtasks("judge-data", "queue.jsonl", "--expert", "decisions.jsonl", "--test-share", "0.5")
+    outcome = medtasks("judge", "data", "queue.jsonl", "--expert", "decisions.jsonl", "--test-share", "0.5")
     assert outcome.code == 0 and "left out: 4 of 8 points, which no expert has decided" in outcome.out
     rows = [row for side in ("train", "test") for row in lines(tmp_path / "judge_data" / f"{side}.jsonl")]
     verdicts = {row["case"]: json.loads(row["completion"][0]["content"])["decision"]["met"] for row in rows}
@@ -125,7 +125,7 @@ def test_decisions_may_come_from_filled_forms(medtasks, tmp_path):
 
 def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}", decided_by="judge") for n in range(4)])
-    outcome = medtasks("judge-data", "cases.jsonl")
+    outcome = medtasks("judge", "data", "cases.jsonl")
     assert outcome.code == 2 and "no decision of an expert" in outcome.err and "--expert" in outcome.err
 
 
@@ -144,7 +144,7 @@ def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
 )
 def test_cases_that_cannot_be_used_are_one_message(medtasks, tmp_path, rows, message):
     write_jsonl(tmp_path / "cases.jsonl", rows)
-    outcome = medtasks("judge-data", "cases.jsonl")
+    outcome = medtasks("judge", "data", "cases.jsonl")
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert not (tmp_path / "judge_data").exists()
 
@@ -152,7 +152,7 @@ def test_cases_that_cannot_be_used_are_one_message(medtasks, tmp_path, rows, mes
 @pytest.mark.parametrize("share", ["0", "1", "nan", "-0.5"])
 def test_a_share_is_between_none_and_all(medtasks, tmp_path, share):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(4)])
-    assert "is no share" in medtasks("judge-data", "cases.jsonl", "--test-share", share).err
+    assert "is no share" in medtasks("judge", "data", "cases.jsonl", "--test-share", share).err
 
 
 # ---------------------------------------------------------------------- figures against experts
@@ -225,7 +225,7 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
     answers = [{"p1": True, "p2": False}] * 3 + [{"p1": True, "p2": True}, {"p1": False}]
     judged = [case(f"c{n}", decisions=found, decided_by="judge") for n, found in enumerate(answers)]
     write_jsonl(tmp_path / "judge.jsonl", judged)
-    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl")
+    outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl")
     found = json.loads((tmp_path / "judge_eval" / "judge_eval.json").read_text())["judge.jsonl"]
     assert outcome.code == 1 and "judge.jsonl did not decide 3 points" in outcome.out
     assert (found["points"], found["missing"], found["questions"]) == (9, 3, 5)
@@ -236,22 +236,22 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
 def test_the_published_judges_stand_below_ones_own(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(6)])
     write_jsonl(tmp_path / "judge.jsonl", [case(f"c{n}", decided_by="judge") for n in range(6)])
-    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl", "--published")
+    outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl", "--published")
     lines = [line.split() for line in outcome.out.splitlines()]
     assert outcome.code == 0
     own = next(place for place, line in enumerate(lines) if line[:2] == ["accuracy", "1.0000"])
     published = [place for place, line in enumerate(lines) if line[-1:] and line[-1].startswith("0.")]
     assert len(published) == 9 and own < min(published)
     assert lines[published[-1]][1:] == ["19,000", "0.9213", "0.9163", "0.9728", "0.9437", "0.8132"]
-    assert "published" not in medtasks("judge-eval", "cases.jsonl", "--judge", "judge.jsonl").out
+    assert "published" not in medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl").out
 
 
 def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
     write_jsonl(tmp_path / "other.jsonl", [case("b", decided_by="judge")])
-    outcome = medtasks("judge-eval", "cases.jsonl", "--judge", "other.jsonl")
+    outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "other.jsonl")
     assert outcome.code == 2 and "a decision about case b, which is not among the cases" in outcome.err
-    assert "either decisions (--judge FILE) or judges to ask" in medtasks("judge-eval", "cases.jsonl").err
+    assert "either decisions (--judge FILE) or judges to ask" in medtasks("judge", "eval", "cases.jsonl").err
 
 
 # ---------------------------------------------------------------------- judges that are asked
@@ -264,7 +264,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 
     server.script = decide
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
-    command = ("judge-eval", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
+    command = ("judge", "eval", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
     assert medtasks(*command).code == 0 and len(server.asked) == 12
     found = json.loads((tmp_path / "out" / "judge_eval.json").read_text())
     assert found["one"]["cohen_kappa"]["value"] == 1
@@ -275,7 +275,7 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
 def test_a_reply_that_cannot_be_read_is_missing(medtasks, tmp_path, server, jury):
     server.script = lambda asked, seen: Reply(coded({"decision": {"met": "yes"}}))
     write_jsonl(tmp_path / "cases.jsonl", [case("a")])
-    outcome = medtasks("judge-eval", "cases.jsonl", "--jury", jury("one"))
+    outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", jury("one"))
     assert outcome.code == 1 and "one did not decide 2 points" in outcome.out
     assert "missing: one: 2 (decision.met is not one of False, True)" in outcome.err
 
@@ -285,7 +285,7 @@ def test_cases_go_to_no_judge_elsewhere_unless_allowed(medtasks, tmp_path):
     (tmp_path / "jury.yaml").write_text(
         "judges: [{name: far, model: far, base_url: 'https://judge.example/v1'}]"
     )
-    outcome = medtasks("judge-eval", "cases.jsonl", "--jury", "jury.yaml")
+    outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", "jury.yaml")
     assert outcome.code == 2 and "would be sent to judge.example" in outcome.err
     assert "asked:" not in outcome.err
 
@@ -333,7 +333,7 @@ def test_only_1194_decisions_give_all_accuracies_and_810_met_all_recalls_but_one
 
 
 def test_the_command_prints_what_follows_from_the_published_table(medtasks):
-    outcome = medtasks("judge-eval", "--published")
+    outcome = medtasks("judge", "eval", "--published")
     assert outcome.code == 0 and "1,194 is the only number of decisions up to 1,500" in outcome.out
     row = next(line for line in outcome.out.splitlines() if "19,000" in line).split()
     assert row[2:] == ["0.9213", "0.9163", "0.9728", "0.9437", "0.8132", "0.9437", "0.8134", "67.8%"]

@@ -1,4 +1,4 @@
-"""What judges said of an answer, as `medtasks view` and `medtasks show` give it."""
+"""What judges said of an answer, as `medtasks view` and `medtasks view` give it."""
 
 from medtasks_ext.registry import registry
 from medtasks_ext.report.view.column import Flag
@@ -33,5 +33,5 @@ def test_reasons_scores_and_disagreement_of_judges(run, jury, server, medtasks, 
     shown = viewer.answer("document", {"dataset": TASK, "document": disputed[0]})["responses"][0]
     ratings = {word["judge"]: set(word["ratings"].values()) for word in shown["judges"]}
     assert ratings == {"one": {4}, "two": {1}} and shown["judged"] == shown["score"]
-    printed = medtasks("show", folder, TASK, disputed[0]).out
+    printed = medtasks("view", folder, TASK, disputed[0]).out
     assert "two thinks so" in printed and "one thinks so" in printed

@@ -101,7 +101,7 @@ def votes(medtasks, jury, server, tmp_path):
     def call(*options, lines=LINES, names=("one",)):
         text = "".join(json.dumps(item) + "\n" for item in lines)
         (tmp_path / "votes.jsonl").write_text(text, encoding="utf-8")
-        command = ("judge-votes", "votes.jsonl", "--task", TASK, "--jury", jury(*names), "-o", "out")
+        command = ("judge", "votes", "votes.jsonl", "--task", TASK, "--jury", jury(*names), "-o", "out")
         return medtasks(*command, "--prompts", "own", *options)
 
     return call
@@ -183,15 +183,15 @@ def test_files_and_tasks_that_do_not_fit_are_refused(votes, medtasks, jury, tmp_
     assert "holds no votes" in votes(lines=[]).err
     (tmp_path / "broken.jsonl").write_text("{")
     out = ("--jury", jury("one"), "-o", "out")
-    broken = medtasks("judge-votes", "broken.jsonl", "--task", TASK, *out)
+    broken = medtasks("judge", "votes", "broken.jsonl", "--task", TASK, *out)
     assert broken.code == 2 and "line 1: is no JSON" in broken.err
-    gone = medtasks("judge-votes", "gone.jsonl", "--task", TASK, *out)
+    gone = medtasks("judge", "votes", "gone.jsonl", "--task", TASK, *out)
     assert gone.code == 2 and "No such file" in gone.err
     votes()
     for task, said in (("nothing", "is no judged task"), ("bridge_mie", "is no judged task")):
-        done = medtasks("judge-votes", "votes.jsonl", "--task", task, *out)
+        done = medtasks("judge", "votes", "votes.jsonl", "--task", task, *out)
         assert done.code == 2 and said in done.err
-    axes = medtasks("judge-votes", "votes.jsonl", "--task", "medhelm_aci_bench", *out)
+    axes = medtasks("judge", "votes", "votes.jsonl", "--task", "medhelm_aci_bench", *out)
     assert axes.code == 2 and "rubric_item" in axes.err
 
 

@@ -36,7 +36,7 @@ def run(medtasks, hostile, tmp_path):
 
 
 def test_show_has_the_turns(medtasks, run, hostile):
-    shown = medtasks("show", "run", TASK, hostile, "--whole")
+    shown = medtasks("view", "run", TASK, hostile, "--whole")
     assert shown.code == 0 and f"User: {HOSTILE}" in " ".join(shown.out.split()) and "Assistant:" in shown.out
 
 

@@ -81,7 +81,7 @@ def own(tasks_of):
 
 def test_build_writes_the_pages_anew(medtasks, own, tmp_path):
     def page() -> str:
-        outcome = medtasks("build")
+        outcome = medtasks("dev", "build")
         assert outcome.code == 0
         index = Path(outcome.out.splitlines()[-1].partition(": ")[0])
         assert index.name == "README.md" and "](bridge.md)" in index.read_text()

@@ -150,7 +150,7 @@ def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_da
     file.write_text(file.read_text().replace("zhang2020mie", "nobody2020"))
     declare_suites(root)
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    outcome = medtasks("validate", "bridge_mie")
+    outcome = medtasks("dev", "validate", "bridge_mie")
     assert outcome.code == 1 and "card.yaml: citation: nobody2020 has no entry → write it into" in outcome.out
     (folder / "citation.bib").write_text("@misc{nobody2020, author = {A}, title = {T}, year = {2020}}\n")
-    assert medtasks("validate", "bridge_mie").code == 0
+    assert medtasks("dev", "validate", "bridge_mie").code == 0

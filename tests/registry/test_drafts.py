@@ -25,7 +25,7 @@ def test_a_draft_is_in_no_group_and_no_tag():
 @pytest.mark.parametrize("name", DRAFTS)
 def test_every_command_says_that_it_is_a_draft(medtasks, tmp_path, name):
     why = DRAFTS[name].metadata.draft
-    for words in (("ls", name), ("validate", name), ("preview", name, "--data", "sample")):
+    for words in (("ls", name), ("dev", "validate", name), ("preview", name, "--data", "sample")):
         outcome = medtasks(*words)
         assert outcome.code == 0 and "draft" in outcome.out.lower() and why in outcome.out, words
     assert json.loads(medtasks("ls", "--json", name).out)[0]["draft"] == why

@@ -103,7 +103,7 @@ def test_a_suite_may_hold_datasets_of_others_alone(own, medtasks):
     shutil.rmtree(own / "ward" / "falls")
     declare(own, datasets=WARD["datasets"][:2])
     assert medtasks("ls", "--groups", "ward").out.split()[:2] == ["ward", "2"]
-    folder = Path(medtasks("path").out.strip())
+    folder = Path(medtasks("dev", "path").out.strip())
     assert not (folder / "ward").exists() and (folder / "groups" / "ward_icu_cot.yaml").is_file()
     assert not (folder / "groups" / "bridge_en.yaml").exists()
     line = next(line for line in medtasks("doctor").out.splitlines() if "of your own" in line)
@@ -176,7 +176,7 @@ def test_lists_and_checks_follow_the_suite(own, medtasks):
     listed = {item["id"] for item in json.loads(medtasks("ls", "--json", "suite=ward").out)}
     assert listed == {NLI, QA, FALLS}
     assert {item["id"] for item in json.loads(medtasks("ls", "--json", "ward=icu").out)} == {NLI, FALLS}
-    outcome = medtasks("validate", "ward")
+    outcome = medtasks("dev", "validate", "ward")
     assert outcome.code == 0 and "3 checked, 0 with problems" in outcome.out
     outcome = medtasks("cite", "ward")
     assert outcome.code == 0 and "% the suite ward" in outcome.out and "% the suite bridge" in outcome.out
@@ -245,7 +245,7 @@ def test_models_are_compared_in_the_suite(own, medtasks, tmp_path):
 
 
 def test_the_catalogue_links_to_the_pages_of_the_others(own, medtasks, tmp_path):
-    assert medtasks("build").code == 0
+    assert medtasks("dev", "build").code == 0
     (page,) = (tmp_path / "cache").rglob("catalogue/ward.md")
     text = page.read_text(encoding="utf-8")
     assert "\n3 datasets" in text and f"(bridge.md#{NLI})" in text and f"](#{FALLS})" in text
@@ -257,7 +257,7 @@ def test_the_catalogue_links_to_the_pages_of_the_others(own, medtasks, tmp_path)
 def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     built_in = tmp_path / "built_in"
     build(Registry(tasks_folder()), built_in)
-    outcome = medtasks("path")
+    outcome = medtasks("dev", "path")
     assert outcome.code == 0, outcome.text
     manager = TaskManager(
         include_defaults=False,
@@ -352,7 +352,7 @@ def test_a_fault_is_one_message_with_file_key_and_remedy(own, medtasks, tmp_path
         assert not (tmp_path / "run").exists()
     outcome = medtasks("doctor")
     assert outcome.code == 1 and sum(message in line for line in outcome.out.splitlines()) == 1
-    outcome = medtasks("validate", "ward")
+    outcome = medtasks("dev", "validate", "ward")
     assert outcome.code == 1 and message in outcome.out
     assert message in medtasks("ls", "suite=ward").err
 
@@ -363,7 +363,7 @@ def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatc
     (other / "ward" / "suite.yaml").write_text((own / "ward" / "suite.yaml").read_text(encoding="utf-8"))
     monkeypatch.setenv("MEDTASKS_TASKS", f"{own}:{other}")
     forget()
-    outcome = medtasks("path")
+    outcome = medtasks("dev", "path")
     assert outcome.code == 2 and "  → rename" in outcome.err
     assert (
         f"{other}/ward/suite.yaml: the suite's name 'ward' is taken by {own}/ward/suite.yaml" in outcome.err
@@ -373,6 +373,6 @@ def test_two_folders_with_one_name_are_named(own, medtasks, tmp_path, monkeypatc
 def test_a_suite_whose_file_cannot_be_read_is_said_where_its_group_is_asked_for(own, medtasks):
     shutil.rmtree(own / "ward" / "falls")
     declare(own, datasets=WARD["datasets"][:2], sections="wart")
-    for command in (("validate", "ward_icu"), ("cite", "ward")):
+    for command in (("dev", "validate", "ward_icu"), ("cite", "ward")):
         outcome = medtasks(*command)
         assert outcome.code == 2 and "ward/suite.yaml: sections: 'wart' is no axis" in outcome.err

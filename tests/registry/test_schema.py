@@ -1,4 +1,4 @@
-"""The schema of task files: editors complete and refuse what `medtasks validate` accepts and refuses."""
+"""The schema of task files: editors complete and refuse what `medtasks dev validate` accepts and refuses."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
             changed("class", "!function medtasks_ext.task.Task"),
             "write `!function medtasks_ext.task.MedicalTask`",
         ),
-        (changed("strategy", "cot"), "`medtasks build` writes"),
+        (changed("strategy", "cot"), "`medtasks dev build` writes"),
     ],
 )
 def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):

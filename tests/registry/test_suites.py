@@ -117,13 +117,13 @@ def rewrite(root: Path, old: str, new: str) -> None:
 
 
 def test_a_fifth_suite_needs_no_code(root, medtasks):
-    assert medtasks("build").code == 0
+    assert medtasks("dev", "build").code == 0
     tasks = Registry(root)
     assert list(tasks.suites) == ["clinicbench", "mlb", "ward"]
     for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
         assert tasks.leaves(group) == ["ward_falls"], group
     assert "ward_falls" in tasks.leaves("medtasks_spec_geriatrics")
-    outcome = medtasks("validate", "ward_falls")
+    outcome = medtasks("dev", "validate", "ward_falls")
     assert outcome.code == 0, outcome.text
     outcome = medtasks("ls", "ward=icu", "suite=ward", "specialty=geriatrics")
     assert outcome.code == 0 and "ward_falls" in outcome.out and "1 dataset," in outcome.out

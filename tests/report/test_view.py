@@ -1,4 +1,4 @@
-"""`medtasks view` and `medtasks show`: what they say of every answer, to whom, and of bad input."""
+"""`medtasks view` and `medtasks view`: what they say of every answer, to whom, and of bad input."""
 
 import http.client
 import json
@@ -372,19 +372,19 @@ def test_a_folder_of_other_things_is_left_alone(made, tmp_path, medtasks):
 
 def test_show_prints_a_document(made, medtasks, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    done = medtasks("show", made[0], EVENTS, "t1")
+    done = medtasks("view", made[0], EVENTS, "t1")
     assert done.code == 0 and done.out.startswith("SAMPLE DATA")
     assert "[missed+spurious: progressive visual loss]" in " ".join(done.out.split())
     assert "near miss: boundary" in done.out and max(map(len, done.out.splitlines())) <= 80
-    assert medtasks("show", made[0], EVENTS, "0").out == done.out
+    assert medtasks("view", made[0], EVENTS, "0").out == done.out
 
-    done = medtasks("show", made[0], LABEL, "t7")
+    done = medtasks("view", made[0], LABEL, "t7")
     assert "characters …" in done.out and "--whole" in done.out and len(done.out) < 3 * MOST
-    assert len(medtasks("show", made[0], LABEL, "t7", "--whole").out) > LONG
+    assert len(medtasks("view", made[0], LABEL, "t7", "--whole").out) > LONG
 
 
 def test_show_without_a_document_prints_the_errors(made, medtasks):
-    done = medtasks("show", made[0], LABEL)
+    done = medtasks("view", made[0], LABEL)
     assert done.code == 0 and "score if mended" in done.out
     assert "empty: t3" in done.out and "truncated: t4" in done.out
 
@@ -398,7 +398,7 @@ def test_show_without_a_document_prints_the_errors(made, medtasks):
     ],
 )
 def test_show_names_what_is_not_there(made, medtasks, task, key, said):
-    done = medtasks("show", made[0], task, key)
+    done = medtasks("view", made[0], task, key)
     assert done.code == 2 and said in done.err and "Premise" not in done.text
 
 
@@ -416,7 +416,7 @@ def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):
     ]
     shown = document(viewer, head["documents"][0])["responses"]
     assert len(shown) == 2 and shown[0]["turns"] != shown[1]["turns"]
-    done = medtasks("show", "runs/one", f"{LABEL}_cot", "t1")
+    done = medtasks("view", "runs/one", f"{LABEL}_cot", "t1")
     assert done.code == 0 and f"{LABEL}_cot, document t1" in done.out
 
 

@@ -268,7 +268,7 @@ CHAT += ("--model_args", "model=m", *HERE)
 def provider(medtasks, chip_ctc):
     """Answers lines of requests, as a file of results."""
     medtasks("run", "--model", "oracle", *CHAT[:5], "--output_path", "oracle")
-    medtasks("requests", *CHAT[:-1], "all", "-o", "all.jsonl")
+    medtasks("batch", "out", *CHAT[:-1], "all", "-o", "all.jsonl")
     model = Model(Path("oracle"), Path("all/prompts"))
 
     def answers(requests: str) -> Path:
@@ -281,27 +281,27 @@ def provider(medtasks, chip_ctc):
 
 
 def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
-    assert medtasks("requests", *CHAT, "--limit", 3, "-o", "first.jsonl").code == 0
+    assert medtasks("batch", "out", *CHAT, "--limit", 3, "-o", "first.jsonl").code == 0
     assert len(request_lines(Path("first.jsonl"))) == 3
-    assert medtasks("responses", "run", provider("first.jsonl")).code == 0
+    assert medtasks("batch", "in", "run", provider("first.jsonl")).code == 0
     assert n_of("run") == (3, 3, 3)
-    outcome = medtasks("requests", *CHAT, "-o", "rest.jsonl")
+    outcome = medtasks("batch", "out", *CHAT, "-o", "rest.jsonl")
     assert outcome.code == 0 and "3 of 8 answers are there already" in outcome.err
     assert len(request_lines(Path("rest.jsonl"))) == 5
-    assert medtasks("responses", "run", provider("rest.jsonl")).code == 0
-    assert medtasks("responses", "all", provider("all.jsonl")).code == 0
+    assert medtasks("batch", "in", "run", provider("rest.jsonl")).code == 0
+    assert medtasks("batch", "in", "all", provider("all.jsonl")).code == 0
     assert n_of("run") == (8, 8, 8) and results("run")["task"] == results("all")["task"]
-    again = medtasks("requests", *CHAT, "--limit", 2, "-o", "none.jsonl")
+    again = medtasks("batch", "out", *CHAT, "--limit", 2, "-o", "none.jsonl")
     assert again.code == 0 and "nothing is left to ask" in again.err and n_of("run") == (2, 2, 2)
 
 
 def test_results_of_a_batch_are_kept_whatever_was_chosen_since(medtasks, provider):
-    medtasks("requests", *CHAT, "-o", "rest.jsonl")
-    medtasks("requests", *CHAT, "--limit", 2, "-o", "two.jsonl")
-    assert medtasks("responses", "run", provider("two.jsonl")).code == 0
+    medtasks("batch", "out", *CHAT, "-o", "rest.jsonl")
+    medtasks("batch", "out", *CHAT, "--limit", 2, "-o", "two.jsonl")
+    assert medtasks("batch", "in", "run", provider("two.jsonl")).code == 0
     assert n_of("run") == (2, 2, 2)
-    outcome = medtasks("responses", "run", provider("rest.jsonl"))
+    outcome = medtasks("batch", "in", "run", provider("rest.jsonl"))
     assert outcome.code == 0 and "note: 6 answers to documents that later calls left out" in outcome.err
     assert n_of("run") == (2, 2, 2) and entry("run")["state"] == "done"
-    assert "nothing is left to ask" in medtasks("requests", *CHAT).err
+    assert "nothing is left to ask" in medtasks("batch", "out", *CHAT).err
     assert n_of("run") == (8, 8, 8) and not list(Path("run/prompts").iterdir())

@@ -43,7 +43,7 @@ def text_of_lock() -> dict[str, str]:
 def locked(own, medtasks, text_of_lock):
     """That folder with its lock written."""
     if not text_of_lock:
-        assert medtasks("lock").code == 0
+        assert medtasks("dev", "lock").code == 0
         text_of_lock["written"] = (own / LOCK_FILE).read_text(encoding="utf-8")
     (own / LOCK_FILE).write_text(text_of_lock["written"], encoding="utf-8")
     return own
@@ -77,7 +77,7 @@ def lines(root: Path) -> dict[str, str]:
 def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, medtasks, arguments):
     before = (locked / LOCK_FILE).read_text()
     rewrite(locked / "bridge" / "mednli" / "task.yaml", "Assign the inference", "Give the inference")
-    outcome = medtasks("lock", *arguments)
+    outcome = medtasks("dev", "lock", *arguments)
     assert outcome.code == 1 and outcome.out == ""
     (said,) = outcome.err.splitlines()
     assert said.startswith("bridge_mednli: prompts changed, and the version is still 3-A → ")
@@ -87,7 +87,7 @@ def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, 
 
 def test_a_task_that_was_not_asked_for_is_not_looked_at(locked, medtasks):
     rewrite(locked / "bridge" / "mednli" / "task.yaml", "Assign the inference", "Give the inference")
-    assert medtasks("lock", "--check", "bridge_mie", "mlb").code == 0
+    assert medtasks("dev", "lock", "--check", "bridge_mie", "mlb").code == 0
 
 
 def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked, medtasks, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
 
     monkeypatch.setattr(normalise, "_after_first", after_last)
     again()
-    outcome = medtasks("lock", "--check")
+    outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     said = [line.partition(" → ")[0] for line in outcome.err.splitlines() if "Punkt" not in line]
     assert said == [
@@ -109,7 +109,7 @@ def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked,
 
 def test_a_changed_aggregation_is_named_for_the_tasks_that_have_it(locked, medtasks, monkeypatch):
     monkeypatch.setattr(single_label, "f1_macro", lambda pairs: 0.5)
-    outcome = medtasks("lock", "--check")
+    outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1
     assert [line.split(" changed")[0] for line in outcome.err.splitlines()] == [
         "bridge_mednli: readings or scores"
@@ -120,18 +120,18 @@ def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks)
     path = locked / "bridge" / "mednli" / "task.yaml"
     rewrite(path, "Assign the inference", "Give the inference")
     rewrite(path, "version: 3-A", "version: 3-B")
-    outcome = medtasks("lock")
+    outcome = medtasks("dev", "lock")
     assert outcome.code == 1 and "the version is still 3-B" in outcome.err and "`version: 4-A`" in outcome.err
     before = lines(locked)
     rewrite(path, "version: 3-B", "version: 4-A")
-    assert medtasks("lock", "--check").code == 0
-    assert medtasks("lock").code == 0
+    assert medtasks("dev", "lock", "--check").code == 0
+    assert medtasks("dev", "lock").code == 0
     after = lines(locked)
     assert after.pop("bridge_mednli").startswith("bridge_mednli 4-A ")
     before.pop("bridge_mednli")
     assert after == before
     rewrite(path, "Give the inference", "Tell the inference")
-    assert "`version: 5-A`" in medtasks("lock", "--check").err
+    assert "`version: 5-A`" in medtasks("dev", "lock", "--check").err
 
 
 # ---------------------------------------------------------------------- what is no change
@@ -140,20 +140,20 @@ def test_a_higher_number_is_accepted_and_another_letter_is_not(locked, medtasks)
 def test_what_readers_see_of_a_dataset_is_no_change(locked, medtasks):
     rewrite(locked / "bridge" / "mednli" / "task.yaml", "name: MedNLI", "name: MedNLI (renamed)")
     before = (locked / LOCK_FILE).read_text()
-    assert medtasks("lock").code == 0 and (locked / LOCK_FILE).read_text() == before
+    assert medtasks("dev", "lock").code == 0 and (locked / LOCK_FILE).read_text() == before
 
 
 def test_a_new_dataset_is_no_change_and_adds_one_line(locked, medtasks):
     before = lines(locked)
     add(locked, "added")
     again()
-    assert medtasks("lock", "--check").code == 0 and lines(locked) == before
-    assert medtasks("lock").code == 0
+    assert medtasks("dev", "lock", "--check").code == 0 and lines(locked) == before
+    assert medtasks("dev", "lock").code == 0
     after = lines(locked)
     assert after.pop("medhelm_added") and after == before
     shutil.rmtree(locked / "medhelm" / "added")
     again()
-    assert medtasks("lock", "bridge_mie").code == 0 and lines(locked) == before
+    assert medtasks("dev", "lock", "bridge_mie").code == 0 and lines(locked) == before
 
 
 def chosen() -> list[str]:
@@ -192,7 +192,7 @@ def test_the_file_is_the_same_with_every_order_of_sets(locked, seed):
     before = (locked / LOCK_FILE).read_bytes()
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
     (locked / LOCK_FILE).unlink()
-    command = [sys.executable, "-m", "medtasks_ext", "lock"]
+    command = [sys.executable, "-m", "medtasks_ext", "dev", "lock"]
     subprocess.run(command, env=environment, check=True, capture_output=True)
     assert (locked / LOCK_FILE).read_bytes() == before
 
@@ -234,7 +234,7 @@ def test_a_line_that_is_none_is_one_error_with_its_place(locked, medtasks, line,
     path = locked / LOCK_FILE
     n = len(path.read_text().splitlines())
     path.write_text(f"{path.read_text()}{line}\n")
-    outcome = medtasks("lock")
+    outcome = medtasks("dev", "lock")
     assert outcome.code == 2 and f"{path}:{n + 1}: {message}" in outcome.err
     assert "→ delete the line" in outcome.err and "Traceback" not in outcome.text
 
@@ -284,14 +284,14 @@ def test_two_branches_that_add_a_dataset_each_merge_without_conflict(locked, med
         git("checkout", "--quiet", "-b", name, "main")
         add(locked, name)
         again()
-        assert medtasks("build").code == 0 and medtasks("lock").code == 0
+        assert medtasks("dev", "build").code == 0 and medtasks("dev", "lock").code == 0
         git("add", "tasks")
         git("commit", "--quiet", f"--message=add {name}")
     git("merge", "--no-edit", names[0])
     again()
-    assert medtasks("lock", "--check").code == 0
+    assert medtasks("dev", "lock", "--check").code == 0
     found = lines(locked)
     assert set(found) >= {f"medhelm_{name}" for name in names}
-    assert medtasks("build").code == 0 and medtasks("lock").code == 0
+    assert medtasks("dev", "build").code == 0 and medtasks("dev", "lock").code == 0
     assert lines(locked) == found and list(lines(locked)) == sorted(found)
     assert git("status", "--porcelain", "--", "tasks").split() in ([], ["M", "tasks/tasks.lock"])

@@ -1,4 +1,4 @@
-"""What `medtasks validate` asks of a dataset whose score comes from judges."""
+"""What `medtasks dev validate` asks of a dataset whose score comes from judges."""
 
 from __future__ import annotations
 

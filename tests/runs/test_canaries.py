@@ -108,7 +108,7 @@ def test_no_command_writes_or_prints_a_secret(
         ),
         ("run", "--tasks", f"{JUDGED},{TASK}", *flags, *rows, "--output_path", "judged"),
         ("run", "--tasks", TASK, *flags, "--model_args", "model=x,nonsense=1", "--output_path", "bad"),
-        ("requests", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
+        ("batch", "out", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
         ("run", "--tasks", TASK, *flags, "--shard", "1/2", "--output_path", "part"),
         ("run", "--tasks", TASK, *flags, "--shard", "2/2", "--output_path", "part"),
         ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole"),
@@ -126,18 +126,18 @@ def test_no_command_writes_or_prints_a_secret(
         ("card", "run", "-o", "card", "--parts"),
         ("export", "bridge", "run", "-o", "export", "--own-words"),
         ("human", "export", "run", "judged", "-o", "human"),
-        ("difficulty", "run", "other", "-o", "levels"),
-        ("sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
-        ("contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
+        ("study", "difficulty", "run", "other", "-o", "levels"),
+        ("study", "sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
+        ("study", "contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
         ("doctor",),
     ]
     done_well = set()
     for command in commands:
         done = medtasks(*command)
-        done_well |= {command[0]} if done.code == 0 else set()
+        done_well |= {*command[:2]} if done.code == 0 else set()
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
-    wanted = {"preview", "run", "requests", "merge", "judge", "rescore", "verify", "report", "ingest", "card"}
+    wanted = {"preview", "run", "out", "merge", "judge", "rescore", "verify", "report", "ingest", "card"}
     assert done_well >= wanted | {"export", "difficulty"}
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()

@@ -1,4 +1,4 @@
-"""`medtasks difficulty` and `medtasks sample`: from a panel's runs to a list that lm-eval takes."""
+"""`medtasks study difficulty` and `sample`: from a panel's runs to a list that lm-eval takes."""
 
 import json
 import shutil
@@ -74,7 +74,7 @@ def test_the_limits_of_judged_scores_are_medium():
 def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
     nonsense = {"q0#1": "答案：无", "q1#0": "不知道", "q1#2": "不知道"}
     panel(TASK, {PANEL[0]: nonsense, PANEL[1]: {"q1#1": "?"}})
-    outcome = medtasks("difficulty", *PANEL, "-o", "levels")
+    outcome = medtasks("study", "difficulty", *PANEL, "-o", "levels")
     found = graded(tmp_path / "levels" / f"{TASK}.json")
     assert outcome.code == 0 and (found["q0"], found["q1"]) == (("medium", 4), ("hard", 3))
     assert {found[f"q{number}"] for number in range(2, 12)} == {("easy", 5)}
@@ -104,7 +104,7 @@ def test_an_extraction_is_right_above_a_micro_f1_of_08(medtasks, data_dir, panel
     least = {name: text.replace(lines[1], "") for name, text in less.items()}
     # five: 4 of 5 found is F1 0.889, 3 of 5 is 0.75; six: 5 of 6 is 0.909, 4 of 6 is 0.8, which is not above
     panel(task, {PANEL[0]: less, PANEL[1]: least})
-    assert medtasks("difficulty", *PANEL, "-o", "levels", "--tasks", task).code == 0
+    assert medtasks("study", "difficulty", *PANEL, "-o", "levels", "--tasks", task).code == 0
     assert graded(tmp_path / "levels" / f"{task}.json") == {"five": ("medium", 4), "six": ("medium", 4)}
 
 
@@ -134,7 +134,7 @@ def judged(tmp_path, monkeypatch, data_dir, panel):
 def test_open_answers_are_graded_by_their_mean_judged_score(medtasks, judged, tmp_path):
     for folder, last in zip(PANEL, [0.5, 0.6, 0.7, 0.8, 0.4], strict=True):
         judged(folder, [0.7, 0.75, last])
-    outcome = medtasks("difficulty", *PANEL, "-o", "levels")
+    outcome = medtasks("study", "difficulty", *PANEL, "-o", "levels")
     assert outcome.code == 0, outcome.text
     found = graded(tmp_path / "levels" / "medhelm_qa.json")
     assert found == {"d0": ("medium", 0.7), "d1": ("easy", 0.75), "d2": ("medium", 0.6)}
@@ -143,12 +143,12 @@ def test_open_answers_are_graded_by_their_mean_judged_score(medtasks, judged, tm
 def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
     for folder in PANEL[:4]:
         judged(folder, [0.7, 0.75, 0.5])
-    outcome = medtasks("difficulty", *PANEL)
+    outcome = medtasks("study", "difficulty", *PANEL)
     assert outcome.code == 2 and f"{PANEL[4]}: the answers of medhelm_qa are not judged" in outcome.err
     judged(PANEL[4], [0.7, None, 0.5])
-    outcome = medtasks("difficulty", *PANEL)
+    outcome = medtasks("study", "difficulty", *PANEL)
     assert "1 of 3 answers of medhelm_qa are not judged to the end (first: d1)" in outcome.err
-    assert f"medtasks judge {PANEL[4]}" in outcome.err
+    assert f"medtasks judge run {PANEL[4]}" in outcome.err
 
 
 # ---------------------------------------------------------------------- panels that do not fit together
@@ -157,7 +157,7 @@ def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
 def test_a_run_that_lacks_documents_is_named(medtasks, exam, panel):
     panel(TASK, {})
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--limit", "6", "--output_path", "short")
-    outcome = medtasks("difficulty", *PANEL[:4], "short")
+    outcome = medtasks("study", "difficulty", *PANEL[:4], "short")
     assert outcome.code == 2 and outcome.err.startswith("medtasks: short: mlb_cmexam has 6 of 36 documents")
     assert "without --limit" in outcome.err
 
@@ -168,17 +168,20 @@ def test_a_run_on_other_rows_is_named(medtasks, exam, panel):
     write_jsonl(exam / "mlb" / "cmexam" / "test.jsonl", changed)
     load._build.cache_clear()
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other")
-    outcome = medtasks("difficulty", *PANEL[:4], "other")
+    outcome = medtasks("study", "difficulty", *PANEL[:4], "other")
     assert outcome.code == 2 and "other: mlb_cmexam was run on other documents than in panel/a" in outcome.err
 
 
 def test_a_run_without_the_task_and_a_panel_of_one_are_refused(medtasks, exam, panel, chip_ctc):
     panel(TASK, {})
     medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "else")
-    assert "else: mlb_cmexam is not finished in this run" in medtasks("difficulty", PANEL[0], "else").err
-    assert "1 run is no panel" in medtasks("difficulty", PANEL[0]).err
-    assert "named twice" in medtasks("difficulty", PANEL[0], PANEL[0]).err
-    assert "nowhere/run.json: no such file" in medtasks("difficulty", PANEL[0], "nowhere").err
+    assert (
+        "else: mlb_cmexam is not finished in this run"
+        in medtasks("study", "difficulty", PANEL[0], "else").err
+    )
+    assert "1 run is no panel" in medtasks("study", "difficulty", PANEL[0]).err
+    assert "named twice" in medtasks("study", "difficulty", PANEL[0], PANEL[0]).err
+    assert "nowhere/run.json: no such file" in medtasks("study", "difficulty", PANEL[0], "nowhere").err
 
 
 def test_a_score_that_means_nothing_for_one_document_is_refused(medtasks, data_dir, panel):
@@ -190,7 +193,7 @@ def test_a_score_that_means_nothing_for_one_document_is_refused(medtasks, data_d
     (data_dir / "bridge" / "MIMIC-IV BHC.SFT.json").write_text(json.dumps(summaries))
     load._build.cache_clear()
     panel("bridge_mimic_iv_bhc", {folder: {"test-0": "patient improved"} for folder in PANEL[:2]}, PANEL[:2])
-    outcome = medtasks("difficulty", *PANEL[:2])
+    outcome = medtasks("study", "difficulty", *PANEL[:2])
     assert outcome.code == 2 and "neither right or wrong, micro F1, nor given by judges" in outcome.err
 
 
@@ -203,12 +206,12 @@ def levels(medtasks, exam, panel, tmp_path) -> Path:
     first = {f"q{number}#0": "?" for number in range(8)}
     second = {f"q{number}#0": "?" for number in range(4)}
     panel(TASK, {PANEL[0]: first, PANEL[1]: second})
-    assert medtasks("difficulty", *PANEL, "-o", "levels").code == 0
+    assert medtasks("study", "difficulty", *PANEL, "-o", "levels").code == 0
     return tmp_path / "levels" / f"{TASK}.json"
 
 
 def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_path):
-    outcome = medtasks("sample", levels, "-n", "8", "--ratio", "2:1:1", "--by", "type")
+    outcome = medtasks("study", "sample", levels, "-n", "8", "--ratio", "2:1:1", "--by", "type")
     assert outcome.code == 0, outcome.text
     lists = json.loads((tmp_path / "samples.json").read_text())
     assert set(lists) == {TASK, f"{TASK}_cot", f"{TASK}_5shot"}
@@ -226,7 +229,7 @@ def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_p
 
 
 def test_strata_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
-    medtasks("sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "type")
+    medtasks("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "type")
     strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
     assert {name: (item["pool"], item["drawn"]) for name, item in strata.items()} == {
         "护理": (4, 2),
@@ -235,7 +238,7 @@ def test_strata_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
 
 
 def test_the_first_of_several_departments_is_the_stratum(medtasks, levels, tmp_path):
-    medtasks("sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "departments")
+    medtasks("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "departments")
     assert set(json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]) == {
         "心内科",
         "呼吸科",
@@ -245,13 +248,13 @@ def test_the_first_of_several_departments_is_the_stratum(medtasks, levels, tmp_p
 def test_strata_may_come_from_another_file(medtasks, levels, tmp_path):
     rows = [{"id": f"q{n}", "risk": "high" if n < 6 else ""} for n in range(12)]
     write_jsonl(tmp_path / "risk.jsonl", rows)
-    outcome = medtasks("sample", levels, "-n", "6", "--by", "risk", "--rows", "risk.jsonl")
+    outcome = medtasks("study", "sample", levels, "-n", "6", "--by", "risk", "--rows", "risk.jsonl")
     strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
     assert outcome.code == 0 and set(strata) == {"high", "(none)"}
 
 
 def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
-    outcome = medtasks("sample", levels, "-n", "10")
+    outcome = medtasks("study", "sample", levels, "-n", "10")
     assert outcome.code == 1
     assert "not met: 5 medium wanted, the pool has 4; other levels make up the size" in outcome.out
     drawn = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["levels"]
@@ -260,7 +263,7 @@ def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtask
 
 def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
     (tmp_path / "samples.json").write_text(json.dumps({"bridge_mie": [1, 2]}))
-    medtasks("sample", levels, "-n", "10")
+    medtasks("study", "sample", levels, "-n", "10")
     assert set(json.loads((tmp_path / "samples.json").read_text())) > {"bridge_mie", TASK}
 
 
@@ -277,7 +280,7 @@ def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
 )
 def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, arguments, message):
     write_jsonl(tmp_path / "few.jsonl", [{"id": "q0", "risk": "high"}])
-    outcome = medtasks("sample", levels, *arguments)
+    outcome = medtasks("study", "sample", levels, *arguments)
     assert outcome.code == 2 and message in outcome.err and "→" in outcome.err
     assert not (tmp_path / "samples.json").exists()
 
@@ -285,5 +288,5 @@ def test_what_cannot_be_drawn_is_one_message(medtasks, levels, tmp_path, argumen
 @pytest.mark.parametrize("content", ["{}", "[1]", '{"schema": 1, "questions": []}', "oops"])
 def test_a_file_that_holds_no_levels_is_refused(medtasks, tmp_path, content):
     (tmp_path / "levels.json").write_text(content)
-    outcome = medtasks("sample", "levels.json", "-n", "5")
+    outcome = medtasks("study", "sample", "levels.json", "-n", "5")
     assert outcome.code == 2 and outcome.err.startswith("medtasks: levels.json: ")

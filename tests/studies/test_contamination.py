@@ -1,4 +1,4 @@
-"""`medtasks contamination`: verdicts, resumption, tables, wrong arguments."""
+"""`medtasks study contamination`: verdicts, resumption, tables, wrong arguments."""
 
 import csv
 import json
@@ -53,7 +53,7 @@ def cells(printed: str, task: str = "bridge_chip_ctc") -> list[str]:
 
 
 def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows, tmp_path):
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0, outcome.err
     assert cells(outcome.out) == ["bridge_chip_ctc", "10", "2", "8", "8", "100.0%", "67.6%", "–", "100.0%"]
     assert "8 of 8 probed documents leaked, in 1 of 1 tasks" in outcome.out
@@ -66,7 +66,7 @@ def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows
 
 def test_a_model_that_knows_nothing_has_none(medtasks, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(Memory, "texts", [])
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert cells(outcome.out)[1:] == ["10", "2", "8", "0", "0.0%", "0.0%", "–", "32.4%"]
     assert [item["n_matches"] for item in result(tmp_path / "probe")["documents"]] == [0] * 8 + [None] * 2
 
@@ -76,14 +76,14 @@ def test_a_model_that_knows_nothing_has_none(medtasks, rows, tmp_path, monkeypat
     [(14, 0, 0), (22, 2, 0), (24, 2, 0), (25, 3, 8), (34, 4, 8), (35, 5, 8)],
 )
 def test_three_continuations_decide(medtasks, rows, tmp_path, tokens, n_matches, n_leaked):
-    medtasks("contamination", *FLAGS, "--model_args", f"tokens={tokens}")
+    medtasks("study", "contamination", *FLAGS, "--model_args", f"tokens={tokens}")
     found = result(tmp_path / "probe")
     assert {item["n_matches"] for item in found["documents"]} == {n_matches, None}
     assert found["n_leaked"] == n_leaked
 
 
 def test_the_model_continues_the_input_alone_and_greedily(medtasks, rows):
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     starts = {" ".join(item.split()[:cut]) for item in Memory.texts for cut in (10, 15, 20, 25, 30)}
     assert len(Memory.prompts) == 40 and set(Memory.prompts) == starts
     assert all(
@@ -99,17 +99,17 @@ def test_chinese_texts_whose_tokens_split_characters(medtasks, data_dir, tmp_pat
     monkeypatch.setattr(Memory, "texts", known)
     monkeypatch.setattr(Memory, "tokenizer_kind", partial(Bytes, 2))
     write(data_dir, known)
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     found = result(tmp_path / "probe")
     # characters have 3 bytes and tokens 2: each cut, or the end of what follows, is inside a character
     assert (found["n_leaked"], found["n_cuts_moved"]) == (4, 20)
     assert not any("�" in prompt for prompt in Memory.prompts)
-    medtasks("contamination", *FLAGS[:-1], "other", "--model_args", "tokens=24")
+    medtasks("study", "contamination", *FLAGS[:-1], "other", "--model_args", "tokens=24")
     assert result(tmp_path / "other")["n_leaked"] == 0
 
 
 def test_results_hold_no_text(medtasks, rows, tmp_path):
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     files = sorted(path.name for path in (tmp_path / "probe").iterdir())
     assert files == ["contamination.csv", "contamination.json", "contamination_responses"]
     written = "".join((tmp_path / "probe" / name).read_text() for name in files[:2])
@@ -119,6 +119,7 @@ def test_results_hold_no_text(medtasks, rows, tmp_path):
 def test_the_csv_has_a_row_per_model_and_task(medtasks, rows, tmp_path):
     write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
     medtasks(
+        "study",
         "contamination",
         "--tasks",
         "bridge_chip_ctc,bridge_chip_cdee",
@@ -146,14 +147,14 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     medtasks, rows, tmp_path, monkeypatch, stop
 ):
     monkeypatch.setattr(Memory, "interrupt", (17, stop))
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == (130 if isinstance(stop, KeyboardInterrupt) else 1)
     assert "Traceback" not in outcome.text and len(Memory.prompts) == 17
     monkeypatch.setattr(Memory, "interrupt", None)
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
     assert len(Memory.prompts) == 40 == len(set(Memory.prompts))
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert "1 of 1 tasks are done already" in outcome.err and len(Memory.prompts) == 40
     assert cells(outcome.out)[4] == "8"
 
@@ -180,31 +181,37 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
     )
     command = [sys.executable, killed]
     stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
-    ended = subprocess.run([*command, "17", "contamination", *FLAGS], cwd=tmp_path, capture_output=True)
+    ended = subprocess.run(
+        [*command, "17", "study", "contamination", *FLAGS], cwd=tmp_path, capture_output=True
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
     kept = stored.read_bytes().count(b"\n")
     assert 0 < kept < 17
     done = subprocess.run(
-        [*command, "0", "contamination", *FLAGS], cwd=tmp_path, capture_output=True, text=True, check=True
+        [*command, "0", "study", "contamination", *FLAGS],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines().count("asked") == 40 - kept
     assert result(tmp_path / "probe")["n_leaked"] == 8
 
 
 def test_rows_that_changed_are_asked_again(medtasks, rows, tmp_path):
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     write(rows, [*Memory.texts[:7], text(50), text(100, 34), "short"])
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     assert len(Memory.prompts) == 45
     assert [item["leaked"] for item in result(tmp_path / "probe")["documents"]][:8] == [True] * 7 + [False]
 
 
 def test_a_limit_takes_the_first_rows_and_a_larger_one_continues(medtasks, rows, tmp_path):
-    medtasks("contamination", *FLAGS, "--limit", "3")
+    medtasks("study", "contamination", *FLAGS, "--limit", "3")
     assert result(tmp_path / "probe")["n_documents"] == 3 and len(Memory.prompts) == 15
-    medtasks("contamination", *FLAGS, "--limit", "0.5")
+    medtasks("study", "contamination", *FLAGS, "--limit", "0.5")
     assert result(tmp_path / "probe")["n_documents"] == 5 and len(Memory.prompts) == 25
-    medtasks("contamination", *FLAGS)
+    medtasks("study", "contamination", *FLAGS)
     assert result(tmp_path / "probe")["n_documents"] == 10 and len(Memory.prompts) == 40
 
 
@@ -220,65 +227,69 @@ def test_a_failing_task_does_not_stop_the_others(medtasks, rows, tmp_path, monke
         return answer(self, prompt, n)
 
     monkeypatch.setattr(Memory, "_continue", once)
-    outcome = medtasks("contamination", *both)
+    outcome = medtasks("study", "contamination", *both)
     assert outcome.code == 1 and "✗ bridge_chip_ctc: out of memory" in outcome.err
     assert result(tmp_path / "probe", "bridge_chip_cdee")["n_leaked"] == 3
-    assert medtasks("contamination", *both).code == 0
+    assert medtasks("study", "contamination", *both).code == 0
     assert result(tmp_path / "probe")["n_leaked"] == 8
 
 
 def test_another_model_does_not_get_the_responses_of_the_first(medtasks, rows, monkeypatch):
     monkeypatch.setattr(Memory, "interrupt", (3, KeyboardInterrupt()))
-    medtasks("contamination", *FLAGS, "--model_args", "name=a")
-    outcome = medtasks("contamination", *FLAGS, "--model_args", "name=b")
+    medtasks("study", "contamination", *FLAGS, "--model_args", "name=a")
+    outcome = medtasks("study", "contamination", *FLAGS, "--model_args", "name=b")
     assert outcome.code == 2 and "probe of another model: memory name=a, not memory name=b" in outcome.err
 
 
 def test_secrets_are_not_written(medtasks, rows, tmp_path):
-    medtasks("contamination", *FLAGS, "--model_args", "auth_token=sesame,name=a")
+    medtasks("study", "contamination", *FLAGS, "--model_args", "auth_token=sesame,name=a")
     assert "sesame" not in (tmp_path / "probe" / "contamination.json").read_text()
 
 
 def test_models_side_by_side(medtasks, rows, tmp_path, monkeypatch):
-    probe = lambda folder, *more: medtasks("contamination", *FLAGS[:-1], f"all/{folder}", *more)  # noqa: E731
+    probe = lambda folder, *more: medtasks("study", "contamination", *FLAGS[:-1], f"all/{folder}", *more)  # noqa: E731
     probe("a", "--model_args", "pretrained=org/a")
     probe("b", "--model_args", "pretrained=org/b,tokens=22")
-    outcome = medtasks("contamination", "--table", "all")
+    outcome = medtasks("study", "contamination", "--table", "all")
     assert outcome.code == 0 and "org/a" in outcome.out and "org/b" in outcome.out
     assert outcome.err == "next: medtasks report RUN --by all/a\n"
     assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "0.0%", "(0/8)"]
-    assert medtasks("contamination", "--table", "all/b", "all/a").out.index("org/b") < 200
+    assert medtasks("study", "contamination", "--table", "all/b", "all/a").out.index("org/b") < 200
     probe("c", "--model_args", "pretrained=org/c", "--limit", "4")
-    outcome = medtasks("contamination", "--table", "all")
+    outcome = medtasks("study", "contamination", "--table", "all")
     assert "other rows" in outcome.out and "not comparable, since models saw different rows" in outcome.out
 
 
 def test_a_table_gives_the_tasks_that_a_model_lacks_a_dash(medtasks, rows):
     write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
-    medtasks("contamination", *FLAGS[:-1], "a", "--model_args", "name=a")
-    medtasks("contamination", "--tasks", "bridge_chip_cdee", *FLAGS[2:-1], "b", "--model_args", "name=b")
-    outcome = medtasks("contamination", "--table", "a", "b")
+    medtasks("study", "contamination", *FLAGS[:-1], "a", "--model_args", "name=a")
+    medtasks(
+        "study", "contamination", "--tasks", "bridge_chip_cdee", *FLAGS[2:-1], "b", "--model_args", "name=b"
+    )
+    outcome = medtasks("study", "contamination", "--table", "a", "b")
     assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "–"]
     assert cells(outcome.out, "bridge_chip_cdee")[1:] == ["–", "100.0%", "(3/3)"]
 
 
 def test_sample_rows_are_said_to_say_nothing(medtasks, rows, tmp_path):
-    outcome = medtasks("contamination", *FLAGS, "--data", "sample")
+    outcome = medtasks("study", "contamination", *FLAGS, "--data", "sample")
     assert outcome.code == 0
     assert outcome.out.lstrip().startswith("SAMPLE DATA") and "says nothing about" in outcome.out
     assert cells(outcome.out)[-1] == "SAMPLE"
     assert json.loads((tmp_path / "probe" / "contamination.json").read_text())["SAMPLE_DATA"] is True
     assert ",sample," in (tmp_path / "probe" / "contamination.csv").read_text()
-    assert "SAMPLE DATA" in medtasks("contamination", "--table", "probe").out
+    assert "SAMPLE DATA" in medtasks("study", "contamination", "--table", "probe").out
 
 
 def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
-    outcome = medtasks("contamination", "--tasks", "bridge_chip_ctc_cot,bridge_chip_ctc_5shot", *FLAGS[2:])
+    outcome = medtasks(
+        "study", "contamination", "--tasks", "bridge_chip_ctc_cot,bridge_chip_ctc_5shot", *FLAGS[2:]
+    )
     assert [line.split()[0] for line in outcome.out.splitlines() if "chip_ctc" in line] == ["bridge_chip_ctc"]
 
 
 def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path):
-    medtasks("contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
+    medtasks("study", "contamination", "--tasks", "mlb_cmexam", *FLAGS[2:], "--data", "sample")
     documents = load_documents(registry().datasets["mlb_cmexam"], cot=False, origin="sample")["test"]
     items = {document["item"] for document in documents}
     assert result(tmp_path / "probe", "mlb_cmexam")["n_documents"] == len(items) < len(documents)
@@ -286,7 +297,7 @@ def test_questions_with_permuted_options_are_asked_once(medtasks, rows, tmp_path
 
 def test_every_dataset_with_sample_rows_can_be_probed(medtasks, rows, tmp_path):
     outcome = medtasks(
-        "contamination", "--tasks", "bridge,medhelm", *FLAGS[2:], "--data", "sample", "--limit", "2"
+        "study", "contamination", "--tasks", "bridge,medhelm", *FLAGS[2:], "--data", "sample", "--limit", "2"
     )
     names = json.loads((tmp_path / "probe" / "contamination.json").read_text())["tasks"]
     assert len(names) > 80 and all(task["n_leaked"] == 0 for task in names.values()), outcome.err
@@ -325,34 +336,36 @@ def test_the_text_that_is_probed_holds_no_instruction(system_role):
 )  # fmt: skip
 def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
     tasks = () if "--table" in arguments else ("--tasks", "bridge_chip_ctc", "-o", "probe")
-    outcome = medtasks("contamination", *tasks, *arguments)
+    outcome = medtasks("study", "contamination", *tasks, *arguments)
     assert outcome.code == 2, outcome.text
     assert message in outcome.err and "→" in outcome.err and "Traceback" not in outcome.text
 
 
 def test_missing_data_is_said_before_the_model_is_loaded(medtasks, rows):
-    outcome = medtasks("contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:])
+    outcome = medtasks("study", "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:])
     assert outcome.code == 1 and "no data for 1 of 2 tasks" in outcome.err and "going on" in outcome.err
     outcome = medtasks(
-        "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:], "--strict"
+        "study", "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:], "--strict"
     )
     assert outcome.code == 2
-    outcome = medtasks("contamination", "--tasks", "bridge_mimic_iv_bhc", "--model", "nope")
+    outcome = medtasks("study", "contamination", "--tasks", "bridge_mimic_iv_bhc", "--model", "nope")
     assert outcome.code == 2 and "unknown model type" not in outcome.err
 
 
 def test_a_configuration_made_for_chats_gives_its_model_only(medtasks, rows, tmp_path):
     (tmp_path / "chat.yaml").write_text("model: memory\napply_chat_template: true\n")
-    outcome = medtasks("contamination", "--config", "chat.yaml", "--tasks", "bridge_chip_ctc", "-o", "probe")
+    outcome = medtasks(
+        "study", "contamination", "--config", "chat.yaml", "--tasks", "bridge_chip_ctc", "-o", "probe"
+    )
     assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
 
 
 def test_several_processes_are_refused(medtasks, rows, monkeypatch):
     monkeypatch.setattr(Memory, "world_size", 2)
-    outcome = medtasks("contamination", *FLAGS)
+    outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 2 and "the probe runs in one" in outcome.err
 
 
 def test_help_lists_only_flags_that_mean_something(medtasks):
-    shown = medtasks("contamination", "--help").out
+    shown = medtasks("study", "contamination", "--help").out
     assert "--model_args" in shown and "--table" in shown and "--num_fewshot" not in shown

@@ -1,4 +1,4 @@
-"""`medtasks departments`: what a model's replies become, agreement with people, and what a kill costs."""
+"""`medtasks study departments`: what replies become, agreement with people, what a kill costs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def labels(tmp_path) -> dict[str, list[str]]:
 
 def test_each_question_is_labelled_once_whatever_its_trials(medtasks, rows, jury, server, tmp_path):
     rows()
-    outcome = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller"))
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller"))
     assert outcome.code == 0, outcome.text
     assert len(server.asked) == 8 and labels(tmp_path)["q1"] == ["Cardiology", "Oncology"]
     assert labels(tmp_path)["q0"] == ["Nephrology"] and labels(tmp_path)["q3"] == ["No Department"]
@@ -99,14 +99,14 @@ def test_each_question_is_labelled_once_whatever_its_trials(medtasks, rows, jury
     assert "Internal Medicine: Respiratory Medicine; " in asked.system and "Cardiology" not in asked.user
     fields = asked.body["response_format"]["json_schema"]["schema"]["properties"]["first"]["properties"]
     assert len(fields["department"]["enum"]) == 66
-    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
     assert len(server.asked) == 8  # nobody is asked twice
 
 
 def test_the_labels_give_a_score_by_department(medtasks, rows, jury, server):
     rows(named=False)
     assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "run").code == 0
-    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
     outcome = medtasks("report", "run", "--by", "departments", "--published", "none", "--json")
     found = {row["value"]: row for row in json.loads(outcome.out)["labels"]}
     assert found["Internal Medicine, Nephrology"]["documents"] == 3  # three trials of q0
@@ -129,13 +129,13 @@ def test_a_reply_that_is_no_label_is_asked_for_again_and_then_missing(
 ):
     rows(2)
     server.script = lambda asked, seen: Reply(reply) if number(asked) == 1 else as_people_but_one(asked, seen)
-    outcome = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller"))
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller"))
     assert outcome.code == 1 and reason in outcome.err and outcome.err.count("missing:") == 1
     assert len(server.asked) == 4  # once for q0, three times for q1
     content = json.loads((tmp_path / "departments" / f"{TASK}.json").read_text())
     assert content["missing"] == ["q1"] and labels(tmp_path) == {"q0": ["Nephrology"]}
     server.script = as_people_but_one
-    assert medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
+    assert medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).code == 0
     assert len(server.asked) == 5 and set(labels(tmp_path)) == {"q0", "q1"}
 
 
@@ -146,7 +146,7 @@ def test_a_kill_loses_no_label_that_came_and_no_label_is_asked_for_twice(
     server.script = lambda asked, seen: (
         as_people_but_one(asked, seen) if len(server.asked) <= 5 else Reply(delay=1000)
     )
-    command = ("departments", "--tasks", TASK, "--jury", jury("labeller", max_concurrent=1))
+    command = ("study", "departments", "--tasks", TASK, "--jury", jury("labeller", max_concurrent=1))
     child = subprocess.Popen(
         [sys.executable, "-m", "medtasks_ext", *command],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -174,7 +174,7 @@ def test_text_that_is_not_open_stays_here_unless_a_host_is_allowed(medtasks, row
     rows(2)
     judge = {"name": "far", "model": "m", "base_url": "http://labels.example.org/v1"}
     (tmp_path / "far.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-    outcome = medtasks("departments", "--tasks", TASK, "--jury", "far.yaml")
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", "far.yaml")
     assert outcome.code == 2 and "labels.example.org" in outcome.err and not server.asked
 
 
@@ -203,7 +203,7 @@ def test_bad_input_gets_one_message_and_nobody_is_asked(
     (tmp_path / "people.csv").write_text(f"task,id,department\n{TASK},q0,Hearts\n")
     (tmp_path / "bare.csv").write_text(f"task,id\n{TASK},q0\n")
     (tmp_path / "other.csv").write_text("task,id,department\nmlb_mareport,q0,Cardiology\n")
-    outcome = medtasks("departments", *arguments)
+    outcome = medtasks("study", "departments", *arguments)
     assert outcome.code == 2 and message in outcome.err and outcome.err.count("medtasks: ") == 1
     assert not outcome.out and not server.asked
 
@@ -236,22 +236,24 @@ def test_agreement_is_that_of_independent_code():
 
 def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, server, tmp_path):
     rows()
-    printed = " ".join(medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out.split())
+    printed = " ".join(
+        medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).out.split()
+    )
     assert "agreement with people on 8 of 8 questions" in printed and "exact 0.8750" in printed
     people = [(f"q{n}", "Nephrology" if n == 0 else "Oncology;Cardiology") for n in range(2)]
     lines = "".join(f"{TASK},{name},{named}\n" for name, named in people)
     (tmp_path / "people.csv").write_text("task,id,department\n" + lines)
     rows(named=False)
-    command = ("departments", "--tasks", TASK, "--jury", jury("labeller"), "--sample", "people.csv")
+    command = ("study", "departments", "--tasks", TASK, "--jury", jury("labeller"), "--sample", "people.csv")
     printed = " ".join(medtasks(*command).out.split())
     assert "agreement with people on 2 of 2 questions" in printed and "exact 1.0000" in printed
-    silent = medtasks("departments", "--tasks", TASK, "--jury", jury("labeller")).out
+    silent = medtasks("study", "departments", "--tasks", TASK, "--jury", jury("labeller")).out
     assert "no agreement: neither rows nor --sample name departments" in silent
 
 
 def test_a_dry_run_asks_nobody(medtasks, rows, jury, server, tmp_path):
     rows()
     path = jury("labeller", price={"input": 10, "output": 100}, max_tokens=50)
-    outcome = medtasks("departments", "--tasks", TASK, "--jury", path, "--dry-run")
+    outcome = medtasks("study", "departments", "--tasks", TASK, "--jury", path, "--dry-run")
     assert outcome.code == 0 and not server.asked and not (tmp_path / "departments").exists()
     assert next(line for line in outcome.out.splitlines() if "labeller" in line).split()[1] == "8"

@@ -43,7 +43,7 @@ def runs(medtasks, data_dir, tmp_path):
 
 @pytest.fixture
 def levels(runs):
-    """q0 and q1 hard, q2 to q5 medium, the others easy, as `medtasks difficulty` writes it."""
+    """q0 and q1 hard, q2 to q5 medium, the others easy, as `medtasks study difficulty` writes it."""
     record = json.loads((runs / "good" / "tasks" / f"{TASK}.json").read_text())["loaded"]
     names = ["hard"] * 2 + ["medium"] * 4 + ["easy"] * 6
     content = {

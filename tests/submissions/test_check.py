@@ -1,4 +1,4 @@
-"""`medtasks check-submission`: what was edited by hand, or does not belong there, is named and refused."""
+"""`medtasks submit --check`: what was edited by hand, or does not belong there, is named and refused."""
 
 import json
 import shutil
@@ -171,7 +171,7 @@ EDITS = {
 def test_an_edit_is_named_with_file_key_and_remedy(medtasks, submission, edit):
     change, words = EDITS[edit]
     change(submission)
-    found = medtasks("check-submission", PLACE)
+    found = medtasks("submit", "--check", PLACE)
     assert found.code == 1, found.text
     assert words in found.out and "→ " in found.out and "✗ " in found.out
 
@@ -185,13 +185,13 @@ def test_scores_that_are_all_right_in_every_file_still_do_not_fit_the_counts(med
 
     edited(submission, better)
     all_right(submission)
-    assert "does not follow from its counts" in medtasks("check-submission", PLACE).out
+    assert "does not follow from its counts" in medtasks("submit", "--check", PLACE).out
 
 
 def test_a_huge_file_is_refused_before_it_is_read(medtasks, submission):
     with (submission / "submission.json").open("r+b") as file:
         file.truncate(records.MOST_BYTES + 1)
-    assert "submission.json: is larger than 8,000,000 bytes" in medtasks("check-submission", PLACE).out
+    assert "submission.json: is larger than 8,000,000 bytes" in medtasks("submit", "--check", PLACE).out
 
 
 def test_the_same_model_and_conditions_twice_are_refused_and_others_are_not(
@@ -203,23 +203,23 @@ def test_the_same_model_and_conditions_twice_are_refused_and_others_are_not(
     assert not (tmp_path / again).exists()
     run("part", "--limit", "5")
     assert medtasks("submit", "part", "-o", again).code == 0
-    assert medtasks("check-submission", PLACE, again).code == 0
+    assert medtasks("submit", "--check", PLACE, again).code == 0
     other = tmp_path / "submissions" / "org" / "Random-Label" / "2026-07-01"
     shutil.copytree(submission, other)
     edited(other, lambda content: content.update(model="org/Random-Label", date="2026-07-01"))
-    assert "are those of Org/random-label/2026-05-01" in medtasks("check-submission", other).out
+    assert "are those of Org/random-label/2026-05-01" in medtasks("submit", "--check", other).out
 
 
 def test_a_message_quotes_nothing_that_a_terminal_would_obey(medtasks, submission):
     top(schema="\x1b[31m red")(submission)
-    assert "\x1b" not in medtasks("check-submission", PLACE).text
+    assert "\x1b" not in medtasks("submit", "--check", PLACE).text
 
 
 def test_a_place_that_is_none_is_said(medtasks, submission):
-    assert "is not ORG/MODEL/DATE" in medtasks("check-submission", "submissions").out
-    assert "no such folder" in medtasks("check-submission", PLACE.replace("05-01", "05-03")).out
+    assert "is not ORG/MODEL/DATE" in medtasks("submit", "--check", "submissions").out
+    assert "no such folder" in medtasks("submit", "--check", PLACE.replace("05-01", "05-03")).out
 
 
 def test_columns_of_another_type_are_refused(medtasks, submission):
     column(submission, "score", lambda values: compute.cast(values, pa.string()))
-    assert "has other columns than the format" in medtasks("check-submission", PLACE).out
+    assert "has other columns than the format" in medtasks("submit", "--check", PLACE).out

@@ -32,7 +32,7 @@ def test_scores_conditions_and_heads_are_those_of_the_run(submission, tmp_path):
 
 
 def test_it_passes_its_own_check_and_the_run_verifies_against_it(medtasks, submission):
-    checked = medtasks("check-submission", PLACE)
+    checked = medtasks("submit", "--check", PLACE)
     assert checked.code == 0 and "✓" in checked.out and "4 tasks from 42 documents" in checked.out
     assert medtasks("verify", "run", "--against", f"{PLACE}/submission.json").code == 0
 

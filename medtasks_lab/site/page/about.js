@@ -27,7 +27,7 @@ function drawAbout() {
     ),
     titled(
       "Submit results",
-      text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks check-submission results/submissions/ORG/MODEL/DATE"),
+      text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks submit --check results/submissions/ORG/MODEL/DATE"),
       text("p", "prose", "Then open a pull request with the folder. docs/submitting.md says what leaves your machine: no text, and no id of a row."),
     ),
     site.left_out.length

@@ -121,7 +121,7 @@ class ProbeFolder:
                     f"this folder holds the probe of another model: {_one_line(self.content['identity'])}, "
                     f"not {_one_line(identity)}",
                     where=self.folder,
-                    remedy="use another --output_path; `medtasks contamination --table DIR DIR` compares",
+                    remedy="another --output_path; `medtasks study contamination --table DIR DIR` compares",
                 )
         else:
             self.content = {
@@ -149,7 +149,7 @@ class ProbeFolder:
         """Whether the task's verdicts are there, and are of these rows."""
         stored = self.tasks.get(task)
         return stored is not None and (stored["rows_hash"], stored["n_documents"]) == (
-            loaded.rows_hash,
+            loaded.record["rows_hash"],
             n_documents,
         )
 
@@ -160,9 +160,9 @@ class ProbeFolder:
             "benchmark": dataset.metadata.suite,
             "language": dataset.metadata.language,
             "version": dataset.version,
-            "origin": loaded.origin,
-            "revision": loaded.revision,
-            "rows_hash": loaded.rows_hash,
+            "origin": loaded.record["origin"],
+            "revision": loaded.record.get("revision"),
+            "rows_hash": loaded.record["rows_hash"],
             "n_documents": counts.n_documents,
             "n_too_short": counts.n_too_short,
             "n_probed": counts.n_probed,
@@ -209,7 +209,7 @@ def read_probes(folders: Iterable[Path]) -> list[ProbeFolder]:
             raise MedtasksError(
                 f"no {FILE} here or one folder below",
                 where=folder,
-                remedy="name folders that `medtasks contamination` wrote",
+                remedy="name folders that `medtasks study contamination` wrote",
             )
         for file in files:
             probe = ProbeFolder(file.parent)

@@ -325,6 +325,6 @@ function commandFor(column, key) {
   return make(
     "p",
     { className: "note command" },
-    make("code", { textContent: `medtasks show ${place} ${column.task} ${key}` }),
+    make("code", { textContent: `medtasks view ${place} ${column.task} ${key}` }),
   );
 }

@@ -1,0 +1,3 @@
+"""Study questions, answers and models beside the scores."""
+
+PANEL = "Studies"
