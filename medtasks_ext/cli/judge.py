@@ -102,15 +102,16 @@ def judge(
 
     Exit code 1: judgements are missing.
     """
+    quiet()
+    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
+    folders = folders or []
+    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
+        responses = [*responses, *(name for name in folders if Path(name).is_file())]
+        folders = [name for name in folders if not Path(name).is_file()]
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
         raise MedtasksError(
             "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
         )
-    quiet()
-    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
-    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
-        responses = [*responses, *(name for name in folders if Path(name).is_file())]
-        folders = [name for name in folders if not Path(name).is_file()]
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
