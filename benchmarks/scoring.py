@@ -160,7 +160,7 @@ def throughput(family: str, n: int) -> dict[str, float]:
 
 def _responses(documents: list[Any]) -> list[str]:
     """The gold; the gold after a reasoning trace; prose and another's answer; prose without an answer."""
-    rng, language = random.Random(0), documents[0].loaded.language
+    rng, language = random.Random(0), documents[0].loaded.record["language"]
     prose = [text(rng, language, 60) for _ in range(100)]
     forms = (
         lambda i: documents[i]["target"],

@@ -6,9 +6,13 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: What a formula begins with, in spreadsheets of any maker.
 _BEGIN = ("=", "+", "-", "@", "\t", "\r")
@@ -46,6 +50,32 @@ def csv_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None =
     """Records as CSV with a header; nothing where there are neither records nor columns."""
     names = list(columns or (rows[0] if rows else ()))
     return csv_text([names, *([row.get(name) for name in names] for row in rows)]) if names else ""
+
+
+def csv_lines(table: pa.Table) -> list[str]:
+    """A table as CSV, a text for each row, the header first.
+
+    Numbers are written as Python does, 1.0 and not 1, so that readers who guess types guess right.
+    """
+    import pyarrow as pa
+
+    columns = [column.cast(pa.string()) if column.type == pa.bool_() else column for column in table.columns]
+    lines: list[str] = []
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\n")
+    writer.writerow(table.column_names)
+    writer.writerows(zip(*map(_cells, columns), strict=True))
+    return lines
+
+
+def _cells(column: pa.ChunkedArray) -> list[Any]:
+    """The cells of a column; a text that stands in many rows is looked at once."""
+    import pyarrow as pa
+
+    if column.type != pa.string():
+        return list(column.to_pylist())
+    words = column.combine_chunks().dictionary_encode()
+    cells = [plain(word) for word in words.dictionary.to_pylist()]
+    return [None if place is None else cells[place] for place in words.indices.to_pylist()]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.report.frames import Frames
 from medtasks_ext.report.gather import gather
-from medtasks_ext.report.tidy import groups_table, results
 from medtasks_ext.results.compared import compare_results
 from medtasks_ext.results.entries import read_results
 
@@ -74,14 +74,15 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
+    frames = Frames(report)
     conditions = [
         {"entry": entry.label, "task": task, **item.shown}
         for entry in report.entries
         for task, item in entry.experiments.items()
     ]
     return Loaded(
-        _frame(pl.from_arrow(results(report).table())),
-        _frame(pl.from_arrow(groups_table(report))),
+        _frame(pl.from_arrow(frames.results.table())),
+        _frame(pl.from_arrow(frames.groups)),
         pl.DataFrame(conditions, infer_schema_length=None),
         (*report.differences, *map(str, report.faults)),
     )

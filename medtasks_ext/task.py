@@ -171,7 +171,7 @@ class MedicalTask(ConfigurableTask):
             prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
         )
         # nested, so the record survives a model argument of the same name
-        metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record()}
+        metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record}
 
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
         """The prompt of a document.

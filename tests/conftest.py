@@ -208,7 +208,7 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     for item in stored:
         if isinstance(item.entry, Answer) and item.document in answers:
             item = replace(item, entry=replace(item.entry, text=answers[item.document]))
-        log.copy(item)
+        log.append(item)
     log.close()
     manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
     manifest["tasks"][task]["sealed"] = {log.path.name: asdict(log.seal)}

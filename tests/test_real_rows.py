@@ -105,7 +105,7 @@ def test_the_oracle_reaches_its_ceiling_and_wrong_answers_do_not(real, strategy)
     assert perfect["valid"] == 1 and "SAMPLE_DATA" not in perfect
     assert wrong["score"] < 0.5
     if real in ORIGINALS:
-        assert build_task(TASKS, name, Settings(data="local")).test_docs()[0].loaded.rebuilt
+        assert build_task(TASKS, name, Settings(data="local")).test_docs()[0].loaded.record["rebuilt"]
 
 
 def test_a_floor_that_reads_the_input_is_below_the_ceiling(real):

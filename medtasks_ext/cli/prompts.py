@@ -17,7 +17,7 @@ from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric
-    from medtasks_ext.prompts.documents import Document, Loaded
+    from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.prompts.official.choice import Wish
     from medtasks_ext.registry.official import Artefact
 
@@ -107,8 +107,8 @@ def diff(
 
     dataset, strategy = _one(task)
     theirs, ours = (_document(dataset, strategy, wish, document, data) for wish in _WISHES)
-    record = theirs.loaded
-    typer.echo(f"{task}, {_from(record)}; own {ours.loaded.prompt_hash}")
+    record = theirs.loaded.record
+    typer.echo(f"{task}, {_from(record)}; own {ours.loaded.record['prompt_hash']}")
     _print_diff(_text(theirs), _text(ours))
     judged, own = rubric_of(dataset, "auto"), rubric_of(dataset, "own")
     if judged and own and judged.words:
@@ -233,9 +233,10 @@ def _text(document: Document) -> str:
     return "\n\n".join(filter(None, (str(document["system"]), document["prompt"])))
 
 
-def _from(record: Loaded) -> str:
-    where = f" of {record.artefact} {record.artefact_revision}" if record.artefact else ""
-    return f"{record.instruction}{where} ({record.prompt_hash})"
+def _from(record: LoadedRecord) -> str:
+    artefact = record.get("artefact")
+    where = f" of {artefact} {record['artefact_revision']}" if artefact else ""
+    return f"{record['instruction']}{where} ({record['prompt_hash']})"
 
 
 def say_wording(tasks: Mapping[str, Any]) -> None:

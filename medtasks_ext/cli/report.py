@@ -19,9 +19,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
-from medtasks_ext.report.compared import pairs_of
-from medtasks_ext.report.gather import Report, gather
-from medtasks_ext.report.tidy import label_record, shown, standing_record
+from medtasks_ext.report.frames import Frames
+from medtasks_ext.report.gather import gather
+from medtasks_ext.results.frames import records
 
 
 def report(
@@ -81,11 +81,12 @@ def report(
             published,
             [Path(name) for name in by or []],
         )
-        written = _write(folder, report, "none" if no_examples else text) if folder else []
+        frames = Frames(report)
+        written = _write(folder, frames, "none" if no_examples else text) if folder else []
         if as_json:
-            typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
+            typer.echo(json.dumps(_summary(frames), ensure_ascii=False, indent=1))
         else:
-            print_report(report, files=out is not None)
+            print_report(frames, files=out is not None)
     for path in written:
         say(str(path))
     if folders and not as_json:
@@ -125,18 +126,19 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
     return sorted(set(names), key=strategy_order) or None
 
 
-def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:
+def _write(folder: Path, frames: Frames, text: Literal["none", "open", "all"]) -> list[Path]:
     from medtasks_ext.report.payload import payload
     from medtasks_ext.report.views import write_views
     from medtasks_ext.report.write import write_report
 
     if text == "all":
         say("--include-text: the page holds text of gated and private data, as confidential as they are")
-    written = write_report(folder, report, payload(report, text))
-    return written + write_views(folder, report, written)
+    written = write_report(folder, frames, payload(frames, text))
+    return written + write_views(folder, frames.report, written)
 
 
-def _summary(report: Report) -> Json:
+def _summary(frames: Frames) -> Json:
+    report = frames.report
     return {
         "schema": 1,
         "sample": report.sample,
@@ -157,10 +159,7 @@ def _summary(report: Report) -> Json:
             }
             for entry, cost in zip(report.entries, report.costs, strict=True)
         ],
-        "groups": [shown(row) for row in report.groups],
-        "standings": [standing_record(item) for item in report.standings],
-        "pairs": [line for item in report.comparisons for line in pairs_of(report.entries, item)],
-        "within": [line.record() for line in report.within],
+        **{name: records(getattr(frames, name)) for name in ("groups", "standings", "pairs", "within")},
         "without_score": [
             {
                 "entry": gap.entry.label,
@@ -171,7 +170,7 @@ def _summary(report: Report) -> Json:
             for gap in report.gaps
             if gap.state != "not asked"
         ],
-        "labels": [label_record(line) for line in report.labels],
+        "labels": records(frames.labels),
         "differences": report.differences,
         "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults],
     }

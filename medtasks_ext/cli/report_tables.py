@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,13 @@ from medtasks_ext.cli.tables import Column, console, figure, show
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
-from medtasks_ext.report.compared import pairs_of
 from medtasks_ext.report.judged import calibrated_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from medtasks_ext.registry import Suite
+    from medtasks_ext.report.frames import Frames
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.report.within import Within
@@ -50,13 +51,14 @@ def _drafts(report: Report) -> list[str]:
     ]
 
 
-def print_report(report: Report, *, files: bool) -> None:
+def print_report(frames: Frames, *, files: bool) -> None:
     """Scores by suite and strategy, by the suites' main axes, then what to know in words.
 
     Args:
-        report: what it says.
+        frames: of the report.
         files: whether files are written, too, which say more.
     """
+    report = frames.report
     rows = [row for row in report.groups if row.entry.kind != "published"]
     suites = [row for row in rows or _best(report) if row.group.axis == "suite"]
     whole = [row for row in rows if row.group.axis == "all" and len(_suites_of(row)) > 1]
@@ -79,7 +81,7 @@ def print_report(report: Report, *, files: bool) -> None:
         ("how much of a score is format", _formats(suites)),
         (
             "differences between entries on the tasks that they share; p after Holm's correction",
-            _sure(report),
+            _sure(frames),
         ),
         ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
         ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
@@ -284,11 +286,12 @@ def _print_suite(
     show(lines, columns, heading, pad_edge=False, title_style="bold")
 
 
-def _sure(report: Report) -> list[str]:
+def _sure(frames: Frames) -> list[str]:
     """What the comparisons found: each pair where they are few, else how many differ."""
-    lines = []
+    report, lines, every = frames.report, [], iter(frames.pairs.to_pylist())
     for item in report.comparisons:
-        pairs = list(pairs_of(report.entries, item))
+        tested = 0 if item.pairs is None else item.tested
+        pairs = list(islice(every, tested * (tested - 1) // 2))
         of = f"{report.tasks.suites[item.suite].title}, {strategy_title(item.strategy)}"
         of += f", {counted(len(item.datasets), 'task')}"
         of += ", SAMPLE" if item.sample else ""

@@ -214,7 +214,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         notes.append(
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
-    blind = found.test[0].loaded.n_without_gold if n_test else 0
+    blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
     if blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
     card = card_of(dataset, found.test) if found.test else None
@@ -222,7 +222,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         notes += card.notes()
         oracle = card.oracle
         if oracle and not faults and not (oracle.reaches_highest or oracle.is_lost_by_the_suite):
-            faults = [_not_highest(oracle, found.test[0].loaded.where)]
+            faults = [_not_highest(oracle, found.test[0].loaded.record["where"])]
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
 
 

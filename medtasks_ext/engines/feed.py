@@ -100,6 +100,7 @@ class ThreadedFeed:
             request, size = self._ready[0]
             self._held = not self._may(request)
             if self._held:
+                self._dry = True  # money may come back once what was taken is answered
                 return None
             self._ready.popleft()
             self._bytes -= size
@@ -134,7 +135,6 @@ class ThreadedFeed:
                 self._changed.notify_all()
             comes = not self._exhausted or self._more is not None
             if not self._stopped and (self._held if self._ready else comes):
-                self._held = False
                 self._changed.wait(seconds)
 
     def add(self, request: Request) -> None:

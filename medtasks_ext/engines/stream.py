@@ -197,7 +197,8 @@ class Stream:
         feed = self._feeds[name]
         while not (feed.ready or feed.over):  # an engine that nothing is asked of opens no connection
             await asyncio.to_thread(feed.wait, WAIT_SECONDS)
-        await self._engines[name].ask(feed, self._done)
+        if not feed.over:
+            await self._engines[name].ask(feed, self._done)
         self._at_work.discard(name)
         self._wake()
 

@@ -42,7 +42,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _of_text(document: Document, references: Any, answer: Any) -> Metrics:
-    language = document.loaded.language  # type: ignore[attr-defined]
+    language = document.loaded.record["language"]  # type: ignore[attr-defined]
     text = answer or ""
     metrics: Metrics = {}
     if (rouge := rouge_scores(text, references, language)) is not None:
@@ -63,7 +63,7 @@ def process_passages(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _of_passages(document: Document, gold: Any, answer: Any) -> Metrics:
-    language = document.loaded.language  # type: ignore[attr-defined]
+    language = document.loaded.record["language"]  # type: ignore[attr-defined]
     passages = answer or [""] * len(gold)
     pairs = list(zip(passages, gold, strict=True))
     metrics: Metrics = {}

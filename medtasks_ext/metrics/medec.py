@@ -38,7 +38,7 @@ def _statistics(document: Document, gold: Any, answer: Any) -> Metrics:
         "medec_error_sentence_accuracy": float(flag and (official or not gold["flag"])),
         "medec_error_sentence_accuracy_repaired": float(flag and (located or not gold["flag"])),
     }
-    language, references = document.loaded.language, [gold["correction"]]  # type: ignore[attr-defined]
+    language, references = document.loaded.record["language"], [gold["correction"]]  # type: ignore[attr-defined]
     rouge = rouge_scores(answer["correction"], references, language) or {}
     for name, value in rouge.items():
         metrics[f"correction_{name}"] = (value, 1) if gold["flag"] else (0, 0)

@@ -52,7 +52,7 @@ def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
-    language = document.loaded.language  # type: ignore[attr-defined]
+    language = document.loaded.record["language"]  # type: ignore[attr-defined]
     scores = generation.rouge_scores(answer or "", [reference], language)
     return {"rouge_l": scores["rougeL"]} if scores else {}
 

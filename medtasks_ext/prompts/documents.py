@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass
-class Loaded:
-    """What was loaded for a task: recorded in results, and shared by all documents.
+class LoadedRecord(TypedDict, total=False):
+    """What was loaded for a task, as results have it: what says something. Old results have fewer keys.
 
     Attributes:
         task: dataset id.
         language: of the documents.
-        origin: local, hub or sample.
+        origin: local, hub, release or sample.
         where: file or repository.
         revision: pinned revision of a download.
         instruction: official or own wording.
@@ -35,62 +34,9 @@ class Loaded:
         n_held_out: test rows moved to the pool because the source has none.
         n_without_gold: documents that can be predicted but not scored.
         n_dropped: test rows left out since their gold is blank, as officially done.
-        excluded: reason -> test rows of the pinned download that the task's file excludes; None: no row.
+        excluded: reason -> test rows of the pinned download that the task's file excludes, if any.
         n_source: its test rows before, where some are excluded.
-        labels: distinct gold labels of the test file, sorted.
-        shots: the few-shot pool.
-        targets: distinct gold answers as written, sorted.
-        database_file: where that database lies.
     """
-
-    task: str
-    language: str
-    origin: str
-    where: str
-    revision: str | None
-    instruction: str
-    prompt_hash: str
-    rows_hash: str
-    rebuilt: bool
-    names_hash: str | None = None
-    artefact: str | None = None
-    artefact_revision: str | None = None
-    recovered: list[int] | None = None
-    database: str | None = None
-    n_test: int = 0
-    n_fewshot: int = 0
-    n_held_out: int = 0
-    n_without_gold: int = 0
-    n_dropped: int = 0
-    excluded: dict[str, int] | None = None
-    n_source: int | None = None
-    labels: list[str] = field(default_factory=list, repr=False)
-    targets: list[str] = field(default_factory=list, repr=False)
-    database_file: str | None = field(default=None, repr=False)
-    shots: Documents | None = field(default=None, repr=False)
-
-    @cached_property
-    def label_space(self) -> frozenset[str]:
-        """The distinct gold labels as a set."""
-        return frozenset(self.labels)
-
-    @property
-    def exclusions(self) -> str | None:
-        """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
-        return kept_of(self.excluded, self.n_source) if self.excluded and self.n_source else None
-
-    def record(self) -> LoadedRecord:
-        """The facts that go into result files."""
-        said = {
-            item.name: value
-            for item in fields(self)
-            if item.repr and (value := getattr(self, item.name)) is not None
-        }
-        return cast("LoadedRecord", said)
-
-
-class LoadedRecord(TypedDict, total=False):
-    """What was loaded, as results have it: the fields of `Loaded` that say something. Old ones have fewer."""
 
     task: str
     language: str
@@ -113,6 +59,36 @@ class LoadedRecord(TypedDict, total=False):
     n_dropped: int
     excluded: dict[str, int]
     n_source: int
+
+
+@dataclass
+class Loaded:
+    """What was loaded for a task, which all its documents share.
+
+    Attributes:
+        record: what results keep of it.
+        labels: distinct gold labels of the test file, sorted.
+        targets: distinct gold answers as written, sorted.
+        database_file: where the database lies on which answers are run.
+        shots: the few-shot pool.
+    """
+
+    record: LoadedRecord
+    labels: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    database_file: str | None = None
+    shots: Documents | None = None
+
+    @cached_property
+    def label_space(self) -> frozenset[str]:
+        """The distinct gold labels as a set."""
+        return frozenset(self.labels)
+
+    @property
+    def exclusions(self) -> str | None:
+        """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
+        excluded, n_source = self.record.get("excluded"), self.record.get("n_source")
+        return kept_of(excluded, n_source) if excluded and n_source else None
 
 
 def kept_of(excluded: Mapping[str, int], n_source: int) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest, document_key
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.prompts.render import Renderer
     from medtasks_ext.rows.row import Rows
 
@@ -47,28 +48,32 @@ def loaded(
     golds = [document["gold"] for document in documents if document["gold"] is not None]
     labels = {label for gold in golds for label in answers.labels_of(gold)} if answers.has_label_pool else ()
     database = renderer.database
+    record: dict[str, object] = {
+        "task": dataset.id,
+        "language": dataset.metadata.language,
+        "origin": rows.origin,
+        "where": rows.where,
+        "revision": rows.revision,
+        "instruction": wording,
+        "prompt_hash": digest([prompt]),
+        "rows_hash": digest(map(_row_text, documents)),
+        "rebuilt": rebuilt,
+        "names_hash": digest(map(document_key, documents)),
+        "artefact": renderer.artefact[0] if renderer.artefact else None,
+        "artefact_revision": renderer.artefact[1] if renderer.artefact else None,
+        "recovered": list(rows.recovered) if rows.recovered else None,
+        "database": database.digest if database else None,
+        "n_test": len(documents),
+        "n_fewshot": len(shots),
+        "n_held_out": n_held_out,
+        "n_without_gold": sum(item["gold"] is None and "points" not in item for item in documents),
+        "n_dropped": n_dropped,
+        "excluded": excluded[0] or None,
+        "n_source": excluded[1] if excluded[0] else None,
+    }
+    said = {name: value for name, value in record.items() if value is not None}
     return Loaded(
-        task=dataset.id,
-        language=dataset.metadata.language,
-        origin=rows.origin,
-        where=rows.where,
-        revision=rows.revision,
-        instruction=wording,
-        prompt_hash=digest([prompt]),
-        artefact=renderer.artefact[0] if renderer.artefact else None,
-        artefact_revision=renderer.artefact[1] if renderer.artefact else None,
-        rows_hash=digest(map(_row_text, documents)),
-        names_hash=digest(map(document_key, documents)),
-        rebuilt=rebuilt,
-        recovered=list(rows.recovered) if rows.recovered else None,
-        database=database.digest if database else None,
-        n_test=len(documents),
-        n_fewshot=len(shots),
-        n_held_out=n_held_out,
-        n_without_gold=sum(item["gold"] is None and "points" not in item for item in documents),
-        n_dropped=n_dropped,
-        excluded=excluded[0] or None,
-        n_source=excluded[1] if excluded[0] else None,
+        cast("LoadedRecord", said),
         labels=sorted(labels),
         targets=sorted({document["target"] for document in documents if document["target"]}),
         database_file=str(database.path) if database else None,

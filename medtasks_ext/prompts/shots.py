@@ -22,7 +22,7 @@ class FirstShots(ContextSampler):
         if n > len(pool):
             raise MedtasksError(
                 f"{n} shots asked for, the few-shot pool has {len(pool)} rows",
-                where=pool[0].loaded.where if pool else None,
+                where=pool[0].loaded.record["where"] if pool else None,
                 remedy="use the _5shot task, which holds test rows out, or lower --num_fewshot",
             )
         if n and "turn" in pool[0]:

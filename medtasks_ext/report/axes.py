@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from medtasks_ext.registry import registry, suites
 from medtasks_ext.report.groups import ALL, AVERAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 #: axis -> title, for those that all suites have; in the order of display
 _SHARED = {
@@ -18,16 +23,11 @@ _SHARED = {
 }
 
 
-def suite_axes() -> list[str]:
-    """The axes that single suites have, in the order of the suites."""
-    return list(dict.fromkeys(axis for suite in suites().values() for axis in suite.axes))
-
-
 def axis_titles() -> dict[str, str]:
     """Axis -> title, in the order of display; an axis of single suites names them."""
-    own = {}
-    for axis in suite_axes():
-        having = [suite for suite in suites().values() if axis in suite.axes]
+    own, known = {}, suites()
+    for axis in dict.fromkeys(axis for suite in known.values() for axis in suite.axes):
+        having = [suite for suite in known.values() if axis in suite.axes]
         own[axis] = f"{having[0].title_of(axis)} ({', '.join(suite.title for suite in having)})"
     return {**_SHARED, **own}
 
@@ -41,6 +41,11 @@ def title(axis: str, value: str) -> str:
     if value == AVERAGE:
         return "Average of these"
     return registry().titles.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
+
+
+def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(axis, value) -> title, each worked out once."""
+    return {pair: title(*pair) for pair in {*pairs}}
 
 
 def order(axis: str, value: str) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -248,23 +248,3 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
     if way is None:
         ways.append(way := item.facts)
     return rows, item.n, way
-
-
-def pairs_of(entries: Sequence[Entry], item: Compared) -> Iterator[dict[str, Any]]:
-    """Every pair of entries with scores per document, once."""
-    if item.pairs is None or item.p_holm is None or item.p_bh is None:
-        return
-    for row in range(item.tested):
-        for column in range(row + 1, item.tested):
-            yield {
-                "suite": item.suite,
-                "strategy": item.strategy,
-                "sample": item.sample,
-                "entry": entries[item.entries[row]].label,
-                "minus": entries[item.entries[column]].label,
-                "tasks": len(item.datasets),
-                **{key: float(getattr(item.pairs, key)[row, column]) for key in Pairs.__dataclass_fields__},
-                "p_holm": float(item.p_holm[row, column]),
-                "p_bh": float(item.p_bh[row, column]),
-                "wins": float(item.wins[row, column]),
-            }

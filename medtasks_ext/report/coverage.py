@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.runs.manifest import TaskState
 
@@ -33,14 +34,11 @@ class Gap:
 def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
     """An entry's tasks without a score, in the registry's order; twins and drafts belong to no suite."""
     found = []
-    for dataset in tasks.datasets.values():
-        if not dataset.metadata.grouped:
-            continue
-        for strategy in strategies:
-            item = entry.experiments.get(dataset.task(strategy))
-            if item is None or item.score is None:
-                state, reason = _without_score(item) if item else _without_result(entry, dataset, strategy)
-                found.append(Gap(entry, dataset, strategy, state, reason))
+    for dataset, strategy, name in grouped_tasks(tasks, strategies):
+        item = entry.experiments.get(name)
+        if item is None or item.score is None:
+            state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
+            found.append(Gap(entry, dataset, strategy, state, reason))
     return found
 
 
@@ -55,8 +53,8 @@ def _without_score(item: Experiment) -> tuple[State, str]:
     )
 
 
-def _without_result(entry: Entry, dataset: Dataset, strategy: str) -> tuple[State, str]:
-    task = (entry.manifest.get("tasks") or {}).get(dataset.task(strategy)) or {}
+def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, str]:
+    task = (entry.manifest.get("tasks") or {}).get(name) or {}
     state, error = task.get("state"), str(task.get("error") or "")
     if state in (TaskState.MISSING, TaskState.FAILED):
         # what an error says of rows that are not open may quote them; where they go does not

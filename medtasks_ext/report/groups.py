@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.registry.groups import is_apart, shared_group_name
+from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_groups
+from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
-from medtasks_ext.results.rollup import counted_parts
+from medtasks_ext.results.rollup import weights_in
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
@@ -64,11 +65,7 @@ class Group:
 
     def weights(self, scored: frozenset[str]) -> dict[str, float]:
         """Dataset -> its weight in the group's score, where these datasets have one."""
-        parts = counted_parts(self.datasets, scored, self.parts)
-        weights: dict[str, float] = {}
-        for part in parts:
-            for name in part:  # a dataset may be in several
-                weights[name] = weights.get(name, 0.0) + 1 / len(parts) / len(part)
+        [weights] = weights_in([(self.datasets, self.parts)], scored)
         return weights
 
 
@@ -148,7 +145,8 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
                     places += [(axis, value, suite.id), *([(axis, value, None)] if across else [])]
         for place in dict.fromkeys(places):
             members.setdefault(place, []).append(dataset.id)
-    groups = [_group(tasks, *place, tuple(ids)) for place, ids in members.items()]
+    named, of_paper = named_groups(tasks, members), listed(tasks)
+    groups = [_group(tasks, place, named[place], tuple(ids), of_paper) for place, ids in members.items()]
     for suite in tasks.suites.values():
         for axis in suite.groups:
             groups += _derived(
@@ -163,7 +161,8 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
     for name, members in suite.sets.get(axis, {}).items():
         ids = tuple(dict.fromkeys(one for item in values if item.value in members for one in item.datasets))
         if ids:
-            group = _group(tasks, axis, name, suite.id, ids)
+            place = (axis, name, suite.id)
+            group = _group(tasks, place, named_groups(tasks, [place])[place], ids, listed(tasks))
             sets.append(replace(group, name=f"{suite.id}_{name}", derived=True))
     inside = {value for members in suite.sets.get(axis, {}).values() for value in members}
     columns = [*(item for item in values if item.value not in inside), *sets]
@@ -175,19 +174,20 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
     return [*sets, Group(axis, AVERAGE, suite.id, "", ids, parts, derived=True)]
 
 
-def _group(tasks: Registry, axis: str, value: str, suite: str | None, ids: tuple[str, ...]) -> Group:
-    if axis == "suite":
-        name = value
-    elif suite is None:
-        name = shared_group_name(axis, value) or ""
-    else:
-        name = tasks.suites[suite].group_name(axis, value) or ""
+def _group(
+    tasks: Registry,
+    place: Place,
+    named: NamedGroup,
+    ids: tuple[str, ...],
+    of_paper: Mapping[str, frozenset[str]],
+) -> Group:
+    axis, value, suite = place
     if suite and not tasks.suites[suite].averaged and len(ids) > 1:
-        return Group(axis, value, suite, name if name in tasks.groups else "", ids, ())
-    if name not in tasks.groups:
-        of_paper = tuple(one for one in ids if suite and tasks.suites[suite].lists(tasks.datasets[one].key))
-        return Group(axis, value, suite, "", ids, (of_paper or ids,))
-    return Group(axis, value, suite, name, ids, tuple(tuple(part) for part in tasks.parts(name)))
+        return Group(axis, value, suite, "" if named.parts is None else named.name, ids, ())
+    if named.parts is None:
+        own = tuple(one for one in ids if suite and one in of_paper[suite])
+        return Group(axis, value, suite, "", ids, (own or ids,))
+    return Group(axis, value, suite, named.name, ids, named.parts)
 
 
 # ---------------------------------------------------------------------- scores
@@ -235,7 +235,9 @@ class _Layout:
 def _layout(groups: tuple[Group, ...], names: tuple[str, ...], scored: frozenset[str]) -> _Layout:
     """The layout for entries with these datasets, of which some have a score; many entries have the same."""
     weights, way = np.unique(
-        _matrix([group.weights(scored) for group in groups], names), axis=0, return_inverse=True
+        _matrix(weights_in([(group.datasets, group.parts) for group in groups], scored), names),
+        axis=0,
+        return_inverse=True,
     )
     return _Layout(
         _matrix([dict.fromkeys(group.datasets, 1.0) for group in groups], names),

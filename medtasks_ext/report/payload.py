@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext.errors import some
-from medtasks_ext.registry.groups import is_apart
+from medtasks_ext.registry.columns import dataset_facts
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import axis_titles, order, suite_axes, title
+from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
-from medtasks_ext.report.tidy import standing_record
+from medtasks_ext.results.frames import records
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.compared import Compared
+    from medtasks_ext.report.frames import Frames
     from medtasks_ext.report.gather import Report
     from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
-    from medtasks_ext.stats.bootstrap import Interval
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
@@ -42,16 +42,19 @@ _HALF = 100  # parts of the last digit that is shown
 _MOST_FAULTS = 20
 
 
-def payload(report: Report, text: Text = "open") -> Json:
+def payload(frames: Frames, text: Text = "open") -> Json:
     """The object; faults that come up on the way are added to the report's.
 
     Args:
-        report: what it says.
+        frames: of a report.
         text: whose texts may be shown as examples: nobody's, of open and synthetic rows, or all.
     """
+    report = frames.report
     datasets = list(report.tasks.datasets.values())
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
-    axes, titles = _axes(report), axis_titles()
+    groups = _shown_groups(frames)
+    axes, titles = _axes(groups), axis_titles()
+    named = titles_of((key, value) for key, values in axes.items() for value in values)
     found = {
         "schema": SCHEMA,
         "title": _title(report),
@@ -60,21 +63,21 @@ def payload(report: Report, text: Text = "open") -> Json:
         "sample": report.sample,
         "text": text,
         "entries": [_entry(report, number) for number in range(len(report.entries))],
-        "datasets": [_dataset(report.tasks, dataset) for dataset in datasets],
+        "datasets": [*dataset_facts(report.tasks)],
         "axes": [
-            {"key": key, "title": titles[key], "values": [[value, title(key, value)] for value in values]}
+            {"key": key, "title": titles[key], "values": [[value, named[key, value]] for value in values]}
             for key, values in axes.items()
         ],
         "mean_rules": [
             f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
-        **_results(report, place),
-        "groups": _groups(report, axes),
-        "standings": _standings(report),
+        **_results(frames, place),
+        "groups": _groups(report, groups, axes),
+        "standings": _standings(frames),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
-        "labels": _labels(report),
-        "judges": _judges(report, place),
+        "labels": _labels(frames),
+        "judges": _judges(frames, place),
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
     }
@@ -126,13 +129,13 @@ def _places(items: Iterable[Any]) -> dict[int, int]:
     return {id(item): index for index, item in enumerate(items)}
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Json:
-    """Rows as packed columns; what is missing at the end of a column is left out."""
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    for values in columns.values():
+def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
+    """Packed columns; what is missing at the end of a column is left out."""
+    found = {name: [*values] for name, values in columns.items()}
+    for values in found.values():
         while values and values[-1] is None:
             values.pop()
-    return {name: packed(values) for name, values in columns.items()}
+    return {name: packed(values) for name, values in found.items()}
 
 
 # ---------------------------------------------------------------------- what is shown
@@ -165,107 +168,75 @@ def _entry(report: Report, place: int) -> Json:
     }
 
 
-def _dataset(tasks: Registry, dataset: Dataset) -> Json:
-    record, suites = dataset.metadata, tasks.suites_of(dataset)
-    assigned = [name for name in ("specialties", "stage", "access") if record.assigned_by(name) == "medtasks"]
-    return {
-        **{axis: _one_or_more(tasks.values(dataset, axis)) for axis in suite_axes()},
-        "id": dataset.id,
-        "name": f"{record.name} (draft)" if record.draft else record.name,
-        "draft": record.draft,
-        "suite": _one_or_more([suite.id for suite in suites]),
-        "summary": record.summary,
-        "language": record.language,
-        "task_type": record.task_type,
-        "stage": record.stage,
-        "specialties": list(record.specialties),
-        "documents": list(record.documents),
-        "access": record.access,
-        "scoreable": record.scoreable,
-        "licence": record.licence,
-        "url": record.url,
-        "citation": record.citation,
-        "n_test": record.n_test,
-        "metric": record.primary_metric,
-        "version": dataset.version,
-        "oracle_max": record.oracle_max,
-        "assigned": assigned,
-        "twin_of": record.twin_of,
-        "left_out": {
-            suite.id: axes
-            for suite in suites
-            if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
-        },
-        "added": [dataset.suite.id] if dataset.joined_later else [],
-        "apart": is_apart(tasks, dataset),
-        "averaged": all(suite.averaged for suite in suites),
-    }
+def _shown_groups(frames: Frames) -> list[tuple[GroupScore, Json]]:
+    """Groups with their rows of the frame: those that the page cannot work out of the tasks.
+
+    These are own ones, with their intervals, and what papers print.
+    """
+    return [
+        (group, row)
+        for group, row in zip(frames.report.groups, frames.groups.to_pylist(), strict=True)
+        if not group.group.derived
+        and (row["kind"] != "published" or row["axis"] == "suite" or row["tasks_scored"] is None)
+    ]
 
 
-def _one_or_more(values: list[str]) -> str | list[str] | None:
-    """Almost all datasets have one suite, and one value on its axes."""
-    return values if len(values) > 1 else next(iter(values), None)
-
-
-def _axes(report: Report) -> dict[str, list[str]]:
+def _axes(groups: Sequence[tuple[GroupScore, Json]]) -> dict[str, list[str]]:
     """Axis -> the values that occur."""
-    pairs = {(row.group.axis, row.group.value) for row in _shown_rows(report)}
+    pairs = {(row["axis"], row["value"]) for _, row in groups}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
     return {axis: found[axis] for axis in axis_titles() if axis in found}
 
 
-_RESULTS = (
-    *("entry", "dataset", "strategy", "score", "low", "high", "sd", "n", "valid", "cut", "unclosed"),
-    *("sd_of_gain", "inputs_cut", "usd", "judged", "otherwise", "settings"),
-)
-
-
-def _results(report: Report, place: Mapping[str, int]) -> Json:
+def _results(frames: Frames, place: Mapping[str, int]) -> Json:
+    report, of_all = frames.report, frames.results.experiments.to_pydict()
+    pairs = [
+        (index, entry, item)
+        for index, entry in enumerate(report.entries)
+        for item in entry.experiments.values()
+    ]
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     reasons: dict[str, int] = {}
-    rows = []
-    for index, entry in enumerate(report.entries):
-        for item in entry.experiments.values():
-            key = settings.setdefault(tuple(item.words.items()), len(settings))
-            unlike = "" if entry.kind == "published" else item.otherwise
-            rows.append(
-                {
-                    "entry": index,
-                    "dataset": place[item.dataset.id],
-                    "strategy": report.strategies.index(item.strategy),
-                    "score": number(item.score),
-                    "n": item.n,
-                    **_more(report, index, entry, item),
-                    "otherwise": reasons.setdefault(unlike, len(reasons)) if unlike else None,
-                    "settings": key,
-                }
-            )
+    own = [entry.kind != "published" for _, entry, _ in pairs]
+    intervals = [item.intervals.get("score") for _, _, item in pairs]
+
+    def of_own(values: Iterable[float | None]) -> list[float | None]:
+        """What published scores do not have."""
+        return [number(value) if mine else None for mine, value in zip(own, values, strict=True)]
+
+    columns: dict[str, list[Any]] = {
+        "entry": [index for index, *_ in pairs],
+        "dataset": [place[item.dataset.id] for *_, item in pairs],
+        "strategy": [*map(report.strategies.index, of_all["strategy"])],
+        "score": [number(item.score) for *_, item in pairs],
+        "low": of_own(interval.low if interval else None for interval in intervals),
+        "high": of_own(interval.high if interval else None for interval in intervals),
+        "sd": of_own(_sd(report.draws[index].get(item.task)) for index, _, item in pairs),
+        "n": of_all["n"],
+        **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
+        "sd_of_gain": [
+            _sd_of_gain(report, index, entry, item) if mine else None
+            for mine, (index, entry, item) in zip(own, pairs, strict=True)
+        ],
+        **{name: of_own(of_all[name]) for name in ("inputs_cut", "usd")},
+        "judged": of_own(None if value == 1 else value for value in of_all["judged"]),
+        "otherwise": [
+            reasons.setdefault(reason, len(reasons)) if reason and mine else None
+            for mine, reason in zip(own, of_all["otherwise"], strict=True)
+        ],
+        "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for *_, item in pairs],
+    }
     return {
-        "results": _columns(rows, _RESULTS),
+        "results": _packed(columns),
         "reasons": [*reasons],
         "task_settings": [dict(key) for key in settings],
     }
 
 
-def _more(report: Report, index: int, entry: Entry, item: Experiment) -> Json:
-    """What published scores do not have."""
-    if entry.kind == "published":
-        return {}
-    interval, draws = item.intervals.get("score"), report.draws[index].get(item.task)
-    return {
-        "low": number(interval.low) if interval else None,
-        "high": number(interval.high) if interval else None,
-        "sd": None if draws is None else number(float(draws.std())),
-        "sd_of_gain": _sd_of_gain(report, index, entry, item),
-        "valid": number(item.metrics.get("valid")),
-        "cut": number(item.share_cut("answers_cut")),
-        "unclosed": number(item.metrics.get("unclosed_reasoning")),
-        "inputs_cut": number(item.share_cut("inputs_cut")),
-        "usd": number(report.costs[index].of(item)),
-        "judged": None if item.covered == 1 else number(item.covered),
-    }
+def _sd(draws: np.ndarray | None) -> float | None:
+    return None if draws is None else float(draws.std())
 
 
 def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
@@ -279,95 +250,73 @@ def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> f
     return number(float((draws[1] - draws[0]).std()))
 
 
-_LABELS = (
-    *("entry", "strategy", "suite", "axis", "value", "score", "low", "high", "tasks", "documents"),
-    *("of_all", "of_all_low", "of_all_high", "documents_of_all", "sources"),
-)
-
-
-def _labels(report: Report) -> Json | None:
+def _labels(frames: Frames) -> Json | None:
     """Scores by label, axes with their labels in the order of display; None where no document has one.
 
     Of departments the primary ones: a table by secondary ones is no help on a page.
     """
-    shown = [row for row in report.labels if not row.secondary]
-    axes: dict[str, list[str]] = {}
-    for row in shown:
-        values = axes.setdefault(row.axis, [])
-        values += [row.value] if row.value not in values else []
-    entries, sources = _places(report.entries), list(dict.fromkeys(row.sources for row in shown))
-    rows = [
-        {
-            "entry": entries[id(row.entry)],
-            "strategy": report.strategies.index(row.strategy),
-            "suite": row.suite,
-            "axis": row.axis,
-            "value": axes[row.axis].index(row.value),
-            "score": number(row.score),
-            **_ends(row.interval, "low", "high"),
-            "tasks": row.tasks,
-            "documents": row.documents,
-            "of_all": number(row.of_all),
-            **_ends(row.interval_of_all, "of_all_low", "of_all_high"),
-            "documents_of_all": row.documents_of_all,
-            "sources": sources.index(row.sources),
-        }
-        for row in shown
+    report = frames.report
+    shown = [
+        (label, row)
+        for label, row in zip(report.labels, frames.labels.to_pylist(), strict=True)
+        if not label.secondary
     ]
-    return {"axes": axes, "sources": sources, "rows": _columns(rows, _LABELS)} if rows else None
+    axes: dict[str, list[str]] = {}
+    for _, row in shown:
+        values = axes.setdefault(row["axis"], [])
+        values += [row["value"]] if row["value"] not in values else []
+    entries, sources = _places(report.entries), list(dict.fromkeys(label.sources for label, _ in shown))
+    figures = {
+        **{"score": "score", "low": "interval_low", "high": "interval_high", "tasks": "tasks"},
+        **{"documents": "documents", "of_all": "score_of_all", "of_all_low": "of_all_low"},
+        **{"of_all_high": "of_all_high", "documents_of_all": "documents_of_all"},
+    }
+    columns = {
+        "entry": [entries[id(label.entry)] for label, _ in shown],
+        "strategy": [report.strategies.index(row["strategy"]) for _, row in shown],
+        "suite": [row["suite"] for _, row in shown],
+        "axis": [row["axis"] for _, row in shown],
+        "value": [axes[row["axis"]].index(row["value"]) for _, row in shown],
+        **{name: [_rounded(row[column]) for _, row in shown] for name, column in figures.items()},
+        "sources": [sources.index(label.sources) for label, _ in shown],
+    }
+    return {"axes": axes, "sources": sources, "rows": _packed(columns)} if shown else None
 
 
-def _ends(interval: Interval | None, low: str, high: str) -> dict[str, float | None]:
-    return (
-        {low: None, high: None}
-        if interval is None
-        else {low: number(interval.low), high: number(interval.high)}
+def _groups(
+    report: Report, groups: Sequence[tuple[GroupScore, Json]], axes: Mapping[str, Sequence[str]]
+) -> Json:
+    entries, axis = _places(report.entries), {key: number for number, key in enumerate(axes)}
+    value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
+    rows = [row for _, row in groups]
+    figures = {"score": "score", "low": "interval_low", "high": "interval_high", "scored": "tasks_scored"}
+    return _packed(
+        {
+            "entry": [entries[id(group.entry)] for group, _ in groups],
+            "strategy": [report.strategies.index(row["strategy"]) for row in rows],
+            "axis": [axis[row["axis"]] for row in rows],
+            "value": [value[row["axis"], row["value"]] for row in rows],
+            "suite": [row["suite"] for row in rows],
+            **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
+            "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
+            **{name: [_rounded(row[name]) for row in rows] for name in ("documents", "valid", "cut")},
+        }
     )
 
 
-_GROUPS = (
-    *("entry", "strategy", "axis", "value", "suite", "score", "low", "high", "scored", "tasks"),
-    *("documents", "valid", "cut"),
-)
-
-
-def _groups(report: Report, axes: Mapping[str, Sequence[str]]) -> Json:
-    entries = _places(report.entries)
-    axis = {key: number for number, key in enumerate(axes)}
-    value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
-    rows = [
-        {
-            "entry": entries[id(row.entry)],
-            "strategy": report.strategies.index(row.strategy),
-            "axis": axis[row.group.axis],
-            "value": value[row.group.axis, row.group.value],
-            "suite": row.group.suite,
-            "score": number(row.score),
-            "low": number(row.low),
-            "high": number(row.high),
-            "scored": row.scored,
-            "tasks": None if row.scored is None else row.group.n_tasks,
-            "documents": row.documents,
-            "valid": number(row.valid),
-            "cut": number(row.cut),
-        }
-        for row in _shown_rows(report)
-    ]
-    return _columns(rows, _GROUPS)
-
-
-def _standings(report: Report) -> list[Json]:
+def _standings(frames: Frames) -> list[Json]:
     """Where own entries stand, with the published models by their places."""
+    report = frames.report
     places = _places(report.entries)
     return [
         {
-            **_rounded(standing_record(item)),
+            **_rounded(row),
             "entry": places[id(item.entry)],
             "strategy": report.strategies.index(item.strategy),
             "rivals": [[places[id(rival.entry)], number(rival.score)] for rival in item.rivals],
             "peers": [places[id(rival.entry)] for rival in item.peers],
         }
-        for item in report.standings
+        for item, row in zip(report.standings, records(frames.standings), strict=True)
         if item.rivals
     ]
 
@@ -378,16 +327,6 @@ def _rounded(content: Any) -> Any:
     if isinstance(content, (list, tuple)):
         return [_rounded(value) for value in content]
     return number(content) if isinstance(content, float) else content
-
-
-def _shown_rows(report: Report) -> list[GroupScore]:
-    """The groups that the page cannot work out of the tasks: own intervals, and what papers print."""
-    return [
-        row
-        for row in report.groups
-        if not row.group.derived
-        and (row.entry.kind != "published" or row.group.axis == "suite" or row.scored is None)
-    ]
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
@@ -413,38 +352,33 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
     }
 
 
-def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
+def _judges(frames: Frames, place: Mapping[str, int]) -> list[Json]:
+    report = frames.report
     entries = _places(report.entries)
     return [
         {
             "entry": entries[id(item.entry)],
-            "dataset": place[item.experiment.dataset.id],
-            "strategy": report.strategies.index(item.experiment.strategy),
-            "judges": list(item.judges),
-            "measure": item.measure,
-            "value": number(item.value),
-            "missing": item.missing,
+            "dataset": place[row["dataset"]],
+            "strategy": report.strategies.index(row["strategy"]),
+            "judges": row["judges"],
+            "measure": row["measure"],
+            "value": number(row["value"]),
+            "missing": row["missing"],
         }
-        for item in report.agreements
+        for item, row in zip(report.agreements, frames.judgements.to_pylist(), strict=True)
     ]
 
 
 def _coverage(report: Report, place: Mapping[str, int]) -> Json:
     entries, reasons = _places(report.entries), dict[str, int]()
-    rows = [
-        {
-            "entry": entries[id(gap.entry)],
-            "dataset": place[gap.dataset.id],
-            "strategy": report.strategies.index(gap.strategy),
-            "reason": reasons.setdefault(gap.reason, len(reasons)),
-            "state": gap.state,
-        }
-        for gap in report.gaps
-    ]
-    return {
-        "reasons": list(reasons),
-        **_columns(rows, ("entry", "dataset", "strategy", "reason", "state")),
+    columns: dict[str, list[Any]] = {
+        "entry": [entries[id(gap.entry)] for gap in report.gaps],
+        "dataset": [place[gap.dataset.id] for gap in report.gaps],
+        "strategy": [report.strategies.index(gap.strategy) for gap in report.gaps],
+        "reason": [reasons.setdefault(gap.reason, len(reasons)) for gap in report.gaps],
+        "state": [gap.state for gap in report.gaps],
     }
+    return {"reasons": list(reasons), **_packed(columns)}
 
 
 # ---------------------------------------------------------------------- pages of tasks

@@ -16,7 +16,6 @@ from medtasks_ext.results.ways import Pair, Question, prompt_pairs, strategy_pai
 from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.stats.comparison import Comparison
@@ -39,28 +38,6 @@ class Within:
     comparison: Comparison  # second minus first, document by document
     p_holm: float = 1.0  # adjusted by Holm, over all suites and pairs of the model
     p_bh: float = 1.0  # adjusted by Benjamini and Hochberg
-
-    def record(self) -> Json:
-        """As JSON holds it."""
-        found = self.comparison
-        return {
-            "pair": self.pair,
-            "before": self.before,
-            "after": self.after,
-            "question": self.question,
-            "suite": self.suite,
-            "sample": self.sample,
-            "tasks": self.tasks,
-            "score_before": self.score_before,
-            "score_after": self.score_after,
-            "difference": found.difference,
-            "low": found.interval.low,
-            "high": found.interval.high,
-            "p_value": found.p_value,
-            "p_holm": self.p_holm,
-            "p_bh": self.p_bh,
-            "method": found.method,
-        }
 
 
 def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> list[Within]:

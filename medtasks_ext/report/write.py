@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.report.page import render
-from medtasks_ext.report.tidy import csv_lines, groups_table, labels_table, results
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.gather import Report
+    from medtasks_ext.report.frames import Frames
 
 MARK = "medtasks-report.json"
 FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "report.html")
@@ -46,14 +46,14 @@ def check_folder(folder: Path) -> None:
         raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
 
 
-def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
+def write_report(folder: Path, frames: Frames, data: Json) -> list[Path]:
     """Write the files; those of an earlier report stay until all new ones are complete.
 
     Args:
         folder: for them, as `check_folder` accepts it.
-        report: for the tables.
+        frames: for the tables.
     """
-    every, groups, labels = results(report), groups_table(report), labels_table(report)
+    every, groups, labels = frames.results, frames.groups, frames.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
         "results.parquet": lambda file: _parquet(every.packed(), file),
@@ -63,7 +63,7 @@ def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
         "labels.parquet": lambda file: _parquet(labels, file),
         "report.html": lambda file: file.write(render(data).encode(errors="replace")),
     }
-    names = FILES + (LABEL_FILES if report.labels else ())
+    names = FILES + (LABEL_FILES if labels.num_rows else ())
     with ExitStack() as files:  # they take their places when the last one is complete
         for name in names:
             made[name](files.enter_context(atomic_file(folder / name)))

@@ -195,10 +195,9 @@ def right_value(dataset: Dataset, sample: Sample) -> Any | None:
     answer = answer_format(dataset.config["answer"])
     row = Document({**document, "cot": False})
     row.loaded = Loaded(
-        task=dataset.id, language=dataset.metadata.language, origin=document["data"], where="", revision=None,
-        instruction="", prompt_hash="", rows_hash="", rebuilt=False,
+        {"task": dataset.id, "language": dataset.metadata.language, "origin": document["data"]},
         labels=answer.labels_of(document["gold"]) if answer.has_label_pool else [],
-    )  # fmt: skip
+    )
     try:
         parsed = ParseAnswer(dict(dataset.config["answer"])).apply([[document["target"]]], [row])
         values = function_named(dataset.process_results, where=dataset.file)(row, parsed)

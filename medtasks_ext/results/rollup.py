@@ -93,6 +93,26 @@ def counted_parts(
     return [part for part in counted if part]
 
 
+def weights_in(
+    groups: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], scored: Collection[str]
+) -> list[dict[str, float]]:
+    """For each group, task -> its weight in the score.
+
+    Args:
+        groups: tasks and parts of each, as `counted_parts` takes them.
+        scored: tasks that have a score.
+    """
+    found = []
+    for tasks, parts in groups:
+        counted = counted_parts(tasks, scored, parts)
+        weights: dict[str, float] = {}
+        for part in counted:
+            for name in part:  # a task may be in several
+                weights[name] = weights.get(name, 0.0) + 1 / len(counted) / len(part)
+        found.append(weights)
+    return found
+
+
 def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_shot") -> Row:
     """A group's line for one entry, with its interval where all its scored tasks can be resampled.
 

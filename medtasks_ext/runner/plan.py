@@ -189,7 +189,7 @@ def count_task(
         budget=int(task.config.generation_kwargs["max_gen_toks"]),
         official_budget=official.tokens(settings.context) if official else None,
         at_hand=at_hand,
-        wording=chosen[0].loaded.instruction,
+        wording=chosen[0].loaded.record["instruction"],
         lengths="rows" if at_hand else "sample",
         counted=len(chosen),
         sample=at_hand and chosen[0]["data"] == "sample",

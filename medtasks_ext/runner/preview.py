@@ -118,7 +118,7 @@ def preview(
     seen = Preview(
         task=name,
         strategy=strategy,
-        loaded=document.loaded.record(),
+        loaded=document.loaded.record,
         place=place,
         id=document["id"],
         own_text=document["prompt"],

@@ -109,7 +109,7 @@ def text_of(task: Task) -> Text:
 
 def dataset_text(dataset: Dataset, loaded: Loaded) -> Text:
     """Whose text the documents of a dataset hold. Synthetic rows are open."""
-    return Text(dataset.id, is_open=dataset.metadata.access == "open" or loaded.origin == "sample")
+    return Text(dataset.id, is_open=dataset.metadata.access == "open" or loaded.record["origin"] == "sample")
 
 
 class RequestBuilder:

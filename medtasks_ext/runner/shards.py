@@ -484,7 +484,7 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
     log = OutcomeLog(run.files.responses, name)
     for document in dealt:
         if document in found:
-            log.copy(found[document][0])
+            log.append(found[document][0])
     log.close()
     run.note(name, TaskEntry(sealed={log.path.name: log.seal}))
     with atomic_file(run.files.asked_file(name)) as file:

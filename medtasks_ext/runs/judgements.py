@@ -19,7 +19,7 @@ from medtasks_ext.atomic import sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.runs.chain import ChainedFile, ChainedLog
+from medtasks_ext.runs.chain import ChainedFile, ChainedLog, known_fields
 from medtasks_ext.runs.outcomes import Intent
 
 __all__ = ["About", "Failure", "Intent", "Judgement", "JudgementLog", "Said", "Usage", "judged_files"]
@@ -128,7 +128,7 @@ class Said:
         Raises:
             ValueError, KeyError, TypeError: it is none.
         """
-        about = About(**_known(About, record))
+        about = About(**known_fields(About, record))
         if not all(isinstance(text, str) for text in (about.key, about.judge, about.document)):
             raise TypeError("key, judge and document are texts")
         return cls(about, _entry(record), record.get("at", 0.0))
@@ -144,24 +144,18 @@ def _filled(item: About | Judgement | Failure, *but: str) -> Json:
     }
 
 
-def _known(kind: type[About | Judgement | Failure], record: Mapping[str, Any], *but: str) -> Json:
-    return {
-        item.name: record[item.name] for item in fields(kind) if item.name in record and item.name not in but
-    }
-
-
 def _entry(record: Mapping[str, Any]) -> Entry:
     if "intent" in record:
         return Intent(float(record["intent"]))
     usage = Usage(**record["usage"]) if "usage" in record else None
     if "ratings" in record:
         ratings = {name: float(value) for name, value in record["ratings"].items()}
-        return Judgement(ratings, usage=usage, **_known(Judgement, record, "ratings", "usage"))
+        return Judgement(ratings, usage=usage, **known_fields(Judgement, record, "ratings", "usage"))
     fault, reason = record["fault"], record["reason"]
     if not isinstance(reason, str):
         raise TypeError("a reason is a text")
     kind: FailureKind = fault if fault in ("no_verdict", "unknown") else FaultKind(fault)
-    return Failure(kind, reason, usage=usage, **_known(Failure, record, "kind", "reason", "usage"))
+    return Failure(kind, reason, usage=usage, **known_fields(Failure, record, "kind", "reason", "usage"))
 
 
 def judged_files(folder: Path) -> list[str]:
@@ -170,8 +164,10 @@ def judged_files(folder: Path) -> list[str]:
     return sorted(name for name in names if not name.startswith(QUEUE))
 
 
-class JudgementLog(ChainedLog):
+class JudgementLog(ChainedLog[Said]):
     """What judges said about one task, as one process reads and writes it."""
+
+    form, what, lost = Said, "judgement, failure or intent", "judgements"
 
     def __init__(self, folder: Path, task: str, *, chained: bool = False) -> None:
         """Name a file.
@@ -201,17 +197,9 @@ class JudgementLog(ChainedLog):
             said = [*_plain(self.path), *_plain(self._old_failures)]
             yield from sorted(said, key=lambda item: item.at)
             return
-        for number, record in enumerate(self._file.read(), start=1):
-            try:
-                said_here = Said.read(record)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise MedtasksError(
-                    f"line {number} is no judgement, failure or intent",
-                    where=self.path,
-                    remedy="delete this line and those after it; only their judgements are asked for again",
-                ) from None
-            self._remember(said_here)
-            yield said_here
+        for line in self.lines(self._file):
+            self._remember(line)
+            yield line
 
     def renew(self, said: Iterable[Said]) -> None:
         """Write the lines of older files into a chained one, which takes their place whole.
@@ -230,8 +218,7 @@ class JudgementLog(ChainedLog):
             sync_folder(self.path.parent)
         self._old_failures.unlink(missing_ok=True)
         self.is_old = False
-        for _ in self.read():
-            pass
+        self.load()
 
     def _remember(self, said: Said) -> None:
         key = said.about.key
@@ -251,10 +238,7 @@ class JudgementLog(ChainedLog):
         Raises:
             MedtasksError: the disk does not take it.
         """
-        said = Said(about, entry, round(time.time(), 3))
-        self._file.add(said.record())
-        self._remember(said)
-        return said
+        return self.append(Said(about, entry, round(time.time(), 3)))
 
 
 # ---------------------------------------------------------------------- files of older versions

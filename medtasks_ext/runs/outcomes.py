@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal
+from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal, known_fields
 
 __all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
 
@@ -88,17 +88,11 @@ def _entry(record: Mapping[str, Any]) -> Entry:
             raise TypeError("a response is a text")
         usage = record.get("usage")
         return Answer(
-            text, usage=Usage(**usage) if usage else None, **_known(Answer, record, "text", "usage")
+            text, usage=Usage(**usage) if usage else None, **known_fields(Answer, record, "text", "usage")
         )
     if "fault" in record:
-        return Fault(FaultKind(record["fault"]), **{"reason": "", **_known(Fault, record, "kind")})
+        return Fault(FaultKind(record["fault"]), **{"reason": "", **known_fields(Fault, record, "kind")})
     return Intent(float(record["intent"]))
-
-
-def _known(kind: type[Answer] | type[Fault], record: Mapping[str, Any], *but: str) -> Json:
-    return {
-        item.name: record[item.name] for item in fields(kind) if item.name not in but and item.name in record
-    }
 
 
 def outcome_files(folder: Path, task: str) -> list[Path]:
@@ -117,9 +111,11 @@ def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Store
         MedtasksError: a line is damaged, or not the one that was written there.
     """
     for path in outcome_files(folder, task):
-        records = _old_records(path) if schema == 1 else ChainedFile(path).read()
-        for number, record in enumerate(records, start=1):
-            yield _stored(path, number, record)
+        if schema > 1:
+            yield from OutcomeLog.lines(ChainedFile(path))
+            continue
+        for number, record in enumerate(_old_records(path), start=1):
+            yield OutcomeLog.line(path, number, record)
 
 
 def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
@@ -129,19 +125,8 @@ def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
         MedtasksError: a line is damaged.
     """
     file = ChainedFile(path)
-    found = [_stored(path, number, record) for number, record in enumerate(file.read(), start=1)]
+    found = list(OutcomeLog.lines(file))
     return found, file.seal
-
-
-def _stored(path: Path, number: int, record: Any) -> Stored:
-    try:
-        return Stored.read(record)
-    except (ValueError, KeyError, TypeError):
-        raise MedtasksError(
-            f"line {number} is no outcome of a request",
-            where=path,
-            remedy="delete this line and those after it; only their responses are asked for again",
-        ) from None
 
 
 def _old_records(path: Path) -> Iterator[Any]:
@@ -155,7 +140,7 @@ def _old_records(path: Path) -> Iterator[Any]:
             ) from None
 
 
-class OutcomeLog(ChainedLog):
+class OutcomeLog(ChainedLog[Stored]):
     """The outcomes of one task as one process writes them.
 
     Attributes:
@@ -163,6 +148,8 @@ class OutcomeLog(ChainedLog):
         open_intents: key -> highest cost in US dollars of requests that were sent and never settled.
         faulty: keys of requests whose last outcome is a fault.
     """
+
+    form, what, lost = Stored, "outcome of a request", "responses"
 
     def __init__(self, folder: Path, task: str, rank: int = 0) -> None:
         self._folder, self._task = folder, task
@@ -182,16 +169,9 @@ class OutcomeLog(ChainedLog):
             MedtasksError: a line is damaged.
         """
         for path in sorted({*outcome_files(self._folder, self._task), self.path}):
-            file = self._file if path == self.path else ChainedFile(path)
-            for number, record in enumerate(file.read(), start=1):
-                stored = _stored(path, number, record)
+            for stored in self.lines(self._file if path == self.path else ChainedFile(path)):
                 self._remember(stored)
                 yield stored
-
-    def load(self) -> None:
-        """Read what is there for its keys alone."""
-        for _ in self.read():
-            pass
 
     def _remember(self, stored: Stored) -> None:
         if isinstance(stored.entry, Intent):
@@ -210,12 +190,4 @@ class OutcomeLog(ChainedLog):
         Raises:
             MedtasksError: the disk does not take it.
         """
-        stored = Stored(key, document, entry, round(time.time(), 3))
-        self._remember(stored)
-        self._file.add(stored.record())
-        return stored
-
-    def copy(self, stored: Stored) -> None:
-        """Append what another run wrote."""
-        self._remember(stored)
-        self._file.add(stored.record())
+        return self.append(Stored(key, document, entry, round(time.time(), 3)))

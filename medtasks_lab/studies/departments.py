@@ -125,13 +125,13 @@ def labelling(
     for case in task.cases:
         for judged in done_requests(task, case, jury, store):
             by_question[case.document] = rubric.names(judged.ratings)
-    loaded = documents[0].loaded
+    loaded = documents[0].loaded.record
     return Labelling(
         task=task.name,
         labeller={"name": jury.judges[0].name, "model": jury.judges[0].model},
         prompt_version=rubric.version,
-        origin=loaded.origin,
-        rows_hash=loaded.rows_hash,
+        origin=loaded["origin"],
+        rows_hash=loaded["rows_hash"],
         by_question=by_question,
         missing=[case.document for case in task.cases if case.document not in by_question],
     )

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from medtasks_ext.data import probe
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.missing import source_of
@@ -188,3 +189,57 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     shutil.rmtree(tmp_path / "cache")
     change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
     assert "sends other content than is pinned" in medtasks("data", "fetch", URL).err
+
+
+def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
+    root, commit = tmp_path / "tasks", "d" * 40
+    hub.commits = {"main": commit}
+    hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
+    revision = source_of(registry().datasets[COMMIT]).download.revision
+    outcome = medtasks("data", "pin", URL, BRANCH, COMMIT)
+    assert outcome.code == 0, outcome.text
+    locks = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
+    held = {name: json.loads(locks[name].read_text(encoding="utf-8")) for name in (URL, BRANCH, COMMIT)}
+    assert held[BRANCH]["revision"] == commit and held[COMMIT]["revision"] == revision
+    pinned = content_of(as_lines(rows_of(COMMIT)))
+    assert held[COMMIT]["files"] and all(file == pinned for file in held[COMMIT]["files"].values())
+    assert f"sct_cleaned_full.csv: {content_of(as_csv(rows_of(URL)))['digest']}" in outcome.out
+    forget()
+    again = medtasks("data", "pin", URL, BRANCH, COMMIT)
+    assert again.code == 0 and again.out.count("nothing new") == 3
+    before = locks[PINNED].read_text(encoding="utf-8")
+    refused = medtasks("data", "pin", PINNED)
+    assert refused.code == 2 and "sends other content than is pinned" in refused.err
+    assert locks[PINNED].read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"revision": 1}', "revision: "),
+        ('{"revison": "1"}', "revison: unknown key"),
+        ('{"files": {"a.csv": {"digest": "md5:1"}}}', "files.a.csv.digest: "),
+        ('{"revision": "1", "revision": "2"}', "no JSON (a key occurs twice)"),
+        ("revision: 1", "no JSON ("),
+    ],
+)
+def test_a_lock_that_no_command_wrote_is_named_with_its_key(hub, tmp_path, content, said):
+    file = tmp_path / "tasks" / KEYS[0] / "data.lock"
+    file.write_text(content, encoding="utf-8")
+    forget()
+    with pytest.raises(MedtasksError) as error:
+        source_of(registry().datasets[URL])
+    assert (
+        said in error.value.what and error.value.where == file and "medtasks data pin" in error.value.remedy
+    )
+
+
+def test_a_pin_stands_in_the_lock_alone(hub, tmp_path):
+    file = tmp_path / "tasks" / KEYS[0] / "task.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert text.count("  download: {") == 1
+    file.write_text(text.replace("  download: {", '  download: {revision: "2", '), encoding="utf-8")
+    forget()
+    with pytest.raises(MedtasksError) as error:
+        source_of(registry().datasets[URL])
+    assert error.value.what == "rows.download.revision stands in the task file and in data.lock"

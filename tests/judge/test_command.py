@@ -364,6 +364,20 @@ def test_what_was_judged_is_not_asked_again(run, jury, medtasks, server):
     assert len(server.asked) == asked + 18
 
 
+def test_one_reply_serves_all_runs_that_have_the_same_answer(run, jury, medtasks, metrics, server):
+    folders = [run("qa", folder=name) for name in ("first", "second")]
+    path = jury("one", "two", price={"input": 0, "output": 1000}, max_tokens=1000)
+    assert medtasks("judge", "first", "second", "--jury", path).code == 0
+    assert len(server.asked) == 12
+    found = [judgements(folder) for folder in folders]
+    assert [sorted(item["key"] for item in items) for items in found[:1]] == [
+        sorted(item["key"] for item in found[1])
+    ]
+    assert all("usage" in item for item in found[0]) and not any("usage" in item for item in found[1])
+    assert [metrics(folder)["judged"] for folder in folders] == [1, 1]
+    assert medtasks("judge", "second", "--jury", path).code == 0 and len(server.asked) == 12
+
+
 def test_with_everything_judged_no_server_is_needed(run, jury, medtasks, metrics, server):
     folder = run("qa")
     path = jury("one")

@@ -13,9 +13,7 @@ def documents(
     golds: Sequence[Any], *, labels: Iterable[str] = (), language: str = "zh", **fields: Any
 ) -> list:
     """One document per gold answer, all of one file. `labels`: the distinct gold labels of that file."""
-    loaded = Loaded(
-        "task", language, "local", "here", None, "own", "hash", "rows", False, labels=sorted(labels)
-    )
+    loaded = Loaded({"task": "task", "language": language, "origin": "local"}, labels=sorted(labels))
     made = []
     for number, gold in enumerate(golds):
         document = Document(id=str(number), gold=gold, cot=False, data="local", target="", **fields)

@@ -304,11 +304,11 @@ def test_another_database_is_another_result(data_dir, database):
     folder = data_dir / "medhelm" / "ehrsql"
     write_jsonl(folder / "test.jsonl", [{"id": "1", "question": "?", "query": "null", "is_impossible": True}])
     shutil.copy(database, folder / "eicu.sqlite")
-    one = load_documents(DATASET, cot=False)["test"][0].loaded.record()
+    one = load_documents(DATASET, cot=False)["test"][0].loaded.record
     with closing(sqlite3.connect(folder / "eicu.sqlite")) as connection:
         connection.execute("DELETE FROM patient")
         connection.commit()
-    other = load_documents(DATASET, cot=True)["test"][0].loaded.record()
+    other = load_documents(DATASET, cot=True)["test"][0].loaded.record
     assert one["database"] != other["database"]
 
 

@@ -200,7 +200,7 @@ def test_a_template_that_refuses_the_turns_is_named(line):
 
 def test_other_turns_are_other_documents(line):
     def rows(*talk):
-        return line(list(talk)).eval_docs[0].loaded.rows_hash
+        return line(list(talk)).eval_docs[0].loaded.record["rows_hash"]
 
     assert rows(*TALK) == rows(*TALK) != rows({**TALK[0], "content": "Hello."}, *TALK[1:])
 

@@ -60,7 +60,7 @@ def test_a_changed_word_is_found_by_the_proof(helm, tasks_of, monkeypatch):
 
 
 def test_the_record_names_wording_artefact_and_revision(helm):
-    record = one_document("medhelm/medcalc_bench").loaded.record()
+    record = one_document("medhelm/medcalc_bench").loaded.record
     assert record["instruction"] == "official" and record["artefact"] == helm.name
     assert record["artefact_revision"] == "0.5.16"
 
@@ -68,7 +68,7 @@ def test_the_record_names_wording_artefact_and_revision(helm):
 def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm, monkeypatch, tmp_path):
     official = one_document("medhelm/medqa")
     own = one_document("medhelm/medqa", prompts="own")
-    assert own.loaded.instruction == "own" and own["prompt"] != official["prompt"]
+    assert own.loaded.record["instruction"] == "own" and own["prompt"] != official["prompt"]
     monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "empty"))
     assert one_document("medhelm/medqa")["prompt"] == own["prompt"]
     with pytest.raises(MedtasksError, match="medtasks prompts fetch --from DIR"):
@@ -77,7 +77,7 @@ def test_own_words_are_asked_where_they_are_wanted_or_the_wheel_is_not_here(helm
 
 def test_the_environment_says_it_too(helm, monkeypatch):
     monkeypatch.setenv("MEDTASKS_PROMPTS", "own")
-    assert one_document("medhelm/medqa").loaded.instruction == "own"
+    assert one_document("medhelm/medqa").loaded.record["instruction"] == "own"
     monkeypatch.setenv("MEDTASKS_PROMPTS", "theirs")
     with pytest.raises(MedtasksError, match="use one of: auto, official, own"):
         one_document("medhelm/medqa")
@@ -87,7 +87,7 @@ def test_the_environment_says_it_too(helm, monkeypatch):
 def test_ways_of_asking_that_the_suite_does_not_have_are_ours(helm, strategy):
     dataset = registry().dataset("medhelm/medqa")
     task = MedicalTask.of(dataset, strategy, {"data": "sample"})
-    assert task.eval_docs[0].loaded.instruction == "own"
+    assert task.eval_docs[0].loaded.record["instruction"] == "own"
     with pytest.raises(MedtasksError, match="there are no official words for"):
         MedicalTask.of(dataset, strategy, {"data": "sample", "prompts": "official"})
 
@@ -150,7 +150,7 @@ def test_a_passage_is_found_however_the_text_was_made(paper):
         document["prompt"].removeprefix(PASSAGE.partition("{")[0]).removesuffix(PASSAGE.partition("}")[2])
     )
     assert findings and findings in one_document("clinicbench/iu_xray", prompts="own")["prompt"]
-    assert document.loaded.artefact == "clinicbench.txt"
+    assert document.loaded.record["artefact"] == "clinicbench.txt"
 
 
 def test_the_own_input_follows_a_passage(paper):
@@ -195,7 +195,7 @@ def test_rows_of_a_file_carry_one_instruction(data_dir, released):
         load_documents(dataset, cot=False)
     assert "--prompts own" in str(error.value)
     (document, *_) = load_documents(dataset, cot=False, prompts="own")["test"]
-    assert document.loaded.instruction == "own"
+    assert document.loaded.record["instruction"] == "own"
 
 
 def test_official_words_that_nobody_published_are_an_error(data_dir, released):
@@ -239,11 +239,11 @@ def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released)
     release(data_dir, ["Name the criterion.", "Name the criterion."])
     document = one_document("bridge/chip_ctc")
     assert document["system"] == "Name the criterion." and document["gold"] is not None
-    record = document.loaded.record()
+    record = document.loaded.record
     assert record["instruction"] == "official" and record["artefact"] == "YLab-Open/BRIDGE-Open/Dataset.zip"
     assert record["artefact_revision"].startswith("unpinned")
-    assert one_document("bridge/chip_ctc", prompts="own").loaded.instruction == "own"
-    assert one_document("bridge/mednli").loaded.instruction == "own"  # the release does not hold it
+    assert one_document("bridge/chip_ctc", prompts="own").loaded.record["instruction"] == "own"
+    assert one_document("bridge/mednli").loaded.record["instruction"] == "own"  # the release does not hold it
 
 
 def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_dir, released):
@@ -261,7 +261,7 @@ def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_d
     found = load_documents(dataset, cot=False, shots=5)
     assert [shot["prompt"] for shot in found["fewshot"]] == [f"示例{n}" for n in range(5)]
     assert "示例2" not in [document["prompt"] for document in found["test"]]
-    record = found["test"][0].loaded.record()
+    record = found["test"][0].loaded.record
     assert (record["n_test"], record["n_held_out"], record["instruction"]) == (7, 1, "official")
     own = load_documents(dataset, cot=False, shots=5, prompts="own")
     assert all(shot["prompt"].startswith(("输入", "示例2")) for shot in own["fewshot"])
@@ -269,7 +269,7 @@ def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_d
 
 def test_another_text_than_at_first_use_is_an_error(data_dir, released, tmp_path, monkeypatch):
     release(data_dir, ["Name the criterion."])
-    assert one_document("bridge/chip_ctc").loaded.instruction == "official"
+    assert one_document("bridge/chip_ctc").loaded.record["instruction"] == "official"
     other = tmp_path / "other"
     other.mkdir()
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(other))

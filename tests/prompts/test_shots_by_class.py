@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.pool import ClassDraw
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.tasks import forget
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.rows.spec import DrawByClass
 from tests.conftest import ROOT, write_jsonl

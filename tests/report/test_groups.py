@@ -9,9 +9,22 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.results.rollup import group_row
+from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
 
 TASKS = registry()
 GROUPS = groups_of(TASKS)
+
+
+def conditions(strategy: str, n: int, sample: bool, cut: int | None) -> Conditions:
+    return Conditions(
+        Asked(
+            strategy=strategy,
+            version="1-A",
+            rows=Rows("synthetic" if sample else "suite", hash="r", n_of_suite=n, documents="all"),
+            wording=Wording("own"),
+        ),
+        Observed(n=n, n_here=n, answers_cut=cut),
+    )
 
 
 def entry(seed: int, share: float, *, label="model", sample=False, strategy="zero_shot") -> Entry:
@@ -26,21 +39,16 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
             experiments[task] = Experiment(
                 task,
                 dataset,
-                strategy,
-                "1-A",
+                conditions(strategy, len(dataset.id), sample, 1 if generator.random() < 0.5 else None),
                 {"score": score, "valid": generator.random()},
                 {},
                 len(dataset.id),
-                {"rows": "r", "version": "1", "prompt": "own"},
                 loaded={"n_test": len(dataset.id)},
-                recorded={"rows": {"n_of_suite": len(dataset.id)}},
-                cut={"answers_cut": 1} if generator.random() < 0.5 else {},
-                sample=sample,
                 read_resampled=lambda draws=draws: draws,
             )
             if generator.random() < 0.1:
                 del experiments[task].metrics["score"]
-    return Entry(label, label, "medtasks", {"documents": "all"}, experiments)
+    return Entry(label, label, "medtasks", experiments)
 
 
 def draws_of(one: Entry) -> dict[str, np.ndarray]:

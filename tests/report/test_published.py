@@ -10,6 +10,7 @@ from medtasks_ext.registry import registry, vocabulary
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.compared import compared
 from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.results.conditions import of_the_paper
 from medtasks_ext.results.published import published_entries, reference_folder
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
 
@@ -147,7 +148,9 @@ def test_clinicbench_scenario_averages(tasks, entries):
     """Table 5, base row; generation leaves out the two sets of long documents."""
     entry = entries["clinicbench"]["LLaMA-2-7B"]
     as_printed = {  # whatever the prompt asks for
-        item.dataset.id: replace(item, task=item.dataset.id, strategy="zero_shot")
+        item.dataset.id: replace(
+            item, task=item.dataset.id, conditions=of_the_paper(item.dataset, "zero_shot")
+        )
         for item in entry.experiments.values()
     }
     found = scores(tasks, replace(entry, experiments=as_printed), "clinicbench")

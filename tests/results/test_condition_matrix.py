@@ -101,6 +101,50 @@ def test_a_harmless_difference_is_named_in_the_record_and_ranked(medtasks, tmp_p
     assert condition.partition(" of ")[0] in medtasks("compare", "base", other).out
 
 
+def ranked(medtasks, *folders):
+    """Whether the runs are tested against each other, and among how many each is ranked."""
+    found = json.loads(medtasks("report", *folders, "--published", "none", "--json").out)
+    return len(found["pairs"]), {row["rank_of"] for row in found["groups"]}
+
+
+def without(counts, *names):
+    return {name: n for name, n in counts.items() if name not in names}
+
+
+FEWER = {"generation_kwargs": {"do_sample": False, "max_gen_toks": 50}}
+
+
+@pytest.mark.parametrize("known", ["neither", "the first", "the second"])
+def test_another_budget_can_move_a_score_unless_both_are_known_to_have_cut_no_answer(
+    medtasks, tmp_path, known
+):
+    """Where nobody counted the answers that fill their budget, they may be many."""
+    uncounted = {"cut": without(CUT, "answers_cut")}
+    write(tmp_path, "a", GOOD, {"record": {} if known == "the first" else uncounted})
+    cut = {} if known == "the second" else uncounted
+    write(tmp_path, "b", POOR, {"record": {**changed(config=FEWER), **cut}})
+    assert ranked(medtasks, "a", "b") == (0, {1})
+    assert "differ in the budget" in " ".join(medtasks("report", "a", "b", "--published", "none").out.split())
+
+
+def test_another_budget_is_harmless_where_no_answer_was_cut_in_either(medtasks, tmp_path):
+    write(tmp_path, "a", GOOD, {})
+    write(tmp_path, "b", POOR, {"record": changed(config=FEWER)})
+    assert ranked(medtasks, "a", "b") == (1, {2})
+
+
+@pytest.mark.parametrize("context", [8_000, 4_000])
+def test_another_context_can_move_a_score_where_inputs_were_cut(medtasks, tmp_path, context):
+    """Both runs cut inputs, so that only the room differs in which they were asked."""
+    write(tmp_path, "a", GOOD, {"record": changed(cut={"inputs_cut": 3})})
+    record = changed(cut={"inputs_cut": 3}, conditions={"context": context})
+    write(tmp_path, "b", POOR, {"record": record})
+    same = context == FACTS["context"]
+    assert ranked(medtasks, "a", "b") == ((1, {2}) if same else (0, {1}))
+    said = " ".join(medtasks("report", "a", "b", "--published", "none").out.split())
+    assert ("differ in the context" in said) is not same
+
+
 @pytest.mark.parametrize("pair", ["decoding", "budget", "jury", "wording", "context"], indirect=True)
 def test_the_card_holds_the_conditions(medtasks, tmp_path, pair):
     other, _ = pair

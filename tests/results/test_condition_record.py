@@ -9,8 +9,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import decoding_words, jury_words, run_words, shown, task_words
 from medtasks_ext.results.conditions import drawn, facts
+from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
-from medtasks_ext.results.reading import read_results
 from medtasks_ext.runs.conditions import (
     CANNOT_MOVE_A_SCORE,
     LAYOUT,

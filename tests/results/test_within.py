@@ -113,7 +113,7 @@ def test_documents_of_the_same_names_are_compared_without_a_look_at_them(medtask
 
 def test_strategies_share_the_names_of_their_documents_and_other_rows_do_not():
     def loaded(name, **asked):
-        return load_documents(registry().dataset(name), origin="sample", **asked)["test"][0].loaded.record()
+        return load_documents(registry().dataset(name), origin="sample", **asked)["test"][0].loaded.record
 
     zero, cot = (loaded("clinicbench/drug_interaction", cot=cot) for cot in (False, True))
     assert zero["rows_hash"] != cot["rows_hash"] and zero["names_hash"] == cot["names_hash"]

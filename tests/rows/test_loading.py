@@ -23,8 +23,8 @@ def test_bridge_official_layout_is_read(chip_ctc):
     splits = load_documents(Dataset(CHIP_CTC), cot=False)
     assert [document["gold"] for document in splits["test"]][:3] == ["年龄", "疾病", "药物"]
     assert len(splits["fewshot"]) == 5
-    loaded = splits["test"][0].loaded
-    assert (loaded.origin, loaded.instruction, loaded.n_test) == ("local", "own", 8)
+    loaded = splits["test"][0].loaded.record
+    assert (loaded["origin"], loaded["instruction"], loaded["n_test"]) == ("local", "own", 8)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
@@ -75,10 +75,10 @@ def test_an_official_instruction_is_used_as_it_stands_and_swapped_for_cot(chip_c
     path.write_text(json.dumps(rows))
     direct, cot = (load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0] for cot in (False, True))
     assert direct["system"] == OFFICIAL
-    assert direct.loaded.instruction == "official"
+    assert direct.loaded.record["instruction"] == "official"
     before, _, after = OFFICIAL.partition(SENTENCE)
     assert cot["system"].startswith(before) and cot["system"].endswith("Result:" + after)
-    assert cot.loaded.instruction == "official, own strategy line"
+    assert cot.loaded.record["instruction"] == "official, own strategy line"
 
 
 def test_an_official_instruction_without_the_sentence_keeps_its_prompt_under_cot(chip_ctc):
@@ -94,7 +94,7 @@ def test_an_instruction_file_beside_local_data_replaces_our_wording(data_dir):
     (folder / "instruction.txt").write_text("Official wording.")
     document = load_documents(Dataset(HOSPICE), cot=False)["test"][0]
     assert document["prompt"].startswith("Official wording.\n\nQuestion: Q")
-    assert document.loaded.instruction == "official"
+    assert document.loaded.record["instruction"] == "official"
 
 
 def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
@@ -102,7 +102,7 @@ def test_rows_without_gold_are_predicted_and_not_scored(chip_ctc):
     path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
     documents = load_documents(Dataset(CHIP_CTC), cot=False)["test"]
     assert {document["gold"] for document in documents} == {None}
-    assert documents[0].loaded.n_without_gold == 8
+    assert documents[0].loaded.record["n_without_gold"] == 8
 
 
 def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
@@ -110,8 +110,8 @@ def test_single_rows_with_blank_gold_are_left_out_as_officially_done(chip_ctc):
     rows = json.loads(path.read_text())
     rows[0]["output"] = "  "
     path.write_text(json.dumps(rows))
-    loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded
-    assert (loaded.n_test, loaded.n_dropped) == (7, 1)
+    loaded = load_documents(Dataset(CHIP_CTC), cot=False)["test"][0].loaded.record
+    assert (loaded["n_test"], loaded["n_dropped"]) == (7, 1)
 
 
 def test_rows_of_other_splits_are_no_test_rows(chip_ctc):
@@ -129,7 +129,7 @@ def test_without_a_pool_five_rows_are_held_out_of_the_five_shot_task_alone(data_
     five = load_documents(Dataset(HOSPICE), cot=False, shots=5)
     assert (len(zero["test"]), len(zero["fewshot"])) == (20, 0)
     assert (len(five["test"]), len(five["fewshot"])) == (15, 5)
-    assert five["test"][0].loaded.n_held_out == 5
+    assert five["test"][0].loaded.record["n_held_out"] == 5
     test, pool = ({document["prompt"] for document in five[split]} for split in ("test", "fewshot"))
     assert not test & pool and test | pool == {document["prompt"] for document in zero["test"]}
 
@@ -226,7 +226,7 @@ def test_a_cached_hub_file_is_read_at_its_pinned_revision(tmp_path, monkeypatch)
     splits = load_documents(TASKS["medhelm_medqa"], cot=False, origin="hub")
     assert [document["gold"] for document in splits["test"]] == list("ABCABCD")
     assert len(splits["fewshot"]) == 6
-    assert splits["test"][0].loaded.revision == revision
+    assert splits["test"][0].loaded.record["revision"] == revision
 
 
 def test_permuted_trials_keep_question_and_gold_content():

@@ -292,8 +292,8 @@ def test_every_task_with_a_source_is_covered_here():
 @pytest.mark.parametrize("task", SOURCES)
 def test_a_source_is_read_and_what_helm_reads_itself_is_not_called_rebuilt(data_dir, vocabulary, task):
     put(data_dir, task, SOURCES[task]())
-    loaded = load(task)["test"][0].loaded
-    assert (loaded.origin, loaded.rebuilt) == ("local", task in REBUILT)
+    loaded = load(task)["test"][0].loaded.record
+    assert (loaded["origin"], loaded["rebuilt"]) == ("local", task in REBUILT)
 
 
 @pytest.mark.parametrize("task", SOURCES)
@@ -495,7 +495,7 @@ def test_patients_are_asked_three_criteria_in_the_order_of_their_files(data_dir)
     ]  # fmt: skip
     prompt = splits["test"][0]["prompt"]
     assert "Appendectomy & more." in prompt and "2091-02-03" in prompt and "*" * 51 not in prompt
-    assert len(splits["fewshot"]) == 15 and splits["test"][0].loaded.n_held_out == 0
+    assert len(splits["fewshot"]) == 15 and splits["test"][0].loaded.record["n_held_out"] == 0
 
 
 @pytest.mark.parametrize(
@@ -724,7 +724,7 @@ def test_the_preprocessed_file_that_helm_read_comes_first(data_dir):
     pa.feather.write_feather(rows, content)
     put(data_dir, "mimic_iv_billing_code", {**billing(), "mimiciv_icd10.feather": content.getvalue()})
     (document,) = load("mimic_iv_billing_code")["test"]
-    assert document["target"] == "5A1D70Z,N18.2" and not document.loaded.rebuilt
+    assert document["target"] == "5A1D70Z,N18.2" and not document.loaded.record["rebuilt"]
 
 
 # ---------------------------------------------------------------------- CLEAR

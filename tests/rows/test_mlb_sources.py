@@ -83,7 +83,7 @@ def test_the_files_of_cblue_are_read_as_they_are_distributed(data_dir, name):
             "cmeie": [["肺炎", "临床表现", "咳嗽"]],
         }[name]
     )
-    assert (document.loaded.origin, document.loaded.rebuilt) == ("local", False)
+    assert (document.loaded.record["origin"], document.loaded.record["rebuilt"]) == ("local", False)
 
 
 def test_the_first_version_of_cmeee_is_read_where_the_second_is_not_there(data_dir, tmp_path, monkeypatch):

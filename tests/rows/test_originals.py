@@ -154,9 +154,9 @@ def test_brat_documents_become_rows_that_are_marked_as_rebuilt(data_dir):
         ],
     ]
     assert len(splits["fewshot"]) == 5
-    loaded = splits["test"][0].loaded
-    assert (loaded.rebuilt, loaded.origin, loaded.n_held_out) == (True, "local", 0)
-    assert loaded.record()["rebuilt"] is True
+    loaded = splits["test"][0].loaded.record
+    assert (loaded["rebuilt"], loaded["origin"], loaded["n_held_out"]) == (True, "local", 0)
+    assert loaded["rebuilt"] is True
 
 
 def test_an_archive_need_not_be_unpacked_and_desktop_debris_is_passed_over(data_dir):
@@ -314,8 +314,8 @@ def test_a_source_in_its_own_format_gives_the_task_its_rows(data_dir, task):
     document = splits["test"][0]
     assert re.search(f"(^|\n){prompt}$", document["prompt"])
     assert all(re.fullmatch(wanted, line) for wanted, line in zip(gold, lines(document), strict=True))
-    assert document.loaded.rebuilt and document["gold"] is not None and len(splits["fewshot"]) == 5
-    assert document.loaded.n_held_out == 0
+    assert document.loaded.record["rebuilt"] and document["gold"] is not None and len(splits["fewshot"]) == 5
+    assert document.loaded.record["n_held_out"] == 0
 
 
 def test_every_task_with_a_source_is_covered_here():
@@ -389,9 +389,9 @@ def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, 
     snapshot = tmp_path / "datasets--ade-benchmark-corpus--ade_corpus_v2" / "snapshots" / download.revision
     ade_files(snapshot / "Ade_corpus_v2_drug_ade_relation")
     splits = load("ade_extraction", origin="hub")
-    loaded = splits["test"][0].loaded
+    loaded = splits["test"][0].loaded.record
     assert (len(splits["test"]), len(splits["fewshot"])) == (10, 5)
-    assert (loaded.origin, loaded.revision, loaded.rebuilt) == ("hub", download.revision, True)
+    assert (loaded["origin"], loaded.get("revision"), loaded["rebuilt"]) == ("hub", download.revision, True)
 
 
 def test_a_downloaded_archive_is_read_where_it_is_kept(tmp_path, monkeypatch):
@@ -403,7 +403,8 @@ def test_a_downloaded_archive_is_read_where_it_is_kept(tmp_path, monkeypatch):
         for name, content in cantemist().items():
             archive.writestr(name, content)
     documents = load("cantemist_ner", origin="hub")["test"]
-    assert [document["id"] for document in documents] == ["cc_90", "cc_91"] and documents[0].loaded.rebuilt
+    assert [document["id"] for document in documents] == ["cc_90", "cc_91"]
+    assert documents[0].loaded.record["rebuilt"]
 
 
 def test_official_and_general_files_come_before_the_source(data_dir):
@@ -415,7 +416,7 @@ def test_official_and_general_files_come_before_the_source(data_dir):
     (data_dir / "bridge" / "Cantemis-NER.SFT.json").write_text(json.dumps([row]))
     load_documents.__globals__["_build"].cache_clear()
     document = load("cantemist_ner")["test"][0]
-    assert document["prompt"].endswith("Caso oficial.") and not document.loaded.rebuilt
+    assert document["prompt"].endswith("Caso oficial.") and not document.loaded.record["rebuilt"]
 
 
 # ---------------------------------------------------------------------- what is wrong with a source

@@ -47,9 +47,9 @@ def asked(shots: int = 0):
 def test_rows_without_an_answer_are_left_out_and_counted(download):
     download([*GOOD, odd(Answer="nan"), odd(Question="又一题", Answer="")], [odd(Question="例")])
     loaded = asked()["test"][0].loaded
-    assert loaded.n_test == 3 * len(GOOD)
+    assert loaded.record["n_test"] == 3 * len(GOOD)
     assert loaded.exclusions == "8 of 10 rows (2 excluded: the source gives no right answer)"
-    assert loaded.record()["excluded"] == {"the source gives no right answer": 2}
+    assert loaded.record["excluded"] == {"the source gives no right answer": 2}
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_official_rows_are_found_by_their_words_and_have_their_gold(source, rele
         sentence(i) for i in (31, 2, 17)
     ]
     assert all(document["gold"] for document in splits["test"])
-    record = splits["test"][0].loaded
-    assert (record.n_test, record.recovered, record.rebuilt) == (3, [3, 3], False)
+    record = splits["test"][0].loaded.record
+    assert (record["n_test"], record.get("recovered"), record["rebuilt"]) == (3, [3, 3], False)
     shown = {document.input for document in splits["fewshot"]}
     assert len(shown) == 5 and not shown & {document.input for document in splits["test"]}
 
@@ -79,10 +79,10 @@ def test_the_result_says_how_many_were_found(source, released, medtasks, data_di
 
 def test_a_source_with_few_of_the_official_rows_is_drawn_by_the_rule(source, released):
     released([sentence(4), "Another.", "A third."])
-    record = loaded()["test"][0].loaded
-    assert (record.n_test, record.recovered, record.rebuilt) == (N - 20, None, True)
+    record = loaded()["test"][0].loaded.record
+    assert (record["n_test"], record.get("recovered"), record["rebuilt"]) == (N - 20, None, True)
 
 
 def test_without_the_release_nothing_changes_and_nothing_is_downloaded(source):
-    record = loaded()["test"][0].loaded
-    assert (record.n_test, record.recovered, record.rebuilt) == (N - 20, None, True)
+    record = loaded()["test"][0].loaded.record
+    assert (record["n_test"], record.get("recovered"), record["rebuilt"]) == (N - 20, None, True)

@@ -43,8 +43,8 @@ def test_inputs_are_read_without_gold_and_the_commit_is_recorded(hub):
     splits = load_documents(Dataset(CHIP_CTC), cot=False, shots=5, origin="release")
     assert [document["gold"] for document in splits["test"]] == [None] * 6
     assert len(splits["fewshot"]) == 5
-    loaded = splits["test"][0].loaded
-    assert (loaded.origin, loaded.revision, loaded.n_without_gold) == ("release", COMMIT, 6)
+    loaded = splits["test"][0].loaded.record
+    assert (loaded["origin"], loaded.get("revision"), loaded["n_without_gold"]) == ("release", COMMIT, 6)
 
 
 def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(hub, medtasks, tmp_path):

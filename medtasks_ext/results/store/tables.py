@@ -20,6 +20,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
 from medtasks_ext.results.experiments import Experiment
+from medtasks_ext.results.frames import schema, table
 from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
@@ -74,12 +75,12 @@ def _columns(
     }
 
 
-def _write(path: Path, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
-    """Write a table; its texts are plain texts for every reader (`store_schema`)."""
-    repeated = [name for name in columns if name not in _DISTINCT]
+def _write(path: Path, frame: pa.Table) -> None:
+    """Write a frame; its texts are plain texts for every reader (`store_schema`)."""
+    repeated = [name for name in frame.column_names if name not in _DISTINCT]
     with atomic_file(path) as file:
         parquet.write_table(
-            pa.table(columns),
+            frame,
             file,
             compression="zstd",
             row_group_size=ROW_GROUP,
@@ -121,7 +122,7 @@ def write_documents(
     columns |= {name: own[name] for name in own.column_names}
     for name in ("score", "valid", "unclosed"):
         columns[name] = pa.array(own[name].to_numpy(), from_pandas=True)
-    _write(folder / DOCUMENTS, columns)
+    _write(folder / DOCUMENTS, table("documents", columns))
     starts = np.cumsum([0, *lengths]).tolist()
     return {item.task: _rows(first, scores) for first, (item, scores) in zip(starts, found, strict=False)}
 
@@ -171,38 +172,33 @@ def write_results(
     pairs = [(item, metric) for item, names in zip(experiments, metrics, strict=True) for metric in names]
     intervals = [item.intervals.get(metric) for item, metric in pairs]
 
-    def words(values: Sequence[str | None]) -> pa.Array:
-        return pa.array(values, pa.string())
-
-    def numbers(values: Sequence[int | None]) -> pa.Array:
-        return pa.array(values, pa.int64())
-
-    each = {
-        "dataset": words([item.dataset.id for item in experiments]),
-        "version": words([item.version for item in experiments]),
-        "sample": pa.array([item.sample for item in experiments]),
-        "n": numbers([item.n for item in experiments]),
+    each: dict[str, list[Any]] = {
+        "dataset": [item.dataset.id for item in experiments],
+        "version": [item.version for item in experiments],
+        "sample": [item.sample for item in experiments],
+        "n": [item.n for item in experiments],
         **{
-            name: words([item.words[name] for item in experiments])
-            for name in ("prompt", "data", "rows", "rebuilt")
+            name: [item.words[name] for item in experiments] for name in ("prompt", "data", "rows", "rebuilt")
         },
-        **{name: words([item.words.get(name) for item in experiments]) for name in ("examples", "jury")},
-        "tokens_input": numbers([(item.tokens or {}).get("input") for item in experiments]),
-        "tokens_output": numbers([(item.tokens or {}).get("output") for item in experiments]),
-        "cut": words([_json(item.cut) for item in experiments]),
-        "loaded": words([_json(item.loaded) for item in experiments]),
-        "settings": words([_json(settings)] * len(experiments)),
-        "conditions": words([_json(item.conditions.record()) for item in experiments]),
-        "config": words([_json(_without_loaded(item.config)) for item in experiments]),
+        **{name: [item.words.get(name) for item in experiments] for name in ("examples", "jury")},
+        "tokens_input": [(item.tokens or {}).get("input") for item in experiments],
+        "tokens_output": [(item.tokens or {}).get("output") for item in experiments],
+        "cut": [_json(item.cut) for item in experiments],
+        "loaded": [_json(item.loaded) for item in experiments],
+        "settings": [_json(settings)] * len(experiments),
+        "conditions": [_json(item.conditions.record()) for item in experiments],
+        "config": [_json(_without_loaded(item.config)) for item in experiments],
     }
-    columns = _columns(model, run, experiments, list(map(len, metrics)), **each)
-    columns["metric"] = words([metric or None for _, metric in pairs])
-    floats = {
+    types = schema("stored")
+    arrays = {name: pa.array(values, types.field(name).type) for name, values in each.items()}
+    figures = {
+        "metric": [metric or None for _, metric in pairs],
         "value": [item.metrics.get(metric) for item, metric in pairs],
         "interval_low": [interval and interval.low for interval in intervals],
         "interval_high": [interval and interval.high for interval in intervals],
     }
-    _write(folder / RESULTS, columns | {name: pa.array(floats[name], pa.float64()) for name in floats})
+    columns = _columns(model, run, experiments, list(map(len, metrics)), **arrays)
+    _write(folder / RESULTS, table("stored", {**columns, **figures}))
 
 
 def read_experiments(

@@ -149,7 +149,7 @@ class ProbeFolder:
         """Whether the task's verdicts are there, and are of these rows."""
         stored = self.tasks.get(task)
         return stored is not None and (stored["rows_hash"], stored["n_documents"]) == (
-            loaded.rows_hash,
+            loaded.record["rows_hash"],
             n_documents,
         )
 
@@ -160,9 +160,9 @@ class ProbeFolder:
             "benchmark": dataset.metadata.suite,
             "language": dataset.metadata.language,
             "version": dataset.version,
-            "origin": loaded.origin,
-            "revision": loaded.revision,
-            "rows_hash": loaded.rows_hash,
+            "origin": loaded.record["origin"],
+            "revision": loaded.record.get("revision"),
+            "rows_hash": loaded.record["rows_hash"],
             "n_documents": counts.n_documents,
             "n_too_short": counts.n_too_short,
             "n_probed": counts.n_probed,

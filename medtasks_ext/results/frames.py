@@ -1,0 +1,309 @@
+"""Frames: the tables that everything reads which shows results. The schema of each stands here as data.
+
+A frame is an Arrow table. Terminal, CSV, Parquet, the page, the store and notebooks take their columns from
+it, and docs/report.md lists them as `documented` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.registry import suites
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
+
+#: Of the frames: it changes when a column goes, or means something else.
+SCHEMA = 1
+#: Axes that all suites share.
+SHARED_AXES = ("language", "task_type", "stage", "specialties", "documents", "access")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns that stand together in the documentation.
+
+    Attributes:
+        names: with `:TYPE` where they hold no text; between blanks.
+        meaning: of them, in the words of the documentation.
+    """
+
+    names: str
+    meaning: str
+
+
+_AXES = "AXES"  # stands for the axes, which depend on the suites
+_INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
+_P_VALUES = Columns(
+    "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
+)
+
+#: frame -> its columns
+FRAMES: Mapping[str, tuple[Columns, ...]] = {
+    "results": (
+        Columns("suite dataset name task strategy", "of the task"),
+        Columns(
+            "entry model kind sample:bool", "label, model; medtasks, lm_eval or published; synthetic rows"
+        ),
+        Columns("metric value:double interval_low:double interval_high:double", "95 % interval"),
+        Columns(
+            "n:int64 valid:double cut:double inputs_cut:double unclosed:double",
+            "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
+            "ended",
+        ),
+        Columns(_AXES, "axes of the metadata ([metadata.md](metadata.md))"),
+        Columns("twin_of draft", "whose control the dataset is, why it is not ready"),
+        Columns(
+            "task_version prompt data rows rebuilt:bool",
+            "`N-X`, wording and hash of the prompt, origin @ revision, hash of the documents, rows rebuilt "
+            "from the source",
+        ),
+        Columns("jury judged:double", "who judged and how; share of the answers that all judges judged"),
+        Columns("rows_here:int64 rows_of_suite:int64", "rows with an answer, rows of the suite"),
+        Columns(
+            "wording source documents_asked decoding template system turns examples budget:int64 "
+            "context:int64 seed:int64",
+            "the [conditions](comparability.md#the-conditions)",
+        ),
+        Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
+        Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
+        Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
+    ),
+    "groups": (
+        Columns("entry model kind sample:bool strategy", "as above"),
+        Columns(
+            "suite axis value title",
+            "suite (empty across suites), axis (`all`, `suite` or one of the metadata), value, title of the "
+            "value",
+        ),
+        _INTERVAL,
+        Columns(
+            "tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
+            "tasks with a score, all tasks, some are missing, only some documents were asked, documents of "
+            "the finished tasks",
+        ),
+        Columns(
+            "valid:double readable_repaired:double score_if_readable:double cut:double",
+            "means over the finished tasks",
+        ),
+        Columns(
+            "pending:int64 rows_in_part:int64 asked_otherwise:int64",
+            "tasks that wait for a judge, have fewer rows than the suite, were asked otherwise than in the "
+            "paper",
+        ),
+        Columns("rank:int64 rank_of:int64", "rank, and how many entries are ranked"),
+    ),
+    "pairs": (
+        Columns("suite strategy sample:bool", "of the tasks that the entries share"),
+        Columns("entry minus tasks:int64", "the two entries; how many tasks they are compared on"),
+        Columns("difference:double low:double high:double", "first minus second; 95 % interval"),
+        _P_VALUES,
+        Columns("wins:double", "share of the tasks that the first wins, ties half"),
+    ),
+    "within": (
+        Columns("pair before after question", "two ways to ask one model: strategies, or prompts"),
+        Columns("suite sample:bool tasks:int64", "suite, synthetic rows, how many tasks"),
+        Columns("score_before:double score_after:double", "mean scores"),
+        Columns("difference:double low:double high:double", "after minus before; 95 % interval"),
+        _P_VALUES,
+        Columns("method", "of the test"),
+    ),
+    "standings": (
+        Columns("entry suite strategy", "whose scores, where"),
+        Columns("sentence among_peers", "where it stands, and among models of its size, in words"),
+        Columns(
+            "placed:bool place:int64 of:int64 places:int64s",
+            "whether it has a place, which, of how many, least and greatest within the interval",
+        ),
+        Columns(
+            "score:double tasks:int64 of_suite:int64 official:int64",
+            "over all its tasks; how many these are, of how many, and how many in the suite's own words",
+        ),
+        Columns(
+            "alike:int64 on_alike:double low:double high:double",
+            "tasks that were asked as the paper's were; score on these; 95 % interval",
+        ),
+        Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
+        Columns("size:double", "billions of parameters"),
+        Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
+        Columns("strips:strips strong:values weak:values", "by axis and value: among the published models"),
+    ),
+    "labels": (
+        Columns("entry model sample:bool strategy suite", "as above"),
+        Columns("axis value", "kind of label, label"),
+        _INTERVAL,
+        Columns("tasks:int64 documents:int64", "with the label"),
+        Columns(
+            "score_of_all:double of_all_low:double of_all_high:double documents_of_all:int64",
+            "the same tasks on all of their documents",
+        ),
+    ),
+    "judgements": (
+        Columns("entry suite dataset task strategy", "what was judged"),
+        Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
+        Columns("missing:int64", "judgements that are missing in the task"),
+    ),
+    "costs": (
+        Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),
+        Columns("input_tokens:int64 output_tokens:int64", "of these tasks"),
+        Columns(
+            "usd:double usd_batch:double usd_bound:double price",
+            "US dollars: of the tokens, as a batch, if every answer filled its budget; how that follows",
+        ),
+        Columns(
+            "jury_usd:double jury_bound:double", "US dollars of judging: spent, and at most; empty: not known"
+        ),
+    ),
+    "stored": (
+        Columns("suite model strategy", "as in the catalogue; the model as the run names it"),
+        Columns("task run dataset", "task with its strategy, id of the run, dataset"),
+        Columns("version sample:bool n:int64", "`N-X` of the task; synthetic rows: no result; documents"),
+        Columns("prompt data rows rebuilt examples jury", "as in [reports](report.md#results)"),
+        Columns("tokens_input:int64 tokens_output:int64", "sum over all documents, if tokens were counted"),
+        Columns(
+            "cut loaded settings conditions config",
+            "JSON: what did not fit the context, what was loaded, the run's settings, the conditions, "
+            "lm-eval's configuration",
+        ),
+        Columns("metric value:double", "`score` is the primary metric on 0–1"),
+        Columns("interval_low:double interval_high:double", "95 % interval; empty if there is none"),
+    ),
+    "documents": (
+        Columns("suite model strategy task run sample:bool", "as above"),
+        Columns("document", "key, unique within the task"),
+        Columns("content", "hash of the document and its prompt; equal if two runs were asked the same"),
+        Columns("unit:int32", "documents with the same number are resampled together"),
+        Columns("scored:bool", "whether the document counts in the score: it has a gold answer, or a rating"),
+        Columns("score:double", "score of the document alone; empty if it has none"),
+        Columns(
+            "valid:double unclosed:double",
+            "whether an answer could be read; whether its reasoning never ended",
+        ),
+        Columns(
+            "counts:numbers",
+            "the numbers from which the task's score is computed; empty if that is the mean of `score`",
+        ),
+    ),
+}
+
+
+def axes() -> list[str]:
+    """The axes that have a column: those of all suites, then those of single ones."""
+    own = (axis for suite in suites().values() for axis in suite.axes)
+    return list(dict.fromkeys((*SHARED_AXES, *own)))
+
+
+def _names(columns: Columns) -> list[str]:
+    """Names with their types."""
+    return axes() if columns.names == _AXES else columns.names.split()
+
+
+def names(frame: str) -> list[str]:
+    """The columns of a frame."""
+    return [name.partition(":")[0] for columns in FRAMES[frame] for name in _names(columns)]
+
+
+def documented(frame: str) -> list[str]:
+    """The columns as lines of a table of the documentation."""
+    found = []
+    for columns in FRAMES[frame]:
+        listed = ", ".join(f"`{name.partition(':')[0]}`" for name in _names(columns))
+        found.append(f"| {listed} | {columns.meaning} |")
+    return found
+
+
+def schema(frame: str) -> pa.Schema:
+    """The schema of a frame; the metadata of a column say what it means."""
+    return _schema(frame, tuple(axes()))
+
+
+@lru_cache(maxsize=64)
+def _schema(frame: str, _axes: tuple[str, ...]) -> pa.Schema:
+    import pyarrow as pa
+
+    fields = []
+    for columns in FRAMES[frame]:
+        for said in _names(columns):
+            name, _, kind = said.partition(":")
+            fields.append(pa.field(name, _type(kind), metadata={"meaning": columns.meaning}))
+    return pa.schema(fields, metadata={"medtasks_schema": str(SCHEMA)})
+
+
+def _type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    place = [("axis", pa.string()), ("value", pa.string())]
+    spread = ("score", "least", "first", "median", "third", "greatest", "below")
+    lists = {
+        "texts": pa.string(),
+        "numbers": pa.float64(),
+        "int64s": pa.int64(),
+        "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
+        "values": pa.struct(place),
+        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in spread)]),
+    }
+    if name == "counts":
+        return pa.map_(pa.string(), pa.int64())
+    return pa.list_(lists[name]) if name in lists else pa.type_for_alias(name or "string")
+
+
+def table(frame: str, columns: Mapping[str, Any]) -> pa.Table:
+    """A frame of columns.
+
+    Args:
+        frame: its name.
+        columns: all of its columns, each a list of values or an array.
+    """
+    import pyarrow as pa
+
+    found = schema(frame)
+    arrays = {
+        field.name: values
+        if isinstance(values := columns[field.name], pa.Array | pa.ChunkedArray)
+        else pa.array(values, field.type)
+        for field in found
+    }
+    fields = [field.with_type(arrays[field.name].type) for field in found]
+    return pa.table(arrays, schema=pa.schema(fields, metadata=found.metadata))
+
+
+def table_of(
+    frame: str, items: Sequence[Any], values: Mapping[str, str | Callable[[Any], Any]] | None = None
+) -> pa.Table:
+    """A frame with a row for each of some records.
+
+    Args:
+        frame: its name.
+        items: the records.
+        values: column -> attribute of a record, or what is worked out of it; other columns are attributes of
+            the same name.
+    """
+    given = values or {}
+    found = {}
+    for name in names(frame):
+        value = given.get(name, name)
+        found[name] = list(map(value if callable(value) else attrgetter(value), items))
+    return table(frame, found)
+
+
+def records(frame: pa.Table) -> list[Json]:
+    """The rows of a frame as JSON holds them: what is a record inside a list becomes a list of its values."""
+    import pyarrow as pa
+
+    maps = {field.name for field in frame.schema if pa.types.is_map(field.type)}
+    lists = {field.name for field in frame.schema if pa.types.is_list(field.type)}
+    rows: list[Json] = frame.to_pylist()
+    for row in rows if maps or lists else ():
+        row.update({name: dict(row[name]) for name in maps})
+        row.update({name: [*map(_values, row[name])] for name in lists if row[name] is not None})
+    return rows
+
+
+def _values(item: Any) -> Any:
+    return [*item.values()] if isinstance(item, dict) else item

@@ -1,0 +1,44 @@
+"""Frames: one schema each, which the documentation lists and every output has."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from medtasks_ext.results.frames import FRAMES, documented, names, records, schema, table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_the_documentation_lists_the_columns_of_the_schema(frame):
+    page = "store.md" if frame in ("stored", "documents") else "report.md"
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    section = text.partition(f"### `{frame}`")[2].partition("\n#")[0]
+    assert [line for line in section.splitlines() if line.startswith("| `")] == documented(frame)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_each_column_says_what_it_means(frame):
+    found = schema(frame)
+    assert found.names == names(frame) and len({*found.names}) == len(found.names)
+    assert all(field.metadata[b"meaning"] for field in found)
+
+
+def test_a_frame_has_all_columns_and_no_other_type():
+    columns = {name: [] for name in names("labels")}
+    assert table("labels", columns).schema.equals(schema("labels"), check_metadata=True)
+    with pytest.raises(KeyError):
+        table("labels", {"entry": []})
+    with pytest.raises(pa.ArrowInvalid):
+        table("labels", {**columns, "tasks": ["many"]})
+
+
+def test_records_inside_lists_become_lists_in_json():
+    row = {name: [None] for name in names("standings")}
+    lists = {"rivals": [[("a", 0.5)]], "peers": [["a"]], "strong": [[("stage", "triage")]], "weak": [[]]}
+    row |= {**lists, "strips": [[]], "reasons": [[("budget", 3)]], "places": [None]}
+    [found] = records(table("standings", row))
+    assert found["rivals"] == [["a", 0.5]] and found["reasons"] == {"budget": 3} and found["places"] is None
+    assert json.loads(json.dumps(found)) == found

@@ -1,0 +1,194 @@
+"""Two recordings side by side: what is equal, what differs, and which differences are named mends."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+from golden_words import Words
+
+SHORT = 160
+_NONE = "(nothing)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One value that is another.
+
+    Attributes:
+        item: name of what was recorded.
+        path: file of the item, and the place in it: `stdout.json:/tasks/0/score`, `stdout.txt:12`.
+        one, other: the two values as text.
+    """
+
+    item: str
+    path: str
+    one: str
+    other: str
+
+    def __str__(self) -> str:
+        return f"  {self.path}\n    - {_short(self.one)}\n    + {_short(self.other)}"
+
+
+@dataclass
+class Mend:
+    """A difference that is expected.
+
+    Attributes:
+        item, path, one, other: patterns as of a shell; `one` and `other` are the two values.
+        why: the reason, for readers.
+        met: how many differences it explains.
+    """
+
+    item: str
+    path: str
+    why: str
+    one: str = "*"
+    other: str = "*"
+    met: int = field(default=0)
+
+    def explains(self, difference: Difference) -> bool:
+        """Whether a difference is this mend."""
+        return all(
+            fnmatchcase(getattr(difference, name), getattr(self, name))
+            for name in ("item", "path", "one", "other")
+        )
+
+
+def read_mends(path: Path) -> list[Mend]:
+    """The named mends of a YAML list; keys: item, path, why, and if need be one, other.
+
+    Raises:
+        SystemExit: for an entry that is none.
+    """
+    mends = []
+    for place, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")) or []):
+        keys = set(entry) if isinstance(entry, dict) else set()
+        if not {"item", "path", "why"} <= keys <= {"item", "path", "why", "one", "other"}:
+            raise SystemExit(f"{path}: entry {place}: give item, path and why, and if need be one and other")
+        mends.append(Mend(**{key: str(value) for key, value in entry.items()}))
+    return mends
+
+
+def index_of(folder: Path) -> dict[str, Any]:
+    """item -> what is known of it: `made` (whether it tells of the making of runs), `words`, `code`.
+
+    Raises:
+        SystemExit: if the folder is no recording.
+    """
+    file = folder / "index.json"
+    if not file.is_file():
+        raise SystemExit(f"{folder}: no recording; make one: python tools/golden.py record {folder}")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def compare(one: Path, other: Path, mends: list[Mend], only: str = "*", most: int = 12) -> int:
+    """Print what differs; 1 if there is a difference that no mend explains, else 0."""
+    indices = index_of(one), index_of(other)
+    # a recording of earlier runs tells nothing of their making
+    made = all(any(entry["made"] for entry in index.values()) for index in indices)
+    names = sorted({*indices[0], *indices[1]})
+    equal, bad, mended = 0, Counter[str](), 0
+    for name in names:
+        entries = [index[name] for index in indices if name in index]
+        if not fnmatchcase(name, only) or (not made and any(entry["made"] for entry in entries)):
+            continue
+        found = list(differences(name, *(folder / "items" / name for folder in (one, other))))
+        rest = [item for item in found if not _explained(item, mends)]
+        mended += len(found) - len(rest)
+        if not found:
+            equal += 1
+        if rest:
+            bad[name] = len(rest)
+            print(f"{name}: {len(rest)} differences")
+            print(*map(str, rest[:most]), sep="\n")
+            if len(rest) > most:
+                print(f"  … {len(rest) - most} more")
+    for mend in mends:
+        if not mend.met:
+            print(f"nothing is mended by: {mend.item} {mend.path} ({mend.why})")
+    places = f"{len(bad)} differ in {sum(bad.values())} places"
+    print(f"{equal} items equal, {places}, {mended} differences are named mends")
+    return 1 if bad else 0
+
+
+def _explained(difference: Difference, mends: list[Mend]) -> bool:
+    for mend in mends:
+        if mend.explains(difference):
+            mend.met += 1
+            return True
+    return False
+
+
+def differences(item: str, one: Path, other: Path) -> Iterator[Difference]:
+    """What differs between the files of an item."""
+    names = [{str(p.relative_to(f)) for p in f.rglob("*") if p.is_file()} for f in (one, other)]
+    for name in sorted(names[0] | names[1]):
+        if name not in names[0]:
+            yield Difference(item, name, _NONE, "a file")
+        elif name not in names[1]:
+            yield Difference(item, name, "a file", _NONE)
+        else:
+            texts = [(f / name).read_text(encoding="utf-8") for f in (one, other)]
+            if texts[0] != texts[1]:
+                yield from _unlike(item, name, texts[0], texts[1])
+
+
+def _unlike(item: str, name: str, one: str, other: str) -> Iterator[Difference]:
+    readers = {".json": json.loads, ".jsonl": lambda text: [json.loads(line) for line in text.splitlines()]}
+    read = readers.get(Path(name).suffix)
+    # once more, for recordings that knew fewer words for times and places
+    words = Words({})
+    if read:
+        for path, left, right in _values(words.value(read(one)), words.value(read(other)), ""):
+            yield Difference(item, f"{name}:{path}", left, right)
+        return
+    lines = words.text(one).splitlines(), words.text(other).splitlines()
+    matcher = difflib.SequenceMatcher(None, *lines, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        for place in range(max(b - a, d - c)):
+            left = lines[0][a + place] if a + place < b else _NONE
+            right = lines[1][c + place] if c + place < d else _NONE
+            yield Difference(item, f"{name}:{min(a + place, b) + 1}", left, right)
+
+
+def _values(one: Any, other: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    """Places where two JSON values are unlike; floats are compared exactly, 1 is not 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key not in one or key not in other:
+                yield f"{path}/{key}", _text(one, key), _text(other, key)
+            else:
+                yield from _values(one[key], other[key], f"{path}/{key}")
+        if list(one) != list(other) and set(one) == set(other):
+            yield f"{path}/(order of keys)", ", ".join(one), ", ".join(other)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for place, (left, right) in enumerate(zip(one, other, strict=True)):
+            yield from _values(left, right, f"{path}/{place}")
+    elif isinstance(one, list) and isinstance(other, list):
+        texts = [[json.dumps(item, sort_keys=True) for item in items] for items in (one, other)]
+        matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
+        yield f"{path}/(length)", str(len(one)), str(len(other))
+        for kind, a, b, c, d in matcher.get_opcodes():
+            if kind != "equal":
+                yield f"{path}/{a}", " ".join(texts[0][a:b]) or _NONE, " ".join(texts[1][c:d]) or _NONE
+    elif type(one) is not type(other) or one != other:
+        yield path, json.dumps(one, ensure_ascii=False), json.dumps(other, ensure_ascii=False)
+
+
+def _text(content: dict[str, Any], key: str) -> str:
+    return json.dumps(content[key], ensure_ascii=False) if key in content else _NONE
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 40]} … {text[-36:]}"
