@@ -675,7 +675,9 @@ def read_reports(recorder: Recorder) -> None:
     call("tables.store", "cite", "oracle")
     if recorder.wants("tables.kept"):
         recorder.entry("tables.kept", (), 0, made=True)
-        recorder.keep("tables.kept", recorder.runs / "store", "files")
+        for place in sorted((recorder.runs / "store").glob("run-*")):
+            of = Path(json.loads((place / "run.json").read_text(encoding="utf-8"))["folder"]).name
+            recorder.keep("tables.kept", place, recorder.normal.text(of))
 
 
 def read_comparisons(recorder: Recorder) -> None:
