@@ -99,7 +99,7 @@ def asked(n: int) -> dict[str, float]:
         began = stored = faulted = finished = ignored
 
     class Unscored(Run):
-        def places(self, task: Any, settings: Settings) -> range:
+        def places(self, task: Any, choice: Any = None) -> range:
             return range(len(task.eval_docs))
 
         def finish_task(self, task: Any) -> TaskEntry:

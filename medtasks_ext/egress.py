@@ -55,7 +55,7 @@ class Way(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AskedServer:
     """A server as the policy sees it."""
 
     host: str  # name or address, in lower case
@@ -85,7 +85,9 @@ class Egress:
 
     trusted: str = ""  # what `$MEDTASKS_TRUSTED_HOSTS` says
     allowed: frozenset[str] = frozenset()  # hosts that the command permits
-    record: Callable[[Place, Text], None] = lambda place, text: None  # called before a server receives a text
+    record: Callable[[AskedServer, Text], None] = lambda place, text: (
+        None
+    )  # called before a server receives a text
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:
@@ -98,7 +100,7 @@ class Egress:
         _ = egress._names_and_networks
         return egress
 
-    def recording(self, record: Callable[[Place, Text], None]) -> Egress:
+    def recording(self, record: Callable[[AskedServer, Text], None]) -> Egress:
         """The same policy, which keeps account of what is sent."""
         return replace(self, record=record)
 
@@ -122,23 +124,23 @@ class Egress:
 
     # ------------------------------------------------------------------ places
 
-    def place(self, url: str) -> Place:
+    def place(self, url: str) -> AskedServer:
         """The server behind a URL. Looks up the addresses of a name that is not permitted by itself."""
         parts = urlsplit(url)
         host = (parts.hostname or "").lower().rstrip(".")
         encrypted = parts.scheme == "https"
         names, _ = self._names_and_networks
         if is_loopback(url):
-            return Place(host, Way.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted)
+            return AskedServer(host, Way.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted)
         if host in names:
-            return Place(host, Way.TRUSTED, encrypted=encrypted)
+            return AskedServer(host, Way.TRUSTED, encrypted=encrypted)
         if host in self.allowed:
-            return Place(host, Way.ALLOWED, encrypted=encrypted)
+            return AskedServer(host, Way.ALLOWED, encrypted=encrypted)
         ways = {self._way(address) for address in _addresses(host)}
         if not ways or Way.OPEN_ONLY in ways:
-            return Place(host, Way.OPEN_ONLY, encrypted=encrypted)
+            return AskedServer(host, Way.OPEN_ONLY, encrypted=encrypted)
         way = Way.LOOPBACK if ways == {Way.LOOPBACK} else Way.TRUSTED
-        return Place(host, way, by_address=_address(host) is None, encrypted=encrypted)
+        return AskedServer(host, way, by_address=_address(host) is None, encrypted=encrypted)
 
     def holds(self, address: str) -> bool:
         """Whether an address is one of this machine or of a trusted network."""
@@ -172,7 +174,7 @@ class Egress:
         )
 
 
-def keep_from_proxies(place: Place) -> None:
+def keep_from_proxies(place: AskedServer) -> None:
     """Have clients of other packages ask without the proxies of the environment, where none may carry it."""
     if place.takes_proxy:
         return

@@ -7,7 +7,7 @@ They are read once, when the first of them is asked for. A module is imported wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -25,6 +25,9 @@ SUITES = "medtasks.suites"
 ANSWERS = "medtasks.answers"
 #: Packages whose folder holds families of metrics, as `metrics/families` does.
 METRICS = "medtasks.metrics"
+#: Raters besides a jury: modules with `ratings(path, runs, keep=)`, `figures(scored, ratings)` and
+#: `show_figures(figures)` (`medtasks_lab.cli.clinicians`). `judge run --ratings` hands them its file.
+RATERS = "medtasks.raters"
 #: What a report writes besides: functions from a `report.gather.Report` to file name -> text.
 REPORT_VIEWS = "medtasks.report_views"
 #: Readers of files that label documents: `read(path, tasks)` gives `Labels`, or None where it is not theirs.
@@ -33,7 +36,7 @@ LABELS = "medtasks.labels"
 JUDGE = "medtasks.judge"
 #: Rows from files as a data owner distributes them: `rows` of a dataset, `records` of a file.
 ORIGINALS = "medtasks.originals"
-GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, REPORT_VIEWS, LABELS, JUDGE, ORIGINALS)
+GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS, JUDGE, ORIGINALS)
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,21 @@ def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
             yield item, item.load()
         except MedtasksError as error:
             leave_out(error)
+
+
+def attempt(item: Hook, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    """Call a function of a hook. Bad input is the user's to mend; any other failure is named, and gives None.
+
+    Raises:
+        MedtasksError: what the function says of its input.
+    """
+    try:
+        return function(*arguments, **more)
+    except MedtasksError:
+        raise
+    except Exception as error:
+        leave_out(item.fault(f"failed: {what_happened(error)}"))
+        return None
 
 
 def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:

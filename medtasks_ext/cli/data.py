@@ -18,7 +18,7 @@ from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.card import Card
+    from medtasks_ext.data.card import RowsCard
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
@@ -422,7 +422,7 @@ def _in_rows(cause: Cause) -> str:
     return f": {len(cause.rows):,} rows ({shown})"
 
 
-def _card_lines(card: Card) -> list[str]:
+def _card_lines(card: RowsCard) -> list[str]:
     """What the rows are like."""
     prompt, answer = card.prompt, card.answer
     lines = [

@@ -17,6 +17,7 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.outline import Block, outline
+from medtasks_ext.results.older_conditions import stated_rows
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
@@ -240,9 +241,9 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
 
 def _all_rows(record: TaskRecord) -> bool:
     """Whether the rows that were asked are at least as many as the suite states; a card takes no others."""
-    loaded, rows = record["loaded"], (record.get("conditions") or {}).get("rows", {})
+    loaded = record["loaded"]
     aside = loaded.get("n_held_out", 0) + loaded.get("n_dropped", 0)
-    return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= rows.get("n_of_suite", 0))
+    return bool(record["n"] == loaded["n_test"] and record["n"] + aside >= stated_rows(record))
 
 
 def _judging(run: Run, waiting: Sequence[str], folder: str) -> Iterator[str]:

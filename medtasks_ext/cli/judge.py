@@ -28,7 +28,7 @@ from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.hooks import JUDGE, hook
+from medtasks_ext.hooks import JUDGE, RATERS, Hook, attempt, hook, loaded
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
-    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
@@ -103,15 +102,16 @@ def judge(
 
     Exit code 1: judgements are missing.
     """
+    quiet()
+    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
+    folders = folders or []
+    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
+        responses = [*responses, *(name for name in folders if Path(name).is_file())]
+        folders = [name for name in folders if not Path(name).is_file()]
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
         raise MedtasksError(
             "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
         )
-    quiet()
-    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
-    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
-        responses = [*responses, *(name for name in folders if Path(name).is_file())]
-        folders = [name for name in folders if not Path(name).is_file()]
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
@@ -237,19 +237,14 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             say(f"{path}: {count:,} cases {what}")
 
 
-def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
-    """Clinicians' ratings: those of a file, which are kept in the runs, or those that were kept."""
-    from medtasks_ext.judge.ratings import keep_ratings, kept_ratings, read_ratings
-
-    if path:
-        ratings = read_ratings(Path(path), runs)
-        if keep:
-            keep_ratings(ratings, runs)
-        return ratings
-    ratings, changed = kept_ratings(runs)
-    if changed:
-        say(f"note: {changed:,} answers that clinicians rated are others now, and their ratings do not count")
-    return ratings
+def _ratings(
+    path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool
+) -> list[tuple[Hook, Any, Any]]:
+    """What raters besides the jury say of the answers: the hook, its module, its ratings."""
+    found = (
+        (item, rater, attempt(item, rater.ratings, path, runs, keep=keep)) for item, rater in loaded(RATERS)
+    )
+    return [item for item in found if item[2]]
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
@@ -333,11 +328,10 @@ def _finish(
     runs: Mapping[str, Run],
     to_judge: Mapping[str, Any],
     outcome: End | None,
-    people: Ratings,
+    people: Sequence[tuple[Hook, Any, Any]],
     budget: Budget,
     again: str,
 ) -> int:
-    from medtasks_ext.judge.clinicians import clinician_figures
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
@@ -361,13 +355,15 @@ def _finish(
         *judge_axis_figures(scored, jury.names),
         *robustness_figures(scored, jury.names),
     ]
-    if people:
-        common += clinician_figures(scored, people)
+    for item, rater, given in people:
+        common += attempt(item, rater.figures, scored, given) or []
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
         print_agreement(name if len(runs) > 1 else "", own)
     print_common(common)
+    for item, rater, _ in people:
+        attempt(item, rater.show_figures, common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     if words := money_words(budget):
         say(f"spent on these runs: {words}")

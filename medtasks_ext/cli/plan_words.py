@@ -18,7 +18,7 @@ from medtasks_ext.runner.plan import (
     Context,
     TaskPlan,
 )
-from medtasks_ext.runner.plan_estimate import Estimate, in_gpus, money
+from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.plan_model import Tokenizer
@@ -36,7 +36,7 @@ class Plan:
     context: Context | None  # of the model; None where it is not known
     budget: int | None  # tokens of an answer; None for each task's own
     tasks: list[TaskPlan]
-    total: Estimate  # of all of them
+    total: RunCost  # of all of them
 
     def sums(self) -> dict[str, int]:
         """Documents and tokens of all tasks."""
@@ -161,7 +161,7 @@ def tokens_in_words(n: float) -> str:
     return f"{n:,.0f}"
 
 
-def estimate_in_words(total: Estimate) -> str:
+def estimate_in_words(total: RunCost) -> str:
     """The figures in one line."""
     parts = []
     if total.gpu_hours is not None:

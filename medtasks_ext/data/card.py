@@ -21,7 +21,7 @@ _RECORD_NUMBER = re.compile(r"(mrn|patient|pat_?id|ssn)[ _.:#-]*\d|\d{7}", re.IG
 
 
 @dataclass(frozen=True)
-class Lengths:
+class TextLengths:
     """Characters of texts."""
 
     shortest: int
@@ -30,14 +30,14 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Card:
+class RowsCard:
     """What the rows of a dataset are like."""
 
     n_test: int  # questions that can be scored; one that is asked in several trials counts once
     n_paper: int  # as many has the suite's own test part
     labels: dict[str, int]  # gold label -> documents, where the answer format lists its labels
-    prompt: Lengths  # lengths of the prompts
-    answer: Lengths  # lengths of the gold answers
+    prompt: TextLengths  # lengths of the prompts
+    answer: TextLengths  # lengths of the gold answers
     n_repeated: int  # documents whose prompt an earlier one has
     n_personal_ids: int  # rows whose id looks like a name or a record number, where they are not open
     oracle: Oracle | None  # what the gold answers themselves score; None where judges give the score
@@ -68,7 +68,7 @@ class Card:
         return asdict(self)
 
 
-def card_of(dataset: Dataset, documents: Documents) -> Card:
+def card_of(dataset: Dataset, documents: Documents) -> RowsCard:
     """The card of documents as zero-shot prompts.
 
     Args:
@@ -77,7 +77,7 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
     ids = {str(item.get("item", item["id"])) for item in documents}
     prompts = {hash((item["system"], item["prompt"])) for item in documents}
     golds = [item for item in documents if item["gold"] is not None]
-    return Card(
+    return RowsCard(
         n_test=len(ids),
         n_paper=dataset.metadata.n_test,
         labels=_labels(dataset, golds),
@@ -89,9 +89,9 @@ def card_of(dataset: Dataset, documents: Documents) -> Card:
     )
 
 
-def _lengths(sizes: Iterable[int]) -> Lengths:
+def _lengths(sizes: Iterable[int]) -> TextLengths:
     found = sorted(sizes)
-    return Lengths(found[0], int(median(found)), found[-1])
+    return TextLengths(found[0], int(median(found)), found[-1])
 
 
 def _looks_personal(name: str) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.card import Card, card_of
+from medtasks_ext.data.card import RowsCard, card_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.known import known_content
 from medtasks_ext.data.strays import Stray, find_strays
@@ -78,7 +78,7 @@ class Checked:
     n_fewshot: int  # rows of the few-shot pool
     faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
     notes: list[str]  # what is right but worth knowing
-    card: Card | None = None  # what the rows are like; None where none can be used
+    card: RowsCard | None = None  # what the rows are like; None where none can be used
 
     @property
     def causes(self) -> list[Cause]:

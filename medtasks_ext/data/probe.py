@@ -31,7 +31,7 @@ _OK = "ok"
 
 
 @dataclass(frozen=True)
-class Line:
+class ProbedFile:
     """One place of one file of a dataset. Rows and scores stand in the first line of a dataset."""
 
     dataset: str
@@ -44,31 +44,31 @@ class Line:
     oracle: str = ""  # what the gold answers themselves score
 
 
-def probe(dataset: Dataset) -> list[Line]:
+def probe(dataset: Dataset) -> list[ProbedFile]:
     """Try all places of a dataset's files, and read its rows if one place of each has its file."""
     source = source_of(dataset)
     if not is_allowed(source):
         file = remote_files(source)[0]
-        return [Line(dataset.id, file.name, file.source, "its terms are not accepted here")]
+        return [ProbedFile(dataset.id, file.name, file.source, "its terms are not accepted here")]
     lines = [line for file in remote_files(source) for line in _places(dataset, file)]
     had = {line.file for line in lines if line.result == _OK}
     if any(line.file not in had for line in lines):
         return lines
     found = check_rows(dataset, "hub")
     if found.faults:
-        return [Line(dataset.id, "", "rows", str(found.faults[0]).replace("\n", " ")), *lines]
+        return [ProbedFile(dataset.id, "", "rows", str(found.faults[0]).replace("\n", " ")), *lines]
     card = card_of(dataset, found.test)
     score = "" if card.oracle is None else f"{card.oracle.score:.4f}"
     lines[0] = replace(lines[0], rows=str(card.n_test), paper=str(card.n_paper), oracle=score)
     return lines
 
 
-def _places(dataset: Dataset, file: RemoteFile) -> Iterator[Line]:
+def _places(dataset: Dataset, file: RemoteFile) -> Iterator[ProbedFile]:
     if file.repo:
         try:
-            yield Line(dataset.id, file.name, file.source, _OK, sha256_of(file.get()))
+            yield ProbedFile(dataset.id, file.name, file.source, _OK, sha256_of(file.get()))
         except MedtasksError as error:
-            yield Line(dataset.id, file.name, file.source, error.what)
+            yield ProbedFile(dataset.id, file.name, file.source, error.what)
     for url in file.urls:
         with tempfile.TemporaryDirectory() as folder:
             part = Path(folder) / "part"
@@ -76,10 +76,10 @@ def _places(dataset: Dataset, file: RemoteFile) -> Iterator[Line]:
                 transfer.download(url, part)
             except transfer.NotHereError as error:
                 cause = error.__context__ or error  # names the status
-                yield Line(dataset.id, file.name, url, str(cause) or type(cause).__name__)
+                yield ProbedFile(dataset.id, file.name, url, str(cause) or type(cause).__name__)
                 continue
             result = _OK if file.is_right(part) else "sends other content than is pinned"
-            yield Line(dataset.id, file.name, url, result, sha256_of(part))
+            yield ProbedFile(dataset.id, file.name, url, result, sha256_of(part))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     ]
     found = {dataset: probe(dataset) for dataset in datasets}
     lines = [line for some in found.values() for line in some]
-    table = [[field.name for field in fields(Line)], *(asdict(line).values() for line in lines)]
+    table = [[field.name for field in fields(ProbedFile)], *(asdict(line).values() for line in lines)]
     write_text(Path(target), csv_text(table, ends="\n"))
     for dataset, some in found.items() if "--pin" in arguments else ():
         loose = any(not file.is_pinned for file in remote_files(source_of(dataset)))

@@ -47,7 +47,7 @@ _MOST_READ = 2_000  # rows by which language and lengths are judged
 
 
 @dataclass(frozen=True)
-class Column:
+class ProposedColumn:
     """One column of a file."""
 
     name: str  # its header
@@ -70,7 +70,7 @@ class Proposal:
     """What a file suggests; a person decides."""
 
     rows: int  # how many there are
-    columns: tuple[Column, ...]  # in their order
+    columns: tuple[ProposedColumn, ...]  # in their order
     inputs: tuple[str, ...]  # columns that the model is shown
     #: columns that hold the options of a question: one with lists, or one for each option
     options: tuple[str, ...]
@@ -151,13 +151,13 @@ def propose(rows: Sequence[Mapping[str, Any]], answer: str | None = None) -> Pro
     return Proposal(len(rows), columns, inputs, options, gold.name, shape, labels, _language(rows, inputs))
 
 
-def _column(name: str, cells: Sequence[Any]) -> Column:
+def _column(name: str, cells: Sequence[Any]) -> ProposedColumn:
     held = [cell for cell in cells if cell not in (None, "") and cell == cell]  # NaN is not itself
     kinds = Counter(_kind(cell) for cell in held)
     kind: Kind = kinds.most_common(1)[0][0] if kinds else "empty"
     texts = [cell for cell in held[:_MOST_READ] if isinstance(cell, str)]
     words = sum(len(text.split()) for text in texts) / max(len(texts), 1)
-    return Column(name, kind, len(cells) - len(held), words, _few(held))
+    return ProposedColumn(name, kind, len(cells) - len(held), words, _few(held))
 
 
 def _kind(cell: Any) -> Kind:
@@ -180,7 +180,7 @@ def _few(cells: Sequence[Any]) -> Mapping[str, int]:
     return dict(counts) if closed and max(map(len, counts)) <= LONGEST_LABEL else {}
 
 
-def _answer(columns: Iterable[Column]) -> str:
+def _answer(columns: Iterable[ProposedColumn]) -> str:
     names = [column.name for column in columns]
     for wanted in _ANSWERS:
         for name in names:
@@ -189,7 +189,7 @@ def _answer(columns: Iterable[Column]) -> str:
     return names[-1]
 
 
-def _options(columns: Sequence[Column], answer: str) -> tuple[str, ...]:
+def _options(columns: Sequence[ProposedColumn], answer: str) -> tuple[str, ...]:
     for column in columns:
         if column.kind == "list" and column.name.lower() in ("options", "choices", "endings"):
             return (column.name,)
@@ -197,7 +197,7 @@ def _options(columns: Sequence[Column], answer: str) -> tuple[str, ...]:
     return tuple(single) if len(single) > 1 else ()
 
 
-def _shape(gold: Column, options: Sequence[str]) -> Shape:
+def _shape(gold: ProposedColumn, options: Sequence[str]) -> Shape:
     if gold.values and all(re.fullmatch("[A-H]", value) for value in gold.values):
         return "letter" if options else "label"
     if gold.kind == "list" and gold.values:
@@ -233,7 +233,7 @@ def _columns_written(block: str, found: Proposal) -> str:
     return "\n".join([f"{head}  columns:", *lines, rest])
 
 
-def _type(column: Column, is_options: bool) -> str:
+def _type(column: ProposedColumn, is_options: bool) -> str:
     """The type of a column, as the schema of a task file names it."""
     if is_options and column.kind == "list":
         return "options"

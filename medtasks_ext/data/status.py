@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.status_cache import Found, found_once
+from medtasks_ext.data.status_cache import RowsLook, found_once
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
@@ -84,11 +84,11 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     )
 
 
-def _look(dataset: Dataset, origin: Origin | None) -> Found:
+def _look(dataset: Dataset, origin: Origin | None) -> RowsLook:
     from medtasks_ext.prompts.load import check_rows  # what it imports takes longer than a look at the cache
 
     rows = check_rows(dataset, origin)
-    return Found(
+    return RowsLook(
         n_test=len(rows.test),
         n_fewshot=len(rows.fewshot),
         n_questions=len({item.get("item", item["id"]) for item in rows.test}),

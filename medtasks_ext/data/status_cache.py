@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Found:
+class RowsLook:
     """What a look at all rows of a dataset found. No text of a row.
 
     Attributes:
@@ -44,7 +44,9 @@ class Found:
         return [MedtasksError(what, where=where, remedy=remedy) for what, where, remedy in self.faults]
 
 
-def found_once(dataset: Dataset, origin: str, files: Sequence[Path], look: Callable[[], Found]) -> Found:
+def found_once(
+    dataset: Dataset, origin: str, files: Sequence[Path], look: Callable[[], RowsLook]
+) -> RowsLook:
     """What was found for files of this content, task file and program; else what is found now.
 
     Args:
@@ -60,7 +62,7 @@ def found_once(dataset: Dataset, origin: str, files: Sequence[Path], look: Calla
     key = sha256(json.dumps([said, contents], default=str).encode()).hexdigest()[:32]
     path = cache_dir() / "status" / f"{key}.json"
     try:
-        return Found(**json.loads(path.read_bytes()))
+        return RowsLook(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         found = look()
     try:

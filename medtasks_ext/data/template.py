@@ -32,7 +32,7 @@ Form = Literal["csv", "xlsx", "jsonl"]
 
 
 @dataclass(frozen=True)
-class Template:
+class TemplateFolder:
     """What became of one dataset's folder.
 
     Attributes:
@@ -46,7 +46,7 @@ class Template:
     downloaded: bool
 
 
-def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Template:
+def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> TemplateFolder:
     """Write `README.md` and `example.FORM`, two synthetic rows, for one dataset.
 
     Nothing is written where the loader looks for rows: the owner's own files are never touched or hidden.
@@ -75,7 +75,7 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     for name, content in files.items():
         with atomic_file(folder / name, remedy="choose another folder: -o DIR") as file:
             file.write(content)
-    return Template(folder, [folder / name for name in files], spec.rows.download is not None)
+    return TemplateFolder(folder, [folder / name for name in files], spec.rows.download is not None)
 
 
 #: Column -> its type, what it holds, whether every row has it.

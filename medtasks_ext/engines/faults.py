@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from medtasks_ext.egress import Place, Text, remedy_for
+from medtasks_ext.egress import AskedServer, Text, remedy_for
 from medtasks_ext.engines.records import Fault, FaultKind
 
 #: Characters of a server's own message that are quoted.
@@ -49,7 +49,7 @@ class Asked:
     key: str = "a request without a key"  # for example `the key in OPENAI_API_KEY`
 
 
-def withheld(place: Place, text: Text) -> Fault:
+def withheld(place: AskedServer, text: Text) -> Fault:
     """The fault of a request that is not sent, since its text is not open."""
     dataset = text.dataset or "an unknown dataset"
     reason = f"text of {dataset} is not open, and {place.host} may not receive it"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, Egress, Place, Text, shown_url
+from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
 from medtasks_ext.engines.engine import WAIT_SECONDS
 from medtasks_ext.engines.faults import Asked, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
@@ -146,7 +146,7 @@ class Client:
         self._stopped = asyncio.Event()
         self._held_until = -math.inf
         self._egress = egress or Egress.of()
-        self._place: Place | None = None
+        self._place: AskedServer | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:

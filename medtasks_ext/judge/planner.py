@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from medtasks_ext.collector import collector_sparing
-from medtasks_ext.egress import Egress, Place, Text
+from medtasks_ext.egress import AskedServer, Egress, Text
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Planner, Settled, Stream
@@ -118,7 +118,7 @@ class JuryPlanner(Planner):
             texts = dict.fromkeys(ask.text for ask in asks if ask.request.judge == judge.name)
             self.egress.check(judge.base_url, texts)
 
-    def _note_sent(self, place: Place, text: Text) -> None:
+    def _note_sent(self, place: AskedServer, text: Text) -> None:
         """Note in each run that has the task where its texts go."""
         for run in self.runs:
             if any(task.name == text.dataset for task in run.tasks):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.sql import GoldQuery, Statement
 from medtasks_ext.metrics.common import Document, Metrics, both
-from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
+from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 from medtasks_ext.privacy import excerpt, shows_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _REPAIRED = (
     "ehr_sql_recall_answerable_repaired",
 )
 #: The outcome where there is no statement to run.
-_NOTHING = Outcome(None, "no statement")
+_NOTHING = QueryResult(None, "no statement")
 
 
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
@@ -84,7 +84,7 @@ def _statistics(document: Document, gold: GoldQuery, answer: Statement | None) -
     }
 
 
-def _result_accuracy(gold: Outcome, found: Outcome, *, empty_reply: bool, slots: bool) -> float:
+def _result_accuracy(gold: QueryResult, found: QueryResult, *, empty_reply: bool, slots: bool) -> float:
     if gold.rows and found.rows:
         return float(gold.rows == found.rows)
     # HELM puts slot values in the place of an empty gold result; they never equal a row
@@ -95,7 +95,7 @@ def _abstains(sql: str) -> bool:
     return sql.strip(" \t\n;").lower() in ("", "null")
 
 
-def _as_meant(gold: Outcome, found: Outcome, *, answerable: bool, tried: bool) -> Metrics:
+def _as_meant(gold: QueryResult, found: QueryResult, *, answerable: bool, tried: bool) -> Metrics:
     if answerable:
         right = float(tried and found.rows is not None and gold.rows == found.rows)
         # where the gold cannot run nothing can be right
@@ -126,10 +126,10 @@ class _Database:
 
     def __init__(self, path: str) -> None:
         self.sandbox = SqlSandbox(Path(path))
-        self.gold: dict[str, Outcome] = {}
-        self.last: dict[str, Outcome] = {}  # both readings of a reply are mostly one query
+        self.gold: dict[str, QueryResult] = {}
+        self.last: dict[str, QueryResult] = {}  # both readings of a reply are mostly one query
 
-    def outcomes(self, gold: list[str], predicted: list[str]) -> dict[str, Outcome]:
+    def outcomes(self, gold: list[str], predicted: list[str]) -> dict[str, QueryResult]:
         """The outcome of each query; each distinct one is run once."""
         known = self.last | self.gold
         wanted = [query for query in dict.fromkeys([*gold, *predicted]) if query not in known]

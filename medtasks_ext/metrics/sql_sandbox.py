@@ -33,7 +33,7 @@ from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.metrics.sql_worker import Limits as WorkerLimits
-    from medtasks_ext.metrics.sql_worker import Reply
+    from medtasks_ext.metrics.sql_worker import WorkerReply
 
 _WORKER = Path(__file__).with_name("sql_worker.py")
 _LENGTH = struct.Struct(">Q")
@@ -88,7 +88,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class QueryResult:
     """The distinct rows of a query, or None and the reason.
 
     Attributes:
@@ -141,7 +141,7 @@ class _Worker:
                 remedy="put the complete file there",
             )
 
-    def run(self, sql: str) -> Reply:
+    def run(self, sql: str) -> WorkerReply:
         """The worker's answer to one query.
 
         Raises:
@@ -150,7 +150,7 @@ class _Worker:
         """
         return self._ask({"sql": sql}, self.limits.seconds)
 
-    def _ask(self, request: Mapping[str, object], seconds: float) -> Reply:
+    def _ask(self, request: Mapping[str, object], seconds: float) -> WorkerReply:
         assert self.process.stdin is not None and self.process.stdout is not None
         late = threading.Event()
 
@@ -168,7 +168,7 @@ class _Worker:
             head = self.process.stdout.read(_LENGTH.size)
             if len(head) == _LENGTH.size:
                 body = self.process.stdout.read(*_LENGTH.unpack(head))
-                answer: Reply = json.loads(body)
+                answer: WorkerReply = json.loads(body)
                 return answer
         except (OSError, ValueError):
             pass  # a pipe that broke, or half an answer: told apart below
@@ -210,7 +210,7 @@ class SqlSandbox:
         self._live: set[_Worker] = set()
         self._close = weakref.finalize(self, _end, self._live, self._threads)
 
-    def run(self, queries: Sequence[str]) -> list[Outcome]:
+    def run(self, queries: Sequence[str]) -> list[QueryResult]:
         """The outcome of each query, in order. Never raises on what a query says.
 
         Raises:
@@ -222,10 +222,10 @@ class SqlSandbox:
         """End all workers."""
         self._close()
 
-    def _run(self, sql: str) -> Outcome:
+    def _run(self, sql: str) -> QueryResult:
         n_bytes = len(sql.encode(errors="surrogatepass"))
         if n_bytes > self.limits.sql_bytes:  # before it is sent, and for Pythons without setlimit
-            return Outcome(None, f"a statement of more than {self.limits.sql_bytes} bytes")
+            return QueryResult(None, f"a statement of more than {self.limits.sql_bytes} bytes")
         outcome = self._run_once(sql)
         for _ in range(_MOST_RUNS - 1):
             if outcome.decided:
@@ -233,7 +233,7 @@ class SqlSandbox:
             outcome = self._run_once(sql)
         return outcome
 
-    def _run_once(self, sql: str) -> Outcome:
+    def _run_once(self, sql: str) -> QueryResult:
         worker = self._idle.get()
         try:
             if worker is not None and worker.process.poll() is not None:  # it died between two queries
@@ -249,12 +249,12 @@ class SqlSandbox:
             self._live.discard(worker)
             worker = None
             own = isinstance(error, _TooMuchTimeError)
-            return Outcome(None, TOO_MUCH_TIME if own else str(error), decided=own)
+            return QueryResult(None, TOO_MUCH_TIME if own else str(error), decided=own)
         finally:
             self._idle.put(worker)
         if "rows" not in answer:
-            return Outcome(None, answer["error"])
-        return Outcome(frozenset(tuple(map(_cell, row)) for row in answer["rows"]))
+            return QueryResult(None, answer["error"])
+        return QueryResult(frozenset(tuple(map(_cell, row)) for row in answer["rows"]))
 
 
 def _cell(value: Any) -> Any:

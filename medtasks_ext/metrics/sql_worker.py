@@ -39,7 +39,7 @@ class Limits(TypedDict):
     too_long: str  # what is said of a statement that had its steps
 
 
-class Reply(TypedDict, total=False):
+class WorkerReply(TypedDict, total=False):
     """An answer: to the first request `ready` or `fault`, to a query `rows` or `error`."""
 
     ready: bool
@@ -121,7 +121,7 @@ class _Session:
         """Whether a name is no virtual table. It has no schema where no column is read, as in a count."""
         return table in self.tables or (schema is None and table not in self.modules)
 
-    def run(self, sql: str) -> Reply:
+    def run(self, sql: str) -> WorkerReply:
         """The distinct rows of a statement, or why there are none."""
         self.looks = 0
         self.chance.seed(0)
@@ -141,7 +141,7 @@ class _Session:
     def _has_ended(self) -> bool:
         return bool(self.looks * _STEPS > self.limits["steps"])
 
-    def _rows(self, sql: str) -> Reply:
+    def _rows(self, sql: str) -> WorkerReply:
         # Results are compared as sets of rows, so repeated rows need not be kept.
         rows: set[tuple[Any, ...]] = set()
         size = 0
@@ -204,7 +204,7 @@ def _read(stream: Any) -> Any:
     return json.loads(stream.read(*_LENGTH.unpack(head)))
 
 
-def _write(stream: Any, answer: Reply) -> None:
+def _write(stream: Any, answer: WorkerReply) -> None:
     content = json.dumps(answer).encode()
     stream.write(_LENGTH.pack(len(content)) + content)
     stream.flush()

@@ -150,8 +150,8 @@ class Experiment:
 
     @property
     def cut(self) -> dict[str, int]:
-        """Counts of answers and prompts that did not fit, as far as somebody counted."""
-        return self.conditions.cut
+        """Counts of answers and prompts that did not fit, as far as known; none of a printed score."""
+        return {} if self.printed is not None else self.conditions.cut
 
     @cached_property
     def words(self) -> dict[str, str]:

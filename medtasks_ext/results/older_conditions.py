@@ -84,6 +84,13 @@ def stored_conditions(
     )
 
 
+def stated_rows(stored: Mapping[str, Any]) -> int:
+    """How many rows the suite of a stored result states; 0 where nobody recorded it."""
+    recorded = stored.get("conditions") or {}
+    rows = recorded.get("asked", recorded).get("rows") or {}
+    return int(rows.get("n_of_suite") or 0)
+
+
 def jury_of(stored: Mapping[str, Any]) -> Jury | None:
     """Who judged a stored result; None where nobody did, or nobody recorded who."""
     recorded = stored.get("conditions") or {}

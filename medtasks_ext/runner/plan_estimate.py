@@ -24,7 +24,7 @@ class Hardware:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunCost:
     """What a plan comes to; None where it is not known."""
 
     rule: str  # how the figures came about, in words
@@ -36,7 +36,7 @@ class Estimate:
     batch_cost: float | None = None  # of a provider that takes batches
 
 
-def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> Estimate:
+def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> RunCost:
     """Hours and money for all tasks of a plan.
 
     Args:
@@ -53,10 +53,10 @@ def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, 
     return _of_gpus(model, prompt, output, size, given)
 
 
-def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Estimate:
+def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunCost:
     price = price_of(model.metadata, model.config or model.name)
     if price is None:
-        return Estimate("cost: no price is known; put metadata.price into a copy of the file")
+        return RunCost("cost: no price is known; put metadata.price into a copy of the file")
     cost, highest = (price.of(prompt, n) for n in (output, most))
     rule = (
         f"cost: {price.input:g} USD per million prompt tokens, {price.output:g} per million output "
@@ -64,10 +64,10 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> Esti
         + (f", {price.batch:.0%} of that in a batch" if price.batch else "")
         + f"; at most {money(highest)}, if every answer filled its budget"
     )
-    return Estimate(rule, cost=cost, most_cost=highest, batch_cost=price.in_batch(cost))
+    return RunCost(rule, cost=cost, most_cost=highest, batch_cost=price.in_batch(cost))
 
 
-def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> Estimate:
+def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> RunCost:
     gpus = given.gpus or model.gpus or (gpus_for(size) if size else 1)
     if given.throughput:
         total = (prompt + output) / given.throughput / 3600 * gpus
@@ -79,9 +79,9 @@ def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, g
         total, rule = gpu_hours(size, prompt, output), _gpu_rule(size)
     else:
         rule = "GPU hours: the size of the model is not known; give --throughput, tokens per second"
-        return Estimate(rule, gpus)
+        return RunCost(rule, gpus)
     price = given.gpu_hour_price
-    return Estimate(rule, gpus, total, total / gpus, None if price is None else total * price)
+    return RunCost(rule, gpus, total, total / gpus, None if price is None else total * price)
 
 
 def _gpu_rule(size: Size) -> str:

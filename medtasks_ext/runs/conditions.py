@@ -234,6 +234,8 @@ def _known(content: dict[str, Any]) -> dict[str, Any]:
             value = _known(value)
             if not value:
                 continue
+        elif isinstance(value, tuple):
+            value = tuple(_known(one) if isinstance(one, dict) else one for one in value)
         if value is not None and value != ():
             found[key] = value
     return found

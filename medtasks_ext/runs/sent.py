@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.egress import Place, Text, Way
+from medtasks_ext.egress import AskedServer, Text, Way
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 
@@ -61,7 +61,7 @@ class SentLog:
         self._lock = threading.Lock()
         self._known: set[tuple[str, str, Way]] | None = None
 
-    def add(self, place: Place, text: Text) -> None:
+    def add(self, place: AskedServer, text: Text) -> None:
         """Note that a host gets text of a dataset; once for each.
 
         Raises:

@@ -19,9 +19,6 @@ from pathlib import Path
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.choice import had
-from medtasks_ext.prompts.official.folding import Source
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.registry.official import Artefact
 from medtasks_ext.registry.suites import Suite
@@ -204,6 +201,10 @@ class Files:
 
     def _sentences(self, *, must: bool, fetch: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Those that ask for the answer at once and those that ask for reasoning; None if not to be had."""
+        from medtasks_ext.prompts.official.choice import (
+            had,  # what it imports takes longer than a look for files
+        )
+
         official = self.suite.official
         artefact = official.artefacts.get(_CODE) if official else None
         path = had(artefact, must=must, fetch=fetch) if artefact else None
@@ -232,6 +233,9 @@ def _members(archive: Path) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def _read(artefact: Artefact, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    from medtasks_ext.prompts.official import artefacts
+    from medtasks_ext.prompts.official.folding import Source
+
     source = Source(artefacts.read(artefact, path, None), str(path))
     return tuple(source.texts(_ANSWER)), tuple(source.texts(_REASON))
 
@@ -255,7 +259,9 @@ def _same_as_first(name: str, text: str, commit: str, where: str) -> None:
     Raises:
         MedtasksError: it is another one than then.
     """
-    file = cache_dir() / artefacts.FOLDER / "release.json"
+    from medtasks_ext.prompts.official.artefacts import FOLDER
+
+    file = cache_dir() / FOLDER / "release.json"
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

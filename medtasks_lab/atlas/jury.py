@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from medtasks_ext.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
 from medtasks_ext.judge.report import ALL, Figure, read_figures
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.agreement import Estimate, at_least_zero, icc_3k_interval
 from medtasks_lab.atlas.cells import Cell, printed_figures
+from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -71,7 +71,7 @@ class Claim(Strict):
     tolerance: float = 0.0
 
 
-class Pair(Strict):
+class ModelPair(Strict):
     """Two published models of one family."""
 
     base: str
@@ -121,7 +121,7 @@ class Item(Strict):
     printed: Printed | None = None
     claims: list[Claim] = []
     covariates: list[str] = []
-    pairs: list[Pair] = []
+    pairs: list[ModelPair] = []
     judges: list[str] = []  # costs: models of the jury, whose printed prices are those of judging
     dataset: str = ""  # experts: whose answers experts compared
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of

@@ -199,7 +199,7 @@ def _ask_all(
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
-    from medtasks_lab.studies.contamination.ask import Asked, NoAnswerError, ProbePlanner
+    from medtasks_lab.studies.contamination.ask import NoAnswerError, ProbedAnswers, ProbePlanner
     from medtasks_lab.studies.contamination.probe import CUTS
     from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 
@@ -211,7 +211,7 @@ def _ask_all(
     failed = {}
     tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
 
-    def ended(name: str, result: Callable[[], Asked]) -> None:
+    def ended(name: str, result: Callable[[], ProbedAnswers]) -> None:
         try:
             asked = result()
         except Exception as error:  # any fault of one task must not cost the others

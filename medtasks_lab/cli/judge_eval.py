@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.stats.bootstrap import Interval
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
-    from medtasks_lab.studies.judge_sft import Case, PointKey
+    from medtasks_lab.studies.judge_sft import GoldCase, PointKey
 
 AFTER_INTERRUPT = "goes on"
 
@@ -171,7 +171,7 @@ def _print_published() -> None:
 
 
 def _ask(
-    cases: Mapping[str, Case],
+    cases: Mapping[str, GoldCase],
     truth: Mapping[PointKey, bool],
     name: str,
     out: Path,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_lab.judge.red_team import Panel, Resistance
+    from medtasks_lab.judge.red_team import AttackPanel, Resistance
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
@@ -74,14 +74,14 @@ def attack_judges(
     return code
 
 
-def _say_words(asked: Sequence[Panel]) -> None:
+def _say_words(asked: Sequence[AttackPanel]) -> None:
     for task in (task for panel in asked for task in panel.tasks):
         whose = "the suite's own" if task.rubric.words else "our"
         say(f"{task.name}: asked in {whose} words")
 
 
 def _engines(
-    asked: Sequence[Panel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
+    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
 ) -> list[JuryPlanner]:
     """One for each panel. A reply without a verdict is a result, and not asked for again."""
     from medtasks_ext.judge.asks import RunToJudge
@@ -103,7 +103,7 @@ def _engines(
 
 
 def _estimate(
-    asked: Sequence[Panel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
+    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
 ) -> int:
     engines = _engines(asked, store, jury, egress, max_cost)
     print_estimates(
@@ -113,7 +113,7 @@ def _estimate(
 
 
 def _ask(
-    asked: Sequence[Panel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
+    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
 ) -> int:
     code = DONE
     for engine in _engines(asked, store, jury, egress, max_cost):

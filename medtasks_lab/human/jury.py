@@ -25,7 +25,7 @@ from medtasks_lab.human.results import MERGING, Criterion, agreement_rows, rate_
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_lab.human.pairs import Drawn, Pair
+    from medtasks_lab.human.pairs import AnswerPair, Drawn
 
 ROLE = "a physician who compares what two systems wrote for the same input"
 #: Which run's answer is A, first and second.
@@ -72,7 +72,7 @@ def comparisons(drawn: Drawn) -> list[JudgedTask]:
     ]
 
 
-def _case(pair: Pair, order: str, rubric: Rubric, synthetic: bool) -> Case:
+def _case(pair: AnswerPair, order: str, rubric: Rubric, synthetic: bool) -> Case:
     shown = pair.answers if order == ORDERS[0] else pair.answers[::-1]
     texts = {"question": pair.question, "response": shown[0], "response_b": shown[1]}
     return Case(f"{pair.document} ({order})", None, texts, rubric, synthetic=synthetic)

@@ -17,7 +17,7 @@ Language = Literal["en", "zh"]
 KindName = Literal["pairwise", "points", "likert", "review", "survey"]
 
 
-class Words(Strict):
+class Translated(Strict):
     """The same words in the languages that forms come in."""
 
     en: str
@@ -33,27 +33,27 @@ class ShownText(Strict):
 
     id: str
     place: Literal["above", "answer", "prompt", "help"]
-    label: Words
+    label: Translated
 
 
-class Question(Strict):
+class FormQuestion(Strict):
     """A question that is asked about each row."""
 
     id: str
-    label: Words
-    help: Words
+    label: Translated
+    help: Translated
 
 
 class Option(Strict):
     """One of the answers to a question."""
 
     value: str
-    label: Words
+    label: Translated
 
     @classmethod
     def named(cls, value: str, label: str | None = None) -> Option:
         """An option that is called alike in all languages; by default as files hold it."""
-        return cls(value=value, label=Words(en=label or value, zh=label or value))
+        return cls(value=value, label=Translated(en=label or value, zh=label or value))
 
 
 class Kind(Strict):
@@ -63,11 +63,11 @@ class Kind(Strict):
     share all but the texts with place `prompt` and `help` stand on one page.
     """
 
-    title: Words
-    introduction: Words
+    title: Translated
+    introduction: Translated
     texts: list[ShownText] = Field(min_length=1)
-    questions: list[Question] = Field(min_length=1)
-    prompts: list[Question] = Field(default=[])  # what rows ask, where that is the same in every export
+    questions: list[FormQuestion] = Field(min_length=1)
+    prompts: list[FormQuestion] = Field(default=[])  # what rows ask, where that is the same in every export
     options: list[Option] = Field(default=[])  # answers to every question; none where each row brings its own
     record: list[str] = Field(default=[])  # what the key holds besides the forms
 
@@ -84,7 +84,7 @@ def load_kind(name: KindName) -> Kind:
 
 
 @lru_cache(maxsize=1)
-def page_words() -> dict[str, Words]:
+def page_words() -> dict[str, Translated]:
     """What pages say besides what their kind says."""
     content = yaml.safe_load((_HERE / "page" / "words.yaml").read_text(encoding="utf-8"))
-    return {name: Words(**item) for name, item in content.items()}
+    return {name: Translated(**item) for name, item in content.items()}

@@ -21,7 +21,7 @@ DOCUMENTS, EXPERTS = 100, 3
 
 
 @dataclass(frozen=True)
-class Document:
+class RunDocument:
     """One document of a run with the model's answer."""
 
     question: str  # what was asked
@@ -31,7 +31,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Pair:
+class AnswerPair:
     """A document with the answers of both runs, the first run's first."""
 
     task: str
@@ -44,7 +44,7 @@ class Pair:
 class Drawn:
     """The pairs that are compared."""
 
-    pairs: list[Pair]  # by task, the documents of a task sorted
+    pairs: list[AnswerPair]  # by task, the documents of a task sorted
     language: Language  # of the tasks, if forms come in it
     gated: list[str]  # tasks whose data is not open
     synthetic: bool  # some pairs come from sample rows
@@ -74,7 +74,7 @@ def draw_pairs(
     for run in runs:
         run.load()
     tasks = dict.fromkeys(leaf for leaves in registry.resolve(names).values() for leaf in leaves)
-    pairs: list[Pair] = []
+    pairs: list[AnswerPair] = []
     counts: dict[str, Any] = {}
     synthetic = False
     for task in tasks:
@@ -83,7 +83,7 @@ def draw_pairs(
         synthetic |= any(document.synthetic for document in both[0].values())
         drawn = Random(f"{seed} {task}").sample(sorted(both[0]), min(documents, len(both[0])))
         pairs += [
-            Pair(task, name, both[0][name].question, (both[0][name].answer, both[1][name].answer))
+            AnswerPair(task, name, both[0][name].question, (both[0][name].answer, both[1][name].answer))
             for name in sorted(drawn)
         ]
         dataset, _ = registry.tasks[task]
@@ -122,7 +122,7 @@ def pairwise_export(drawn: Drawn, *, experts: int = EXPERTS) -> Export:
     )
 
 
-def _arranged(pairs: Sequence[Pair], empty: str, random: Random) -> list[Item]:
+def _arranged(pairs: Sequence[AnswerPair], empty: str, random: Random) -> list[Item]:
     order = list(pairs)
     random.shuffle(order)
     first_is_a = [number % 2 == 0 for number in range(len(order))]
@@ -148,7 +148,7 @@ def _arranged(pairs: Sequence[Pair], empty: str, random: Random) -> list[Item]:
     return items
 
 
-def _documents(run: Run, task: str) -> dict[str, Document]:
+def _documents(run: Run, task: str) -> dict[str, RunDocument]:
     """Document -> what a run has of it."""
     if task not in run.manifest.tasks or not run.is_done(task):
         finished = [name for name in run.manifest.tasks if run.is_done(name)]
@@ -157,7 +157,7 @@ def _documents(run: Run, task: str) -> dict[str, Document]:
             where=run.folder,
             remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
         )
-    found: dict[str, Document] = {}
+    found: dict[str, RunDocument] = {}
     for sample in run.files.read_samples(task):
         document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
         if not isinstance(answer, str | None):
@@ -172,7 +172,7 @@ def _documents(run: Run, task: str) -> dict[str, Document]:
             "reference": document["target"],
             "origin of the data": document["data"],
         }
-        found[document_key(document)] = Document(
+        found[document_key(document)] = RunDocument(
             clean((document.get("question") or whole).strip()),
             compared,
             clean((answer or "").strip()),
@@ -181,7 +181,7 @@ def _documents(run: Run, task: str) -> dict[str, Document]:
     return found
 
 
-def _check_same(task: str, folders: tuple[Path, Path], both: Sequence[Mapping[str, Document]]) -> None:
+def _check_same(task: str, folders: tuple[Path, Path], both: Sequence[Mapping[str, RunDocument]]) -> None:
     """The two runs must have answered the same documents."""
     first, second = both
     difference = ""

@@ -16,7 +16,7 @@ from medtasks_lab.human.forms import Export, Item, clean
 from medtasks_lab.human.kinds import Language, page_words
 
 
-class Point(Strict):
+class QueuePoint(Strict):
     """One scoring point of a question."""
 
     id: str = Field(min_length=1)
@@ -24,25 +24,25 @@ class Point(Strict):
     weight: float = Field(ge=0)
 
 
-class Case(Strict):
+class QueueCase(Strict):
     """One line of a queue."""
 
     id: str = Field(min_length=1)
     question: str
     answer: str
-    points: list[Point] = Field(min_length=1)
+    points: list[QueuePoint] = Field(min_length=1)
 
 
-def read_queue(path: Path) -> list[Case]:
+def read_queue(path: Path) -> list[QueueCase]:
     """The cases of a queue, one JSON object per line.
 
     Raises:
         MedtasksError: a line is no case, or an id occurs twice.
     """
-    cases: dict[str, Case] = {}
+    cases: dict[str, QueueCase] = {}
     for number, line in numbered_lines(path, remedy="name the JSONL file of the queue"):
         try:
-            case = Case.model_validate_json(line)
+            case = QueueCase.model_validate_json(line)
         except ValidationError as error:
             raise MedtasksError(
                 f"line {number}: {faults_of(error, 'case')[0]}",
@@ -90,7 +90,7 @@ def points_export(path: Path, *, experts: int = 1, seed: int = SEED) -> Export:
     )
 
 
-def _items(case: Case, language: Language) -> list[Item]:
+def _items(case: QueueCase, language: Language) -> list[Item]:
     answer = clean(case.answer.strip()) or page_words()["no_answer"].of(language)
     return [
         Item(

@@ -80,7 +80,7 @@ class VotedCase(Case):
 
 
 @dataclass(frozen=True)
-class Compared:
+class RaterAgreement:
     """One rater's agreement with physicians' votes, on criteria of one category or on all."""
 
     rater: str
@@ -97,8 +97,8 @@ class Compared:
 class VoteFigures:
     """What judges and physicians amount to."""
 
-    judges: list[Compared]
-    physicians: list[Compared]
+    judges: list[RaterAgreement]
+    physicians: list[RaterAgreement]
     missing: dict[str, int]  # judge -> criteria without a verdict
 
 
@@ -186,7 +186,7 @@ def vote_figures(task: JudgedTask, votes: Sequence[Voted], jury: Jury, store: Ju
         for category in categories
     }
 
-    def compared(raters: Iterable[tuple[str, dict[int, tuple[int, int, int, int]]]]) -> list[Compared]:
+    def compared(raters: Iterable[tuple[str, dict[int, tuple[int, int, int, int]]]]) -> list[RaterAgreement]:
         return [
             _compared(name, rows, category, votes, macros[category], task.name)
             for name, rows in raters
@@ -234,12 +234,12 @@ def _compared(
     votes: Sequence[Voted],
     macros: dict[str, float],
     key: str,
-) -> Compared:
+) -> RaterAgreement:
     chosen = _rows(votes, rows, category)
     own, around = vote_f1(chosen), macro_interval(chosen, f"{key} {category}")
     others = [value for rater, value in macros.items() if rater != name]
     known = own.macro is not None and others
-    return Compared(
+    return RaterAgreement(
         name,
         category,
         own,
@@ -270,7 +270,7 @@ def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -
     )
 
 
-def _record(item: Compared) -> dict[str, str | float | None]:
+def _record(item: RaterAgreement) -> dict[str, str | float | None]:
     own = item.agreement
     return {
         "rater": item.rater,

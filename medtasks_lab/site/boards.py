@@ -16,7 +16,7 @@ from medtasks_lab.site.classes import Classes, classes_of
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_lab.site.gather import Line, Site
+    from medtasks_lab.site.gather import BoardLine, Site
 
 _FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
 _UNIT = 10_000
@@ -95,7 +95,7 @@ def scores_of(site: Site) -> Scores:
     return Scores(site, strategies, tuple(group for group in every if group in held), rows, classes, whole)
 
 
-def interval_of(line: Line, row: GroupScore) -> tuple[float, float, bool] | None:
+def interval_of(line: BoardLine, row: GroupScore) -> tuple[float, float, bool] | None:
     """The 95 % interval of a group's score, and whether it is approximate.
 
     A paper's is the printed one. A submission carries the standard deviation of each task's score; tasks are
@@ -188,7 +188,7 @@ def _suite_title(tasks: Registry, suite: str | None) -> str:
     return "all suites" if suite is None else tasks.suites[suite].title
 
 
-def _entries(lines: Sequence[Line]) -> dict[str, list[Any]]:
+def _entries(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
     return {
         "label": [line.entry.model if line.published else line.entry.label for line in lines],
         "page": [line.page for line in lines],

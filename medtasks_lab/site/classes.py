@@ -11,7 +11,7 @@ from medtasks_ext.results.conditions import RULES, Facts, comparable
 
 if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Experiment
-    from medtasks_lab.site.gather import Line
+    from medtasks_lab.site.gather import BoardLine
 
 _MOVING = tuple(rule.field for rule in RULES if rule.moves)
 
@@ -44,7 +44,7 @@ class Classes:
 
 
 def classes_of(
-    lines: Sequence[Line], datasets: frozenset[str], strategy: str, *, paper: str | None
+    lines: Sequence[BoardLine], datasets: frozenset[str], strategy: str, *, paper: str | None
 ) -> Classes:
     """Divide lines into classes; no line is in two.
 
@@ -84,7 +84,7 @@ def classes_of(
 
 
 def _place(
-    found: list[Class], way: _Way, line: Line, items: Sequence[Experiment], *, may_join_paper: bool
+    found: list[Class], way: _Way, line: BoardLine, items: Sequence[Experiment], *, may_join_paper: bool
 ) -> int:
     for number, item in enumerate(found):
         if (may_join_paper or not item.of_paper) and all(_alike(way, other) for other in item.ways):
@@ -115,7 +115,7 @@ def _moving(asked: Facts) -> tuple[Any, ...]:
     return (*(getattr(asked, name) for name in _MOVING), asked.answers_cut, room)
 
 
-def _words(line: Line, items: Sequence[Experiment]) -> str:
+def _words(line: BoardLine, items: Sequence[Experiment]) -> str:
     """What differs from the paper, or from the tasks as they are now."""
     reasons = Counter(
         reason for item in items for reason in dict.fromkeys(one.condition for one in line.unlike(item))

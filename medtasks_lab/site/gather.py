@@ -26,7 +26,7 @@ _ACCESS = {"closed": "proprietary"}
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class BoardLine:
     """A line of the leaderboard: a model, asked in one way."""
 
     entry: Entry
@@ -86,7 +86,7 @@ class Site:
     """Everything that is shown."""
 
     tasks: Registry  # the registry
-    lines: list[Line] = field(default_factory=list)  # published ones first
+    lines: list[BoardLine] = field(default_factory=list)  # published ones first
     faults: list[Fault] = field(default_factory=list)  # submissions that are left out
 
     @property
@@ -95,9 +95,9 @@ class Site:
         return any(line.record is not None and line.record.invented is not None for line in self.lines)
 
     @cached_property
-    def models(self) -> dict[str, list[Line]]:
+    def models(self) -> dict[str, list[BoardLine]]:
         """Page of a model -> its lines."""
-        found: dict[str, list[Line]] = {}
+        found: dict[str, list[BoardLine]] = {}
         for line in self.lines:
             found.setdefault(line.page, []).append(line)
         return found
@@ -122,7 +122,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
         for entry in papers
         if entry.details.get("hub_id")
     }
-    site.lines = [*(Line(entry, None) for entry in papers), *(_with_facts(line, known) for line in own)]
+    site.lines = [*(BoardLine(entry, None) for entry in papers), *(_with_facts(line, known) for line in own)]
     if not site.lines:
         raise MedtasksError(
             "there is nothing to show",
@@ -132,7 +132,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     return site
 
 
-def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[Line]:
+def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[BoardLine]:
     found = []
     for folder in submission_folders(root):
         try:
@@ -148,11 +148,11 @@ def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[Lin
                 )
             )
         if entry.experiments:
-            found.append(Line(entry, record))
+            found.append(BoardLine(entry, record))
     return found
 
 
-def _with_facts(line: Line, known: Mapping[str, Mapping[str, str]]) -> Line:
+def _with_facts(line: BoardLine, known: Mapping[str, Mapping[str, str]]) -> BoardLine:
     """What a paper says of the same model, where its submission does not say it."""
     said = line.entry.details
     hub_id = said.get("hub_id") or line.entry.model

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Experiment
-    from medtasks_lab.site.gather import Line
+    from medtasks_lab.site.gather import BoardLine
 
 _COMPUTED = "submission, whose scores were computed again from its documents"
 _FACT_TITLES = {
@@ -48,7 +48,7 @@ class ModelPages:
             for group in groups
         }
 
-    def page(self, lines: Sequence[Line]) -> Json:
+    def page(self, lines: Sequence[BoardLine]) -> Json:
         """The page of one model.
 
         Args:
@@ -68,7 +68,7 @@ class ModelPages:
             "lines": [self._line(line) for line in lines],
         }
 
-    def _line(self, line: Line) -> Json:
+    def _line(self, line: BoardLine) -> Json:
         entry, record = line.entry, line.record
         reasons: dict[str, int] = {}
         items = sorted(
@@ -87,7 +87,7 @@ class ModelPages:
             "versions": [] if record is None else sorted(record.versions.items()),
         }
 
-    def _source(self, line: Line) -> list[list[str]]:
+    def _source(self, line: BoardLine) -> list[list[str]]:
         """Where its scores come from: term and words."""
         if line.record is None:
             suite = self._scores.site.tasks.suites[line.entry.paper]
@@ -104,7 +104,7 @@ class ModelPages:
             [f"Digest of {len(line.record.heads)} sealed heads", digest],
         ]
 
-    def _of_suites(self, line: Line) -> Iterator[Json]:
+    def _of_suites(self, line: BoardLine) -> Iterator[Json]:
         place = self._places[id(line)]
         for group in self._groups:
             for strategy in self._scores.strategies:
@@ -144,7 +144,7 @@ def _standing(item: Standing) -> Json:
     }
 
 
-def _task(item: Experiment, line: Line, reasons: dict[str, int]) -> list[Any]:
+def _task(item: Experiment, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
     """Suite, name, strategy, score, interval, documents, of the suite, readable share, grade, reason."""
     unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
     interval, coverage = item.intervals.get("score"), item.coverage

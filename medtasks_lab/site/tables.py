@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.results.experiments import Experiment
-    from medtasks_lab.site.gather import Line
+    from medtasks_lab.site.gather import BoardLine
 
 #: file -> what a row of it is
 TABLES = {
@@ -86,7 +86,7 @@ def _end(item: Experiment, end: str) -> float | None:
     return getattr(interval, end) if interval else None
 
 
-def _of_lines(lines: list[Line]) -> dict[str, list[Any]]:
+def _of_lines(lines: list[BoardLine]) -> dict[str, list[Any]]:
     return {
         "model": [line.entry.model for line in lines],
         "entry": [line.entry.label for line in lines],

@@ -141,7 +141,7 @@ def labelling(
 
 
 @dataclass(frozen=True)
-class Agreement:
+class DepartmentAgreement:
     """How far a model's departments are those that people named."""
 
     questions: int  # that both labelled
@@ -191,7 +191,7 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
 
 def agreement(
     people: Mapping[tuple[str, str], Sequence[str]], model: Mapping[tuple[str, str], Sequence[str]]
-) -> Agreement:
+) -> DepartmentAgreement:
     """Compare the labels of questions that both have.
 
     Precision, recall, F1 and Cohen's kappa are of all decisions, question by department: positive is a
@@ -205,7 +205,9 @@ def agreement(
     secondary = [({*people[key]}, {*model[key]}) for key in keys]
     primary = [({primary_of(n) for n in one}, {primary_of(n) for n in other}) for one, other in secondary]
     n_secondary = sum(len(entry["secondary"]) for entry in departments().values()) + 1
-    return Agreement(len(keys), _figures(secondary, n_secondary), _figures(primary, len(departments()) + 1))
+    return DepartmentAgreement(
+        len(keys), _figures(secondary, n_secondary), _figures(primary, len(departments()) + 1)
+    )
 
 
 def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[str, Figure]:

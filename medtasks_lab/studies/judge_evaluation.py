@@ -20,7 +20,7 @@ from medtasks_ext.results.published import published
 from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
-from medtasks_lab.studies.judge_sft import Case, PointKey, groups_by_question, point_texts
+from medtasks_lab.studies.judge_sft import GoldCase, PointKey, groups_by_question, point_texts
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -51,7 +51,7 @@ class Evaluation:
 
 
 def evaluate(
-    cases: Mapping[str, Case], expert: Mapping[PointKey, bool], judge: Mapping[PointKey, bool]
+    cases: Mapping[str, GoldCase], expert: Mapping[PointKey, bool], judge: Mapping[PointKey, bool]
 ) -> Evaluation:
     """Compare decisions on the points that both decided.
 
@@ -207,7 +207,7 @@ def published_sizes(rows: Sequence[PublishedRow], largest: int = 1500) -> tuple[
 
 
 def points_to_judge(
-    cases: Mapping[str, Case], expert: Mapping[PointKey, bool], tasks: Registry
+    cases: Mapping[str, GoldCase], expert: Mapping[PointKey, bool], tasks: Registry
 ) -> tuple[JudgedTask, dict[str, PointKey]]:
     """The points that experts decided as a task for `judge.engine`, and which document is which point.
 

@@ -37,7 +37,7 @@ PointKey = tuple[str, str]
 _SHAPE = "docs/judge_model.md shows what a case looks like"
 
 
-class Point(BaseModel):
+class GoldPoint(BaseModel):
     """A scoring point; `met` where the file holds the decision here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -48,7 +48,7 @@ class Point(BaseModel):
     met: StrictBool | None = None
 
 
-class Case(BaseModel):
+class GoldCase(BaseModel):
     """One answer with its scoring points."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -58,12 +58,12 @@ class Case(BaseModel):
     document: str = ""
     question: str = ""
     answer: str = ""
-    points: list[Point] = Field(min_length=1)
+    points: list[GoldPoint] = Field(min_length=1)
     decisions: dict[str, StrictBool] = {}
     decided_by: str = ""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Case:
+    def _consistent(self) -> GoldCase:
         names = [point.id for point in self.points]
         if len(set(names)) < len(names):
             raise ValueError("two points have the same id")
@@ -81,7 +81,7 @@ class Case(BaseModel):
         return {**at_points, **self.decisions}
 
 
-def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
+def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, GoldCase]:
     """Case id -> case, from JSON lines.
 
     Args:
@@ -91,7 +91,7 @@ def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
     Raises:
         MedtasksError: a file is missing or empty, a line is no case, or two cases share an id.
     """
-    cases: dict[str, Case] = {}
+    cases: dict[str, GoldCase] = {}
     for path in paths:
         for number, line in numbered_lines(path, remedy="name a JSONL file of cases"):
             case = _case(line, f"{path}:{number}")
@@ -110,14 +110,14 @@ def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
     return cases
 
 
-def _case(line: str, where: str) -> Case:
+def _case(line: str, where: str) -> GoldCase:
     try:
-        return Case.model_validate_json(line)
+        return GoldCase.model_validate_json(line)
     except ValidationError as error:
         raise MedtasksError(faults_of(error, "case")[0], where=where, remedy=_SHAPE) from None
 
 
-def expert_decisions(cases: Mapping[str, Case], files: Sequence[Path] = ()) -> dict[PointKey, bool]:
+def expert_decisions(cases: Mapping[str, GoldCase], files: Sequence[Path] = ()) -> dict[PointKey, bool]:
     """What experts decided: the decisions in the cases that are marked so, and those of further files.
 
     Args:
@@ -150,7 +150,7 @@ def expert_decisions(cases: Mapping[str, Case], files: Sequence[Path] = ()) -> d
     return found
 
 
-def decisions_about(cases: Mapping[str, Case], path: Path) -> dict[PointKey, bool]:
+def decisions_about(cases: Mapping[str, GoldCase], path: Path) -> dict[PointKey, bool]:
     """The decisions in a file, all of which must be about points of the cases.
 
     Raises:
@@ -174,12 +174,12 @@ def decisions_about(cases: Mapping[str, Case], path: Path) -> dict[PointKey, boo
 # ---------------------------------------------------------------------- the prompt
 
 
-def point_texts(case: Case, point: Point) -> dict[str, str]:
+def point_texts(case: GoldCase, point: GoldPoint) -> dict[str, str]:
     """The texts that a judge is shown."""
     return shown_for_point(case.question, point.text, case.answer)
 
 
-def training_row(case: Case, point: Point, met: bool) -> Json:
+def training_row(case: GoldCase, point: GoldPoint, met: bool) -> Json:
     """One row of TRL's conversational prompt-completion format; `case` and `point` say where it is from."""
     rubric, texts = point_rubric(), point_texts(case, point)
     return {
@@ -195,7 +195,7 @@ def training_row(case: Case, point: Point, met: bool) -> Json:
 # ---------------------------------------------------------------------- the split
 
 
-def groups_by_question(cases: Iterable[Case]) -> dict[str, int]:
+def groups_by_question(cases: Iterable[GoldCase]) -> dict[str, int]:
     """Case id -> number of its group; cases of one group ask the same.
 
     Two cases ask the same where their questions read the same (blanks and case aside) or where they are
@@ -228,14 +228,14 @@ class Split:
     """The two sides."""
 
     #: side -> its cases with the decisions of experts alone, in random order
-    cases: dict[Side, list[Case]] = field(default_factory=dict)
+    cases: dict[Side, list[GoldCase]] = field(default_factory=dict)
     #: side -> its training rows, in random order
     rows: dict[Side, list[Json]] = field(default_factory=dict)
     n_questions: dict[Side, int] = field(default_factory=dict)  # side -> distinct questions
 
 
 def split_by_question(
-    cases: Mapping[str, Case],
+    cases: Mapping[str, GoldCase],
     decisions: Mapping[PointKey, bool],
     test_share: float = TEST_SHARE,
     seed: int = SEED,
@@ -284,7 +284,7 @@ def split_by_question(
     return split
 
 
-def _decided_by_experts(case: Case, decisions: Mapping[PointKey, bool]) -> Case:
+def _decided_by_experts(case: GoldCase, decisions: Mapping[PointKey, bool]) -> GoldCase:
     points = [point.model_copy(update={"met": None}) for point in case.points]
     own = {point.id: decisions[case.id, point.id] for point in points if (case.id, point.id) in decisions}
     return case.model_copy(update={"points": points, "decisions": own, "decided_by": EXPERT})

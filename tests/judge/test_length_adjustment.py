@@ -122,7 +122,8 @@ def test_a_mistake_in_the_rule_is_one_message(medtasks, tmp_path, monkeypatch):
     text = text.replace("task: healthbench_professional", "task: professional")
     text = text.replace("dataset: healthbench/professional", "dataset: own/professional")
     (own / "task.yaml").write_text(text.replace("per: 500", "per: 500, beyond: 1"), encoding="utf-8")
-    (own / "sample.jsonl").write_bytes((folder / "sample.jsonl").read_bytes())
+    for name in ("card.yaml", "sample.jsonl"):
+        (own / name).write_bytes((folder / name).read_bytes())
     monkeypatch.setenv("MEDTASKS_TASKS", str(own.parent))
     forget()
     outcome = medtasks("dev", "validate", "professional")

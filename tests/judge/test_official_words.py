@@ -65,7 +65,7 @@ def suite(tasks, tmp_path, monkeypatch):
         file.write_text(yaml.safe_dump(said, sort_keys=False))
         task = tasks / "medhelm/qa/task.yaml"
         if "official:" not in task.read_text():
-            task.write_text(task.read_text().replace("\nabout:", "\n  official: qa.py\nabout:"))
+            task.write_text(task.read_text().replace("\njudge:\n", "\njudge:\n  official: qa.py\n"))
         forget()
         return tmp_path / "cache/official" / pinned[:16] / "juries.whl"
 
@@ -118,7 +118,9 @@ def test_wording_artefact_and_hash_are_recorded_and_part_of_the_conditions(
     assert snapshot["words_hash"] == sha256(MESSAGE.encode()).hexdigest()[:12]
     assert {item["wording"] for item in judgements(folder)} == {"official"}
     stored = json.loads((folder / f"tasks/{TASK}.json").read_text())
-    assert stored["jury"].startswith("one; likert_jury in official words, ")
+    jury_of_record = stored["conditions"]["asked"]["jury"]
+    assert jury_of_record["judges"] == [{"name": "one"}] and jury_of_record["wording"] == "official"
+    assert jury_of_record["protocol"] == "likert_jury" and len(jury_of_record["hash"]) == 8
 
 
 def test_scores_in_other_words_are_of_another_grade(wheel, run, jury, medtasks, server):

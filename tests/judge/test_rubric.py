@@ -135,7 +135,7 @@ def test_each_criterion_is_asked_in_the_suites_own_words_where_these_are_wished(
     assert medtasks("judge", "run", "--jury", jury, "--prompts", "official").code == 0
     assert {asked.user.partition(" ")[0] for asked in server.asked} == {"GRADE"}
     stored = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
-    assert stored["metrics"]["judged"] == 1 and "in official words" in stored["jury"]
+    assert stored["metrics"]["judged"] == 1 and stored["conditions"]["asked"]["jury"]["wording"] == "official"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from medtasks_lab.studies.judge_evaluation import (
     share_met,
     sizes_that_fit,
 )
-from medtasks_lab.studies.judge_sft import Case, expert_decisions, point_texts, split_by_question
+from medtasks_lab.studies.judge_sft import GoldCase, expert_decisions, point_texts, split_by_question
 from tests.conftest import ROOT, write_jsonl
 from tests.judge.server import Reply, coded
 
@@ -50,7 +50,7 @@ def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_
     assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
     rubric = point_rubric()
     for row in lines(tmp_path / "judge_data" / "train.jsonl"):
-        asked = Case(**case(row["case"]))
+        asked = GoldCase(**case(row["case"]))
         point = next(item for item in asked.points if item.id == row["point"])
         texts = point_texts(asked, point)
         assert row["prompt"] == rubric.messages(texts)
@@ -76,8 +76,8 @@ def asked_alike(draw):
     return cases
 
 
-def by_id(cases) -> dict[str, Case]:
-    return {item["id"]: Case(**item) for item in cases}
+def by_id(cases) -> dict[str, GoldCase]:
+    return {item["id"]: GoldCase(**item) for item in cases}
 
 
 @given(asked_alike(), st.floats(0.05, 0.95), st.integers(0, 3))
@@ -164,7 +164,7 @@ def decided(*rows: tuple[int, str, bool, bool]):
     for question, point, truth, given_ in rows:
         name = f"c{question}"
         points = [{"id": p, "text": p} for q, p, _, _ in rows if q == question]
-        cases[name] = Case(id=name, question=f"q{question}", points=points)
+        cases[name] = GoldCase(id=name, question=f"q{question}", points=points)
         expert[name, point], judge[name, point] = truth, given_
     return cases, expert, judge
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics import ehrsql
-from medtasks_ext.metrics.sql_sandbox import Outcome, SqlSandbox
+from medtasks_ext.metrics.sql_sandbox import QueryResult, SqlSandbox
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import STRATEGIES, registry
@@ -365,7 +365,7 @@ def test_a_query_that_is_not_decided_is_counted_and_asked_again(database, caplog
 
     def run_or_fail(sandbox, queries):
         if failing[0]:
-            return [Outcome(None, "its process died", decided=False) for _ in queries]
+            return [QueryResult(None, "its process died", decided=False) for _ in queries]
         return run(sandbox, queries)
 
     monkeypatch.setattr(SqlSandbox, "run", run_or_fail)

@@ -132,7 +132,7 @@ def paper(tasks_of, monkeypatch, tmp_path):
         file = root / f"clinicbench/{name}/task.yaml"
         digest = sha256(PASSAGE.encode()).hexdigest()
         content = re.sub(
-            r"text: \{artefact.*\}",
+            r"text: \{artefact[^}]*\}",
             f"text: {{artefact: paper, words: {len(PASSAGE.split())}, sha256: {digest}}}",
             file.read_text(),
         )

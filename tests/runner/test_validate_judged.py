@@ -66,8 +66,8 @@ def problems(tmp_path):
             "has a score before judges have read the answers",
         ),
         (
-            "kind: free_text",
-            "kind: exact_letter\n  letters: [A, B]",
+            "{kind: free_text}",
+            "{kind: exact_letter, letters: [A, B]}",
             "'exact_letter' have no metrics that judges score by axes",
         ),
     ],

@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(r"[.!?。]\W{0,3}\Z")
 _EDGES = " \t\r\n*_`\"'“”‘’«»<>#"
 
 
-class Items(NamedTuple):
+class ListItems(NamedTuple):
     """Items of a list.
 
     Attributes:
@@ -46,7 +46,7 @@ class Items(NamedTuple):
     bullets: bool
 
 
-def items_of(response: str, reply: Reply) -> Items:
+def items_of(response: str, reply: Reply) -> ListItems:
     """The list that a reply holds: the last array of texts, or what follows the last announcement, line
     by line.
 
@@ -56,7 +56,7 @@ def items_of(response: str, reply: Reply) -> Items:
     for value in reversed(values(response, reply)) if "[" in reply.text or "{" in reply.text else ():
         texts = _texts(value.value)
         if texts is not None and value.span[1] > begin:
-            return Items(texts, value.span, bullets=True)
+            return ListItems(texts, value.span, bullets=True)
     block = fenced(reply.text, reply.begin, reply.end)
     if block and block[1] > begin:
         begin, end = max(begin, block[0]), block[1]
@@ -76,7 +76,9 @@ def items_of(response: str, reply: Reply) -> Items:
         found.append((bool(bullet), item.strip(_EDGES)))
     bulleted = [item for bullet, item in found if bullet]
     items = bulleted if len(bulleted) > 1 or (bulleted and found[0][0]) else [item for _, item in found]
-    return Items([item for item in items if item], (begin, end), bullets=bool(bulleted) and items is bulleted)
+    return ListItems(
+        [item for item in items if item], (begin, end), bullets=bool(bulleted) and items is bulleted
+    )
 
 
 def _texts(value: object) -> list[str] | None:

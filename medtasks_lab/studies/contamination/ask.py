@@ -42,7 +42,7 @@ def inputs(dataset: Dataset, origin: str | None) -> list[Document]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbedAnswers:
     """What a task gave: a verdict per document, and how many cuts were moved to whole characters."""
 
     verdicts: list[Verdict]
@@ -67,7 +67,7 @@ class _Probed:
         """Whether every request has its outcome."""
         return self.fed and not self.under_way
 
-    def result(self) -> Asked:
+    def result(self) -> ProbedAnswers:
         """The verdicts.
 
         Raises:
@@ -84,7 +84,7 @@ class _Probed:
             Verdict(str(document["id"]), count if cuts else None)
             for document, count, cuts in zip(self.documents, matches, self.found, strict=True)
         ]
-        return Asked(verdicts, sum(completion.moved for cuts in self.found for completion in cuts))
+        return ProbedAnswers(verdicts, sum(completion.moved for cuts in self.found for completion in cuts))
 
 
 class ProbePlanner(Planner):
@@ -110,7 +110,7 @@ class ProbePlanner(Planner):
         identity: str,
         fixed: Config,
         watcher: Watcher,
-        ended: Callable[[str, Callable[[], Asked]], None],
+        ended: Callable[[str, Callable[[], ProbedAnswers]], None],
     ) -> None:
         super().__init__()
         self._tokenizer, self._identity, self._fixed = tokenizer, identity, fixed

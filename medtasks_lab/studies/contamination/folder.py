@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_lab.studies.contamination.ask import Asked
+    from medtasks_lab.studies.contamination.ask import ProbedAnswers
 
 FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
 #: 2: responses are stored as runs store them, with the model in their keys
@@ -153,7 +153,7 @@ class ProbeFolder:
             n_documents,
         )
 
-    def keep(self, dataset: Dataset, loaded: Loaded, asked: Asked) -> None:
+    def keep(self, dataset: Dataset, loaded: Loaded, asked: ProbedAnswers) -> None:
         """Record a task and write the files."""
         counts = tally(asked.verdicts)
         self.tasks[dataset.id] = {

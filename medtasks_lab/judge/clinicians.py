@@ -21,10 +21,10 @@ from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.stats.agreement import Estimate
     from medtasks_ext.stats.statistic import Array
+    from medtasks_lab.judge.ratings import Ratings
 
 PEOPLE, JURY, ROUGE, BERTSCORE = "clinicians", "jury", "ROUGE-L", "BERTScore-F"
 ICC, PAIRWISE_ICC, SPEARMAN = "ICC(3,k)", "mean pairwise ICC(3,k)", "Spearman"
