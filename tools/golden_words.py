@@ -28,7 +28,7 @@ _TEXTS = (
     (re.compile(r"\b20(?:2[6-9]|[3-9]\d)-\d\d-\d\d\b"), "<date>"),
     (re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? (s|ms|seconds|documents/s|requests/s|tokens/s)\b"), r"<n> \1"),
     (re.compile(r"\b\d+:\d\d(?::\d\d)? (left|to go)\b"), r"<n> \1"),
-    (re.compile(r"\b\d+(?:\.\d+)? [GMT]i?B free\b"), "<n> free"),
+    (re.compile(r"\b\d+(?:\.\d+)? [GMT]i?B (are )?free\b"), "<n> free"),
     (re.compile(r"(\.py\"?), line \d+"), r"\1, line <n>"),
     (re.compile(r"(?:/[\w.-]+)+(?=/runs/)"), "<out>"),
     (re.compile(r"\b1[789]\d{8}(\.\d+)?\b"), "<time>"),  # seconds since 1970
