@@ -147,7 +147,8 @@ def show(
 
 
 def _add(table: Table, columns: Sequence[Column], row: Any, style: str | None = None) -> None:
-    cells = row if isinstance(row, tuple) else [column.cell(row) for column in columns]
+    # a named tuple is a record
+    cells = row if type(row) is tuple else [column.cell(row) for column in columns]
     cells = [
         Name(cell) if column.breaks and isinstance(cell, str | Text) else cell
         for column, cell in zip(columns, cells, strict=False)

@@ -14,6 +14,7 @@ from medtasks_ext.report.pages import cut
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Experiment, Fault
+from medtasks_ext.runs.samples import parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -93,12 +94,12 @@ def _chosen(item: Experiment) -> Iterator[tuple[Sample, float | None]]:
 
 
 def _texts(sample: Sample, length: int) -> Json:
-    document, parsed = sample["doc"], sample["filtered_resps"][0]
+    document = sample["doc"]
     gold = document.get("gold")
     return {
         "input": cut(shown(document), length),
         "response": cut(str(sample["resps"][0][0]), length),
-        "answer": _short(parsed.get("answer") if isinstance(parsed, dict) else parsed, length),
+        "answer": _short(parsed_of(sample).get("answer"), length),
         "gold": _short(document.get("target") if gold is None else gold, length),
     }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,20 @@ def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
                     yield _sample(line, number, path, remedy)
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy=remedy) from None
+
+
+def parsed_of(sample: Sample) -> Mapping[str, Any]:
+    """What the answer format read of a response (`answers.parsed.Parsed`); empty where nobody kept it.
+
+    lm-eval's log holds each item of a list as Python writes it, and not as JSON.
+    """
+    parsed: Any = sample["filtered_resps"][0] if sample["filtered_resps"] else {}
+    if isinstance(parsed, str):
+        try:
+            parsed = ast.literal_eval(parsed)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):  # such as `nan`
+            parsed = {"valid": bool(sample["valid"])} if "valid" in sample else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _read(line: bytes) -> Any:

@@ -166,12 +166,16 @@ def test_plain_lm_eval_is_viewed_like_a_run(made, tmp_path):
         del sample["request"]
         prompt, settings = sample["arguments"][0]
         sample["arguments"] = {"gen_args_0": {"arg_0": prompt, "arg_1": settings}}
+        sample["filtered_resps"] = [str(item) for item in sample["filtered_resps"]]  # as lm-eval's log has it
     text = "".join(json.dumps(sample) + "\n" for sample in samples)
     (tmp_path / f"samples_{LABEL}_2026.jsonl").write_text(text)
     viewer = Viewer([tmp_path, made[1]], registry())
     plain, run = viewer.answer("dataset", {"dataset": LABEL})["columns"]
     assert plain["label"] == "plain" and plain["score"] == task["metrics"]["score"]
     assert len(plain["flags"]) == len(run["flags"]) == len(samples)
+    own = Viewer([made[0]], registry()).answer("dataset", {"dataset": LABEL})["columns"][0]
+    without_cuts = [[flag & ~Flag.CUT for flag in column["flags"]] for column in (plain, own)]
+    assert without_cuts[0] == without_cuts[1]
     turns = document(viewer, "t1")["responses"][0]["turns"]
     assert "Premise statement" in turns[0]["text"] and turns[0]["role"] == "text"
 
@@ -403,6 +407,15 @@ def test_show_names_what_is_not_there(made, medtasks, task, key, said):
 
 
 # ---------------------------------------------------------------------- strategies, and runs that go on
+
+
+def test_trials_whose_score_is_a_mean_have_a_score_each(medtasks, tmp_path):
+    task = "clinicbench_pharmacology_qa_shuffled"
+    arguments = ("--model", "oracle", "--data", "sample", "--tasks", task, "--output_path", "run")
+    assert medtasks("run", *arguments).code == 0
+    viewer = Viewer([tmp_path / "run"], registry())
+    (column,) = viewer.answer("dataset", {"dataset": task})["columns"]
+    assert column["flags"] and all(flag & Flag.RIGHT for flag in column["flags"])
 
 
 def test_strategies_of_one_run_stand_side_by_side(medtasks, tmp_path):

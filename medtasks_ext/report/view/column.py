@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
@@ -34,7 +34,7 @@ from medtasks_ext.results.error_clusters import (
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import Judgement, JudgementLog
 from medtasks_ext.runs.outcomes import outcome_files
-from medtasks_ext.runs.samples import RESCORE, SampleFile
+from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
@@ -132,11 +132,12 @@ class Column:
             empty = Flag.EMPTY if not sample["resps"][0][0].strip() else Flag(0)
             self._keep(key, Flag.WAITING | empty | self._cut(sample), None, math.nan, None, None)
             return
-        parsed = cast("Mapping[str, Any]", sample["filtered_resps"][0])
+        parsed = parsed_of(sample)
         response = _response(sample)
         value = self._value(sample, key)
-        # a trial of a question is right or wrong by itself; only all of them together make a score
-        score = float(value[2]) if value is not None and "trial" in document else self._score(value)
+        # a trial of a question is right or wrong by itself, also where only all of them make a score
+        alone = "trial" in document and isinstance(value, list | tuple)
+        score = float(value[2]) if alone else self._score(value)
         flags = self._cut(sample) | (Flag.EMPTY if not response.strip() else Flag(0))
         if not parsed.get("valid", True):
             flags |= Flag.UNREADABLE
@@ -183,7 +184,7 @@ class Column:
         return float(self._statistic.value(counts)[0]) if counts.any() else math.nan
 
     def _cut(self, sample: Sample) -> Flag:
-        parsed = cast("Mapping[str, Any]", sample["filtered_resps"][0]) if sample["filtered_resps"] else {}
+        parsed = parsed_of(sample)
         ran_out = sample.get("request", "") in (self._cut_off or ())
         return Flag.CUT if ran_out or parsed.get("unclosed_reasoning") else Flag(0)
 

@@ -15,6 +15,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.view.column import CLUSTERS, Column, Flag, open_column
 from medtasks_ext.report.view.document import DocumentView, document_view
 from medtasks_ext.results.error_clusters import MEANING, TEXTS
+from medtasks_ext.runs.samples import parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -189,7 +190,7 @@ class DatasetPage:
             if sample is None:
                 answers.append(None)
                 continue
-            document, parsed = sample["doc"], sample["filtered_resps"][0]
+            document, parsed = sample["doc"], parsed_of(sample)
             known = document.get("gold")
             gold = gold or (_short(known, _SHORT) or _NOTHING if known is not None else "")
             asked = asked or _short(" ".join(shown(document).split()), _INPUT)

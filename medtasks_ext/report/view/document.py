@@ -16,6 +16,7 @@ from medtasks_ext.results.error_clusters import Answered, error_of
 from medtasks_ext.results.extracted import IN_TEXT, Items, Piece, items_of, marked
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.judgements import Judgement, JudgementLog
+from medtasks_ext.runs.samples import parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -134,7 +135,7 @@ def document_view(
 
 def _response(column: Column, place: int, sample: Sample, whole: bool) -> Response:
     answers, document = column.answers, sample["doc"]
-    parsed = cast("Mapping[str, Any]", sample["filtered_resps"][0])
+    parsed = parsed_of(sample)
     given = sample["resps"][0][0]
     text = given if isinstance(given, str) else ""
     outcome = column.outcome(sample)
