@@ -53,7 +53,7 @@ WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "lock": (("dev", "lock"), ("lock",)),
     "build": (("dev", "build"), ("build",)),
     "path": (("dev", "path"), ("path",)),
-    "new suite": (("new", "--suite"), ("new-suite",)),
+    "new suite": (("new", "suite"), ("new-suite",)),
 }
 SECONDS = 240  # that a command may take
 
@@ -79,7 +79,8 @@ class Program:
             "HF_HOME": str(folder / "home" / "hf"),
             "LANG": "C.UTF-8", "TZ": "UTC", "COLUMNS": "120", "NO_COLOR": "1", "HF_HUB_OFFLINE": "1",
             "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false", "OPENAI_API_KEY": "none",
-            "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "golden-bytecode")),
+            "PYTHONHASHSEED": "0", "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "golden-bytecode")),
         }  # fmt: skip
         self._process = subprocess.Popen(
             [python, Path(__file__).with_name("golden_starter.py")],

@@ -674,8 +674,10 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.none", "report", "no-such-folder")
     call("tables.store", "cite", "oracle")
     if recorder.wants("tables.kept"):
-        recorder.entry("tables.kept", (), 0, made=True)
-        recorder.keep("tables.kept", recorder.runs / "store", "files")
+        recorder.entry("tables.kept", (), 0, made=False)
+        for place in sorted((recorder.runs / "store").glob("run-*")):
+            of = Path(json.loads((place / "run.json").read_text(encoding="utf-8"))["folder"]).name
+            recorder.keep("tables.kept", place, recorder.normal.text(of))
 
 
 def read_comparisons(recorder: Recorder) -> None:
@@ -801,8 +803,6 @@ def read_tasks(recorder: Recorder) -> None:
         "--dataset",
         "triage",
     )
-    if recorder.program.words("new suite")[0] == "new":
-        suite = (*suite[1:2], *suite[2:])
     call(
         "contribute.suite",
         "new suite",

@@ -128,7 +128,7 @@ class Server:
     def asked(self, name: str) -> list[dict[str, Any]]:
         """What came to a name so far, sorted; probes of one token are left out."""
         with self._lock:
-            bodies = list(self._bodies[name])
+            bodies = [body for body in self._bodies[name] if body.get("max_tokens") != 1]
         return sorted(bodies, key=lambda body: json.dumps(body, sort_keys=True))
 
     def forget(self, name: str) -> None:

@@ -12,24 +12,31 @@ from typing import Any
 
 #: Keys of JSON whose values tell when and where, or follow from it.
 VOLATILE = frozenset({
-    "at", "chain", "head", "heads", "salt", "seconds", "started", "ended", "made", "host", "pid",
+    "at", "chain", "head", "heads", "salt", "secret", "seconds", "started", "ended", "made", "host", "pid",
     "bytes", "took", "elapsed", "duration", "created", "retrieved_timestamp", "evaluation_timestamp",
     "total_evaluation_time_seconds", "start_time", "end_time", "git_hash", "pretty_env_info",
     "upper_git_hash", "date", "mtime", "inode", "free", "wall", "opened", "closed", "rate",
 })  # fmt: skip
+_RUN = re.compile(r"[0-9a-f]{12}")  # of a store: follows from a run's folder and salt
 _VERSIONS = re.compile(r"versions?$")
 _TEXTS = (
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
     (
-        re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d[:-]\d\d(?:[:-]\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"),
+        re.compile(r"(?<!\d)20\d\d-\d\d-\d\d[T ]\d\d[:-]\d\d(?:[:-]\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"),
         "<time>",
     ),
     (re.compile(r"\b20(?:2[6-9]|[3-9]\d)-\d\d-\d\d\b"), "<date>"),
     (re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? (s|ms|seconds|documents/s|requests/s|tokens/s)\b"), r"<n> \1"),
     (re.compile(r"\b\d+:\d\d(?::\d\d)? (left|to go)\b"), r"<n> \1"),
-    (re.compile(r"\b\d+(?:\.\d+)? [GMT]i?B free\b"), "<n> free"),
+    (re.compile(r"\b\d+(?:\.\d+)? [GMT]i?B (are )?free\b"), "<n> free"),
     (re.compile(r"(\.py\"?), line \d+"), r"\1, line <n>"),
     (re.compile(r"(?:/[\w.-]+)+(?=/runs/)"), "<out>"),
+    (re.compile(r"\b1[789]\d{8}(\.\d+)?\b"), "<time>"),  # seconds since 1970
+    (re.compile(r"\bmt[0-9a-f]{10}\b"), "<export>"),  # of forms: random, and what is signed with it
+    (re.compile(r"\bh[0-9a-f]{32}\b"), "<digest>"),
+    (re.compile(r"[\d,.]+ answers/s( \([\d,.]+ since the start\))?"), "<n> answers/s"),
+    (re.compile(r"\.[0-9a-f]{8}\.part\b"), ".part"),
+    (re.compile(r"(?m)^(asked: .*|[\d,]+ of [\d,]+ (judgements|answers)\b.*)\n"), ""),  # how far it is
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
 )
 _PAGE = re.compile(r"<script type=\"application/json\"[^>]*>(.*?)</script>", re.DOTALL)
@@ -66,6 +73,8 @@ class Words:
             return {self.text(name): self.value(item, name) for name, item in value.items()}
         if isinstance(value, list):
             return [self.value(item) for item in value]
+        if key == "run" and isinstance(value, str) and _RUN.fullmatch(value):
+            return "<run>"
         return self.text(value) if isinstance(value, str) else value
 
     def file(self, path: Path) -> tuple[str, str] | None:
