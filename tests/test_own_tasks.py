@@ -485,7 +485,7 @@ def test_a_fault_is_one_message_with_file_and_remedy(medtasks, own, tmp_path, sp
     spoil(own)
     forget()
     asked = ("run", "--model", "oracle", "--tasks", "wards", "--data", "sample", "-o", "run")
-    for command in (("path",), asked):
+    for command in (("dev", "path"), asked):
         outcome = medtasks(*command)
         assert outcome.code == 2, outcome.text
         first, *rest = outcome.err.splitlines()

@@ -56,6 +56,7 @@ def case_task(tmp_path, monkeypatch, data_dir):
     text = (tasks_folder() / "mlb" / "maethic" / "task.yaml").read_text().replace("mlb/maethic", "mlb/case")
     text = text.replace("task: mlb_maethic", f"task: {TASK}").partition("# written by")[0]
     (folder / "task.yaml").write_text(text)
+    (folder / "card.yaml").write_text((tasks_folder() / "mlb" / "maethic" / "card.yaml").read_text())
     declare_suites(tmp_path / "tasks")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
 

@@ -74,7 +74,9 @@ def attack(medtasks, server, jury, few):
     def call(script, *names, folder="run", **settings):
         server.script = script
         names = names or ("one",)
-        return medtasks("judge", folder, "--jury", jury(*names, **settings), "--red-team", "--prompts", "own")
+        return medtasks(
+            "judge", "run", folder, "--jury", jury(*names, **settings), "--red-team", "--prompts", "own"
+        )
 
     return call
 
@@ -155,7 +157,7 @@ def test_the_table_has_rate_interval_number_and_agreement(attack, tmp_path, medt
 
 
 def test_a_dry_run_asks_nobody_and_writes_nothing(medtasks, jury, server, tmp_path, few):
-    done = medtasks("judge", "run", "--jury", jury("one"), "--red-team", "--dry-run")
+    done = medtasks("judge", "run", "run", "--jury", jury("one"), "--red-team", "--dry-run")
     assert done.code == 0 and "nothing was asked" in done.out
     assert not server.asked and not (tmp_path / "run").exists()
 
@@ -166,7 +168,7 @@ def test_an_adjudicator_of_single_points_is_attacked_as_it_is_asked(medtasks, ju
     boss = {**content["judges"][0], "name": "boss", "model": "boss", "asks": "points_one_by_one"}
     path.write_text(yaml.safe_dump({**content, "adjudicator": boss}))
     server.script = honest
-    done = medtasks("judge", "run", "--jury", path, "--red-team", "--prompts", "own")
+    done = medtasks("judge", "run", "run", "--jury", path, "--red-team", "--prompts", "own")
     assert done.code == 0, done.text
     assert {"point" in item.texts for item in server.asked if item.model == "boss"} == {True}
     assert {"point" in item.texts for item in server.asked if item.model != "boss"} == {False}
@@ -178,7 +180,7 @@ def test_an_adjudicator_of_single_points_is_attacked_as_it_is_asked(medtasks, ju
     [(("run", "other"), "one folder"), (("run", "--tasks", "medhelm"), "all of them")],
 )
 def test_what_has_no_meaning_with_attacks_is_refused(medtasks, jury, server, arguments, message):
-    done = medtasks("judge", *arguments, "--jury", jury("one"), "--red-team")
+    done = medtasks("judge", "run", *arguments, "--jury", jury("one"), "--red-team")
     assert done.code == 2 and message in done.err and not server.asked
 
 

@@ -343,7 +343,7 @@ def test_a_fault_is_one_message_with_file_key_and_remedy(own, medtasks, tmp_path
     changes, message = json.loads(json.dumps(BAD[fault]).replace("TWIN", twin))
     declare(own, **changes)
     run = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "-o", "run")
-    for command in (("path",), run):
+    for command in (("dev", "path"), run):
         outcome = medtasks(*command)
         assert outcome.code == 2, outcome.text
         first, *rest = outcome.err.splitlines()
