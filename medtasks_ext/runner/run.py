@@ -416,7 +416,7 @@ class Run:
                 n=len(outcome.samples),
                 own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
                 served=records.served,
-                versions=tuple(item.versions for item in sessions) or (self.manifest.versions,),
+                versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
             ).counted(records.cut),
             run_conditions(self.manifest.record()),
             loaded,
@@ -673,6 +673,15 @@ def pool_hash(task: Task, k: int | None = None) -> str:
         for text in (shot["system"], shown(shot), shot["target"]):
             digest.update(text.encode(errors="surrogatepass") + b"\x1e")
     return digest.hexdigest()[:12]
+
+
+def _distinct(some: Iterable[dict[str, str]]) -> tuple[dict[str, str], ...]:
+    """Each of them once, in their order: sessions, and shards, mostly have the same versions."""
+    known: list[dict[str, str]] = []
+    for item in some:
+        if item not in known:
+            known.append(item)
+    return tuple(known)
 
 
 def versions() -> dict[str, str]:

@@ -148,7 +148,7 @@ class Observed(_Part):
     judged: float | None = None  # share of the answers that were judged; None where nobody judges
     own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
     served: tuple[str, ...] | None = None  # models that answered, as servers call them
-    versions: tuple[Mapping[str, str], ...] = ()  # of packages, in each session that wrote to the folder
+    versions: tuple[Mapping[str, str], ...] = ()  # of packages, in each session, equal ones once
 
     def counted(self, cut: Mapping[str, int]) -> Observed:
         """The same with counts of what did not fit.

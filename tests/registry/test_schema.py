@@ -46,7 +46,8 @@ def test_it_is_a_valid_schema_and_its_text_says_the_same():
 def test_every_task_file_and_every_card_satisfies_it(dataset):
     folder = TASKS.datasets[dataset].folder
     assert faults(read_mapping(folder / "task.yaml")) == []
-    assert faults(read_mapping(folder / "card.yaml"), CARD) == []
+    if (folder / "card.yaml").is_file():  # a task file may hold all facts itself
+        assert faults(read_mapping(folder / "card.yaml"), CARD) == []
 
 
 def test_its_keys_are_those_of_lm_eval_and_of_the_class():
