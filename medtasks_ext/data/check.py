@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.data.card import RowsCard, card_of
+from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.known import known_content
 from medtasks_ext.data.strays import Stray, find_strays
@@ -203,8 +204,10 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
 def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
     if watch:
         watch(dataset.id, "reading its files")
-    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None)
-    n_test, n_fewshot, faults = len(found.test), len(found.fewshot), found.faults
+    content = ContentCheck(dataset)
+    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
+    n_test, n_fewshot = len(found.test), len(found.fewshot)
+    faults = found.faults + content.faults()
     notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
     notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
     notes += known_content(dataset, [folder / file for file in files])
