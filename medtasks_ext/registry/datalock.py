@@ -1,15 +1,19 @@
-"""`data.lock` of a dataset folder: which bytes its public files have. `medtasks data pin` writes it.
+"""`data.lock` of a dataset folder: which bytes its public files have, and which rows are made of them.
 
-A task file says where rows come from; the lock says what lies there: a commit or release, and of each file
-what identifies its content, and its size. Without a lock a download is unpinned.
+`medtasks data pin` writes it. A task file says where rows come from; the lock says what lies there: a commit
+or release, of each file its hosts, its size and what identifies its content, and of the rows what tells them
+from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside it has a
+hash of each document; of other data nothing is kept from which a text or an answer could be guessed
+(`data.rowlock`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -19,22 +23,40 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.strict import Strict
 
 LOCK_FILE = "data.lock"
+#: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).
+DOCUMENTS_FILE = "documents.lock"
 #: What identifies content, `KIND:HEX` (`rows.digests`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
 _REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
+
+
+class Seen(Strict):
+    """When content was seen, and by whom.
+
+    Attributes:
+        day: of the look (`2026-11-24`).
+        by: what looked, and where: `medtasks 0.9 at raw.githubusercontent.com`.
+    """
+
+    day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
+    by: str
 
 
 class LockedFile(Strict):
     """One public file.
 
     Attributes:
-        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` of
-            the members of an archive that are read.
-        size: bytes, where they were counted.
+        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the
+            SHA-256 of the members of an archive that are read.
+        size: bytes, where they were counted; those of an archive that is packed on demand differ.
+        hosts: URLs at which it is had.
+        seen: when its bytes were last counted.
     """
 
     digest: Digest
     size: int | None = Field(default=None, ge=0)
+    hosts: list[str] = Field(default=[])
+    seen: Seen | None = None
 
 
 class LockedDatabase(Strict):
@@ -51,6 +73,47 @@ class LockedDatabase(Strict):
     size: int | None = Field(default=None, ge=0)
 
 
+class LockedPart(Strict):
+    """One part of a dataset's rows.
+
+    Attributes:
+        n: documents; one that is asked in several trials counts once.
+        folded: SHA-256 of the hashes of all (input, options, gold) in their order; of data that is not open
+            stretched, so that guesses are slow, and none where there are few documents.
+        documents: SHA-256 of `documents.lock`, for the test part of open data.
+        sketch: up to 64 hashes of whole questions of another part of open data, the smallest ones.
+        lengths: characters of the inputs at 10, 25, 50, 75 and 90 % of the documents, to two digits.
+        labels: gold label -> its share of all labels, for labels of at least ten documents.
+    """
+
+    n: int = Field(ge=0)
+    folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    documents: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    sketch: list[str] = Field(default=[], max_length=64)
+    lengths: list[int] = Field(default=[], max_length=5)
+    labels: dict[str, float] = Field(default={})
+
+
+class LockedRows(Strict):
+    """What the rows of a dataset are, as its task file reads them.
+
+    Attributes:
+        sample: hash of the documents that the task makes of its bundled sample rows. Where it makes others
+            now, the task reads rows in another way, and the lock says nothing of them.
+        basis: `bytes`: the rows are those of the files above. `copies`: the files were not seen; independent
+            public copies have the same rows.
+        seen: when the rows were read.
+        test: those that are asked.
+        fewshot: those of which shots are taken.
+    """
+
+    sample: str
+    basis: Literal["bytes", "copies"] = "bytes"
+    seen: Seen
+    test: LockedPart
+    fewshot: LockedPart | None = None
+
+
 class DataLock(Strict):
     """`data.lock`: the content of a dataset's public files, written by `medtasks data pin`.
 
@@ -59,11 +122,13 @@ class DataLock(Strict):
         files: file -> its content. A file of the hub has its path there; one at a URL what stands behind the
             last slash, or the URL where two end alike.
         database: that of `rows.database`.
+        rows: what the rows are.
     """
 
     revision: str | None = None
     files: dict[str, LockedFile] = Field(default={})
     database: LockedDatabase | None = None
+    rows: LockedRows | None = None
 
     @property
     def text(self) -> str:
@@ -94,6 +159,25 @@ def read_lock(folder: Path) -> DataLock | None:
         place = ".".join(map(str, fault["loc"]))
         what = "unknown key" if fault["type"] == "extra_forbidden" else fault["msg"]
         raise MedtasksError(f"{place}: {what}", where=file, remedy=_REMEDY) from None
+
+
+def read_documents(folder: Path, lock: DataLock) -> list[str]:
+    """The hashes of an open dataset's test documents, in their order; none where the lock names none.
+
+    Raises:
+        MedtasksError: the file is missing, or not the one that the lock names.
+    """
+    wanted = lock.rows.test.documents if lock.rows else None
+    if wanted is None:
+        return []
+    file = folder / DOCUMENTS_FILE
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise MedtasksError(f"is missing; {LOCK_FILE} names it", where=file, remedy=_REMEDY) from None
+    if hashlib.sha256(content).hexdigest() != wanted:
+        raise MedtasksError(f"is not the one that {LOCK_FILE} names", where=file, remedy=_REMEDY)
+    return content.decode("ascii").split()
 
 
 def locked_names(names: Iterable[str]) -> dict[str, str]:
