@@ -15,13 +15,15 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import meta
+
 from medtasks_ext.answers import answer_format
 from medtasks_ext.data.texts import Columns, Fault
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.registry.lengths import count_words, published_lengths
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.codes import CODE_SYSTEMS
-from medtasks_ext.rows.expressions import Expression
+from medtasks_ext.rows.expressions import Expression, parsed
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.spec import dataset_spec
 
@@ -52,7 +54,10 @@ class ContentCheck:
         schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
         self.names = {name for item in schemas for name in (*item.columns, *item.optional)} - {"id"}
         self.columns = Columns(dataset.metadata.language, _bundled(dataset))
-        self.holds = [Expression(text, dataset.file) for text in spec.rows.holds]
+        self.holds = [
+            (Expression(text, dataset.file), meta.find_undeclared_variables(parsed(f"{{{{ {text} }}}}")))
+            for text in spec.rows.holds
+        ]
         listed = [*spec.answer.get("letters", ()), *spec.answer.get("labels", ())]
         self.labels = [str(label) for label in listed]
         self.closed = bool(listed)
@@ -85,8 +90,8 @@ class ContentCheck:
         gold = document["gold"]
         if not self.judged:
             self._repeat(asked, hash(json.dumps(gold, sort_keys=True, default=str)), place)
-        for expression in self.holds:
-            if expression.of_row_or_none(fields) is False:
+        for expression, names in self.holds:
+            if names <= fields.keys() and expression.of_row_or_none(fields) is False:
                 self._note(f"does not satisfy: {expression.text}", "gold and its row must fit", place)
         if gold is not None:
             self._gold(document, gold, place)

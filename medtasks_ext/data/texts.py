@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Characters of a text that are looked at.
 _HEAD = 4_000
 _FEWEST = 5  # rows by which a share is judged
+_ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
 _LANGUAGE_ROWS, _LANGUAGE_CHARACTERS = 200, 30_000
 #: Languages that a short text may be taken for.
@@ -88,7 +89,7 @@ def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 def _is_escaped(text: str) -> bool:
     head = text[:_HEAD]
-    return "\n" not in head and _ESCAPED.search(head) is not None
+    return "\\u" in head or ("\n" not in head and "\\n" in head) if _ESCAPED.search(head) else False
 
 
 _AGAIN = "export the file again as UTF-8, or name its encoding: medtasks data import --encoding NAME"
@@ -142,6 +143,7 @@ class _Column:
     n_looked_at: int = 0
     total: int = 0  # characters
     sizes: Counter[int] = field(default_factory=Counter)  # of distinct texts that may be cut
+    n_at_end: int = 0  # texts as long as a database or spreadsheet lets them be
     n_ellipsis: int = 0
     n_long: int = 0
     values: Counter[int] = field(default_factory=Counter)  # hashes, up to a thousand different ones
@@ -207,6 +209,7 @@ class Columns:
         known = hash(text)
         if known in column.values or len(column.values) < 1_000:
             column.values[known] += 1
+        column.n_at_end += size in _ENDS
         if isinstance(cell, str) and size >= 100 and column.values[known] <= 1:
             column.n_long += 1
             column.sizes[size] += 1
@@ -257,6 +260,15 @@ class Columns:
 
     def _cut(self, name: str, column: _Column) -> Iterator[Fault]:
         n = column.n_long
+        if column.n_at_end >= max(3, 0.2 * column.n_looked_at):
+            yield Fault(
+                f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255, 256 or"
+                " 32,767 characters: they were cut",
+                "export the whole texts",
+                [],
+                name,
+            )
+            return
         if n < 4:
             return
         longest = max(column.sizes)

@@ -33,7 +33,7 @@ class Faults:
     #: told which row is read or rendered, every `STEP` rows
     watch: Callable[[str], None] | None = None
     #: sees each test row with what is asked about it
-    examine: Callable[[ReadRow, dict[str, Any]], None] | None = None
+    examine: Callable[[ReadRow, Any], None] | None = None
     _n_tried: int = 0
 
     def add(self, fault: RowError) -> None:
