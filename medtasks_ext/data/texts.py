@@ -71,9 +71,10 @@ def _decodes(run: str, wrong: str) -> bool:
         return False
     for end in range(len(bytes_), max(len(bytes_) - 3, 1), -1):  # the last character may be cut
         try:
-            return _WRITTEN.fullmatch(bytes_[:end].decode()) is not None
+            written = bytes_[:end].decode()
         except UnicodeDecodeError:
             continue
+        return _WRITTEN.fullmatch(written) is not None
     return False
 
 
@@ -110,14 +111,15 @@ _CHARACTERS: tuple[tuple[str, Callable[[str], bool], float, str], ...] = (
 #: What a spreadsheet writes where a formula failed: never a text.
 _SHEET = re.compile(r"#(?:REF|N/A|VALUE|NAME|DIV/0|NULL|NUM)[!?]?")
 _PLACEHOLDER = re.compile(
-    r"\W{0,2}(?:n/?a|nan|null|undefined|tbd|todo|redacted|removed|anonymi[sz]ed|xxx+|lorem ipsum\b.*)\W{0,2}",
-    re.I | re.S,
+    r"n/?a|nan|null|undefined|tbd|todo|redacted|removed|anonymi[sz]ed|xxx+|lorem ipsum\b.*",
+    re.IGNORECASE | re.DOTALL,
 )
+_AROUND = " \t\r\n[](){}<>.*_-"
 
 
 def is_placeholder(text: str) -> bool:
     """Whether a text stands for another."""
-    return len(text) < 400 and bool(_SHEET.fullmatch(text) or _PLACEHOLDER.fullmatch(text.strip()))
+    return len(text) < 400 and bool(_SHEET.fullmatch(text) or _PLACEHOLDER.fullmatch(text.strip(_AROUND)))
 
 
 # ---------------------------------------------------------------------- columns
@@ -233,7 +235,8 @@ class Columns:
                 if (name, number) not in self.usual and len(rows) >= max(2, share * column.n_looked_at):
                     damaged = damaged or number < 5
                     yield Fault(f"{named} {what}", remedy, rows, name)
-            if column.placeholders and (name, None) not in self.usual:
+            n_odd = len(column.placeholders)
+            if n_odd > 0.005 * column.n and (name, None) not in self.usual:
                 yield Fault(
                     f"{named} holds a placeholder in place of a text",
                     "fill the cell, or take the row out",
@@ -262,8 +265,8 @@ class Columns:
         n = column.n_long
         if column.n_at_end >= max(3, 0.2 * column.n_looked_at):
             yield Fault(
-                f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255, 256 or"
-                " 32,767 characters: they were cut",
+                f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255,"
+                " 256 or 32,767 characters: they were cut",
                 "export the whole texts",
                 [],
                 name,
@@ -333,6 +336,8 @@ def language_of(text: str) -> str | None:
 
     code: str = py3langid.classify(text)[0]
     code = {"nb": "no", "nn": "no"}.get(code, code)
+    if code == "zxx":  # ISO 639: no words of a language
+        return None
     if code in ("zh", "ja", "ko") or (code == "ru") != (len(_CYRILLIC.findall(text)) > 0.4 * letters):
         return code if code == "ru" and _CYRILLIC.search(text) else None
     return code

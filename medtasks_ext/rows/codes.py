@@ -8,7 +8,7 @@ import re
 CODE_SYSTEMS: dict[str, re.Pattern[str]] = {
     name: re.compile(form, re.IGNORECASE)
     for name, form in {
-        # WHO, ICD-10 volume 2; the clinical modifications (CM, ES, GM) have up to four characters behind the dot
+        # WHO, ICD-10 volume 2; clinical modifications have up to four characters behind the dot
         "ICD-10": r"[A-Z]\d[0-9A-Z](?:\.[0-9A-Z]{1,4})?\.?",
         "ICD-10 category": r"[A-Z]\d[0-9A-Z]",
         # CMS, ICD-10-PCS reference manual: seven characters, no I and O; annotators may stop at the fourth

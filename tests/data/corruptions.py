@@ -293,7 +293,8 @@ CORRUPTIONS = [
         each(
             "input",
             lambda _: (
-                "Premise statement: The patient has chest pain.\nHypothesis statement: The patient is in pain."
+                "Premise statement: The patient has chest pain.\n"
+                "Hypothesis statement: The patient is in pain."
             ),
         ),
     ),
@@ -312,7 +313,8 @@ CORRUPTIONS = [
         each(
             "input",
             lambda _: (
-                "El paciente debe acudir a su médico de cabecera en dos semanas para control de la presión arterial."
+                "El paciente debe acudir a su médico de cabecera en dos semanas"
+                " para control de la presión arterial."
             ),
         ),
     ),
@@ -375,7 +377,9 @@ CORRUPTIONS = [
         lambda rows: [
             {
                 **r,
-                "question": f"{r['question']}\nA) {r['option_A']}\nB) {r['option_B']}\nC) {r['option_C']}\nD) {r['option_D']}",
+                "question": "\n".join(
+                    [r["question"], *(f"{letter}) {r[f'option_{letter}']}" for letter in "ABCD")]
+                ),
             }
             for r in rows
         ],
