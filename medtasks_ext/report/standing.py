@@ -14,6 +14,7 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
@@ -98,7 +99,11 @@ class Standing:
     def peers(self) -> list[Rival]:
         """The published models of its size."""
         size = self.size
-        return [item for item in self.rivals if size and _is_near(size, size_of(item.entry))]
+        return [
+            item
+            for item in self.rivals
+            if size and _is_near(size, size_of(item.entry, facts_of(item.entry, ())))
+        ]
 
     @property
     def strong(self) -> list[Strip]:
@@ -212,9 +217,14 @@ def standings(
     ]
 
 
-def size_of(entry: Entry) -> float | None:
-    """Billions of parameters of a model: as its paper says, else as its name does."""
-    said = entry.details.get("parameters_b", "")
+def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
+    """Billions of parameters of a model: as somebody states them, else as its name does.
+
+    Args:
+        entry: whose model it is.
+        known: what is known of the model (`results.models.facts_of`).
+    """
+    said = known.get("parameters_b", "").strip("~B ")
     try:
         return float(said)
     except ValueError:
@@ -281,7 +291,7 @@ def _standing(
         rivals=tuple(Rival(scored[place][0], float(of_rivals[place])) for place in order),
         places=places if alike and scored else None,
         reasons=dict(reasons.most_common()),
-        size=size_of(entry),
+        size=size_of(entry, facts_of(entry, ())),
         strips=tuple(_strips(axes, chosen, values, table)) if scored else (),
     )
 
