@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.labels import LabelScore
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
 
 
 #: tables of labels on the terminal; more are no help there

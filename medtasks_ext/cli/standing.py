@@ -14,7 +14,7 @@ _MOST = 6  # standings that are printed
 
 
 def print_standings(found: Sequence[Standing], *, labelled: bool) -> None:
-    """The standings that have published models to stand among, best covered first.
+    """The standings that have published models to stand among, those with a place first.
 
     Args:
         found: of the report.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
 #: column -> its value, of what has the column
@@ -290,11 +290,22 @@ class Frames:
                 "suite": "suite.id",
                 "place": lambda item: item.place if item.placed else None,
                 "of": lambda item: len(item.rivals) + 1,
+                "equivalent": lambda item: item.equivalent and item.equivalent.score,
+                "equivalent_error": lambda item: item.equivalent and item.equivalent.error,
                 "reasons": lambda item: [*item.reasons.items()],
                 "rivals": lambda item: [(rival.entry.label, rival.score) for rival in item.rivals],
                 "peers": lambda item: [rival.entry.label for rival in item.peers],
                 "strips": lambda item: [
-                    (strip.axis, strip.value, strip.tasks, strip.score, *strip.spread, strip.below)
+                    (
+                        strip.axis,
+                        strip.value,
+                        strip.tasks,
+                        strip.score,
+                        strip.low,
+                        strip.high,
+                        *strip.spread,
+                        strip.below,
+                    )
                     for strip in item.strips
                 ],
                 "strong": lambda item: [(strip.axis, strip.value) for strip in item.strong],

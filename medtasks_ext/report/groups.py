@@ -13,7 +13,7 @@ from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.rollup import weights_in
-from medtasks_ext.stats.bootstrap import LEVEL
+from medtasks_ext.stats.intervals import mean_interval, worth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class GroupScore:
     Attributes:
         sample: whether its rows are synthetic.
         score: 0-1; None where no task has one.
-        low: lower end of the 95 % interval, documents resampled within tasks; None where a task cannot be.
+        low: lower end of the 95 % interval; None where a task has none.
         high: upper end.
         valid: mean over finished tasks of the share of readable answers.
         readable: the same under the repaired reading.
@@ -193,16 +193,13 @@ def _group(
 # ---------------------------------------------------------------------- scores
 
 
-def group_scores(
-    entry: Entry, strategy: str, groups: tuple[Group, ...], draws: Mapping[str, Array]
-) -> list[GroupScore]:
+def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[GroupScore]:
     """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one.
 
     Args:
         entry: with its experiments.
         strategy: of them.
         groups: of interest.
-        draws: task -> its score on each resample, (resamples,).
     """
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
     printed = {group: entry.groups.get(group.name + suffix_of(strategy)) for group in groups if group.name}
@@ -211,7 +208,7 @@ def group_scores(
         for group, score in printed.items()
         if score is not None
     ]
-    return [*_computed(entry, strategy, groups, list(done.values()), draws), *rows] if done else rows
+    return [*_computed(entry, strategy, groups, list(done.values())), *rows] if done else rows
 
 
 @dataclass(frozen=True)
@@ -252,14 +249,13 @@ def _computed(
     strategy: str,
     groups: tuple[Group, ...],
     items: Sequence[Experiment],
-    draws: Mapping[str, Array],
 ) -> Iterator[GroupScore]:
     """The scores that follow from these experiments, in the groups that hold one of them."""
     names = tuple(item.dataset.id for item in items)
     has = np.array([item.score is not None for item in items])
     scores = np.array([item.score or 0.0 for item in items])
     layout = _layout(groups, names, frozenset(np.array(names)[has].tolist()))
-    limits = _limits(layout.weights, [draws.get(item.task) for item in items])
+    limits = _limits(layout.weights, items)
     documents = layout.members @ np.array([item.n for item in items])
     valid = _means(layout.members, [item.metrics.get("valid") for item in items])
     readable = _means(layout.members, [item.metrics.get("readable_repaired") for item in items])
@@ -322,15 +318,18 @@ def _means(members: Array, values: Sequence[float | None]) -> list[float | None]
     return [total / size if size else None for total, size in zip(sums.tolist(), sizes.tolist(), strict=True)]
 
 
-def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float | None, float | None]]:
-    """Ends of the intervals of weighted means; None where a task that counts was not resampled."""
+def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | None, float | None]]:
+    """Ends of the intervals of weighted means; None where a task that counts has none."""
     limits: list[tuple[float | None, float | None]] = [(None, None)] * len(weights)
-    has = np.array([values is not None for values in draws], dtype=bool)
+    intervals = [item.intervals.get("score") for item in items]
+    has = np.array([interval is not None for interval in intervals], dtype=bool)
     whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
     if len(whole):
-        resampled = weights[whole][:, has] @ np.stack([values for values in draws if values is not None])
-        tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-        ends = np.quantile(resampled, tails, axis=1, overwrite_input=True).round(_DIGITS)
+        known = [(item, one) for item, one in zip(items, intervals, strict=True) if one is not None]
+        scores = [item.score or 0.0 for item, _ in known]
+        lows, highs = [one.low for _, one in known], [one.high for _, one in known]
+        sizes = worth(scores, lows, highs, [max(item.n, 1) for item, _ in known])
+        ends = np.round(mean_interval(weights[whole][:, has], scores, sizes), _DIGITS)
         for row, (low, high) in zip(whole, ends.T.tolist(), strict=True):
             limits[row] = (low, high)
     return limits

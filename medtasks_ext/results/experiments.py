@@ -37,7 +37,7 @@ from medtasks_ext.results.conditions import (
     runs_apart,
 )
 from medtasks_ext.runs.conditions import Conditions, RunConditions
-from medtasks_ext.stats.bootstrap import Interval
+from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset

@@ -126,13 +126,22 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "over all its tasks; how many these are, of how many, and how many in the suite's own words",
         ),
         Columns(
-            "alike:int64 on_alike:double low:double high:double",
-            "tasks that were asked as the paper's were; score on these; 95 % interval",
+            "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
+            "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
         ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
-        Columns("strips:strips strong:values weak:values", "by axis and value: among the published models"),
+        Columns(
+            "equivalent:double equivalent_error:double",
+            "score on the whole suite that the tasks asked alike stand for; half of its 95 % interval",
+        ),
+        Columns("remarks:texts", "what else is to know, in words"),
+        Columns(
+            "strips:strips strong:values weak:values",
+            "by axis and value with enough tasks: among the published models; whose interval is above or "
+            "below the median",
+        ),
     ),
     "labels": (
         Columns("entry model sample:bool strategy suite", "as above"),
@@ -239,7 +248,7 @@ def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
     place = [("axis", pa.string()), ("value", pa.string())]
-    spread = ("score", "least", "first", "median", "third", "greatest", "below")
+    spread = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
     lists = {
         "texts": pa.string(),
         "numbers": pa.float64(),

@@ -14,7 +14,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+from medtasks_ext.stats.bootstrap import resample, score_interval
+from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -67,7 +68,7 @@ class LabelScore:
     axis: str
     value: str
     score: float  # mean over the tasks that have such documents, each counting once, 0-1
-    interval: Interval | None  # 95 %, documents resampled within tasks; None where a task has fewer than two
+    interval: Interval | None  # 95 %; None where a task has fewer than two documents
     tasks: int  # those tasks
     documents: int  # with the label
     of_all: float  # score of the same tasks on all their documents
@@ -131,10 +132,11 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     if places is None or not scores.scored[places].any():
         return None
     some = _chosen(scores, places)
+    interval = score_interval(some.by_unit(), item.dataset.id)
     return replace(
         item,
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
-        intervals={},
+        intervals={} if interval is None else {"score": interval},
         n=len(some.documents),
         conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
         read_resampled=lambda: draws(some, item.dataset.id),
@@ -309,8 +311,7 @@ class _Part:
     score: float
     n: int
     whole: Experiment
-    resampled: Array | None  # its score on each resample, (resamples,)
-    resampled_whole: Array | None  # that of the whole experiment
+    interval: Interval | None  # of its score
 
 
 #: (`id` of an experiment with labels, label) -> its part
@@ -324,14 +325,11 @@ def _parts(found: Iterable[Labelled]) -> _Parts:
         by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
     parts: _Parts = {}
     for same in by_dataset.values():
-        whole = {id(one.item): one.item.read_resampled() for one in same.values()}
         for value in dict.fromkeys(value for one in same.values() for value in one.places):
             for key, one in same.items():
                 part = restricted(one, value)
                 if part is not None and part.score is not None:
-                    parts[key, value] = _Part(
-                        part.score, part.n, one.item, part.read_resampled(), whole[id(one.item)]
-                    )
+                    parts[key, value] = _Part(part.score, part.n, one.item, part.intervals.get("score"))
     return parts
 
 
@@ -355,11 +353,13 @@ def _scores(
             axis=axis,
             value=value,
             score=float(np.mean([part.score for part in some])),
-            interval=_interval([part.resampled for part in some]),
+            interval=_interval([(part.score, part.interval, part.n) for part in some]),
             tasks=len(some),
             documents=sum(part.n for part in some),
             of_all=float(np.mean([part.whole.score for part in some])),
-            interval_of_all=_interval([part.resampled_whole for part in some]),
+            interval_of_all=_interval(
+                [(part.whole.score or 0.0, part.whole.intervals.get("score"), part.whole.n) for part in some]
+            ),
             documents_of_all=sum(part.whole.n for part in some),
             sample=sample,
             sources=tuple(
@@ -368,6 +368,7 @@ def _scores(
         )
 
 
-def _interval(values: Sequence[Array | None]) -> Interval | None:
-    known = [item for item in values if item is not None]
-    return percentile_interval(np.mean(known, axis=0)) if len(known) == len(values) else None
+def _interval(tasks: Sequence[tuple[float, Interval | None, int]]) -> Interval | None:
+    """Of the mean of some tasks: (score, its interval, documents) of each."""
+    scores, intervals, sizes = zip(*tasks, strict=True)
+    return of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)

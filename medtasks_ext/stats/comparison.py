@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval
+from medtasks_ext.stats.bootstrap import percentile_interval
+from medtasks_ext.stats.intervals import LEVEL, Interval
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:

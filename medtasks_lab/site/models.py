@@ -37,7 +37,7 @@ class ModelPages:
         self._places = {id(line): place for place, line in enumerate(scores.site.lines)}
         entries = [line.entry for line in scores.site.lines]
         self._standings: dict[int, list[Standing]] = {}
-        for item in standings(entries, [{}] * len(entries), scores.site.tasks, scores.strategies):
+        for item in standings(entries, scores.site.tasks, scores.strategies):
             if item.rivals:
                 self._standings.setdefault(id(item.entry), []).append(item)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
@@ -118,7 +118,7 @@ class ModelPages:
                     "title": self._scores.site.tasks.suites[group.suite or ""].title,
                     "strategy": strategy_title(strategy),
                     "score": whole_of(row.score),
-                    "interval": _rounded(interval_of(line, row)),
+                    "interval": interval_of(row),
                     "tasks": row.scored,
                     "of": group.n_tasks,
                     "short": len(row.short),
@@ -128,10 +128,6 @@ class ModelPages:
                 }
 
 
-def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
-    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
-
-
 def _standing(item: Standing) -> Json:
     return {
         "suite": item.suite.id,
@@ -139,7 +135,7 @@ def _standing(item: Standing) -> Json:
         "sentence": item.sentence,
         "remarks": item.remarks,
         "placed": item.placed,
-        "own": whole_of(item.on_alike),
+        "own": whole_of(item.marked),
         "rivals": [whole_of(rival.score) for rival in item.rivals],
     }
 

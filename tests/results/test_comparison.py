@@ -16,7 +16,7 @@ from scipy import stats
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.permutation import accuracy_all3
 from medtasks_ext.metrics.single_label import f1_macro
-from medtasks_ext.stats.bootstrap import mean_over_tasks, percentile_interval, resample
+from medtasks_ext.stats.bootstrap import percentile_interval, resample
 from medtasks_ext.stats.comparison import (
     BOOTSTRAP,
     LEAST_P_VALUE,
@@ -42,6 +42,10 @@ from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean, mean_of_some
 
 scores = st.floats(0, 1).map(lambda value: round(value, 6))
+
+
+def _mean_over_tasks(values):
+    return np.mean(values, axis=0)
 
 
 def pairs_of(values=scores, sizes=(1, 12)):
@@ -182,10 +186,10 @@ def test_all_pairs_are_what_each_pair_is_alone():
     assert found.p_value[2, 3] == 1 and found.low[2, 3] == found.high[2, 3] == 0
 
 
-def test_groups_are_compared_by_their_mean_over_tasks():
+def test_groups_are_compared_by_their__mean_over_tasks():
     rng = np.random.default_rng(9)
     tasks = [rng.random((3, 50)) for _ in range(4)]  # (models, resamples) of each task
-    together = mean_over_tasks(tasks)
+    together = _mean_over_tasks(tasks)
     found = all_pairs(together.mean(axis=1), together)
     differences = np.mean([task[0] - task[2] for task in tasks], axis=0)
     interval = percentile_interval(differences)

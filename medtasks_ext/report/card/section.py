@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
 
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "

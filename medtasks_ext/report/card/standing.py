@@ -18,13 +18,9 @@ _WIDTH = 720
 
 def card_standings(entry: Entry, tasks: Registry) -> list[Standing]:
     """Where an entry stands in the suites whose published models were asked the same tasks."""
-    draws = {
-        name: item.read_resampled() for name, item in entry.experiments.items() if item.score is not None
-    }
-    known = {name: values for name, values in draws.items() if values is not None}
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-    found = standings([entry, *published], [known, *({} for _ in published)], tasks, [*strategies])
+    found = standings([entry, *published], tasks, [*strategies])
     return [item for item in found if item.rivals]
 
 
@@ -41,7 +37,7 @@ def drawn(item: Standing) -> str:
     """
     scores = sorted(rival.score for rival in item.rivals)
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
-    place = (item.on_alike - scores[0]) / (scores[-1] - scores[0] or 1)
+    place = (item.marked - scores[0]) / (scores[-1] - scores[0] or 1)
     colours, peers = themes()["light"], {id(rival) for rival in item.peers}
     rows: list[dict[str, Value]] = [
         {
@@ -51,10 +47,9 @@ def drawn(item: Standing) -> str:
         }
         for rival in item.rivals
     ]
-    name = f"{item.entry.model} {item.on_alike:.2f}"
-    rows.append(
-        {"role": "own", "value": item.on_alike, "low": item.low, "high": item.high, "name": name, "tip": name}
-    )
+    low, high = item.ends or (None, None)
+    name = f"{item.entry.model} {item.marked:.2f}"
+    rows.append({"role": "own", "value": item.marked, "low": low, "high": high, "name": name, "tip": name})
     spec = picture(
         "places",
         rows,

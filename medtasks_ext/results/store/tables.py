@@ -25,7 +25,7 @@ from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
 from medtasks_ext.runs.conditions import run_conditions
-from medtasks_ext.stats.bootstrap import Interval
+from medtasks_ext.stats.intervals import Interval, of_earlier
 from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
@@ -231,7 +231,10 @@ def read_experiments(
         if value is not None:
             metrics[task][metric] = value
         if low is not None:
-            intervals[task][metric] = Interval(low, column["interval_high"][place])
+            interval = Interval(low, column["interval_high"][place])
+            if value is not None and interval.low == interval.high:  # stored by an earlier version
+                interval = of_earlier(value, interval, column["n"][place])
+            intervals[task][metric] = interval
     run = run_conditions(manifest)
     found = []
     for task, place in first.items():
