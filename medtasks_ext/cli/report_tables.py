@@ -12,7 +12,7 @@ from rich.markup import escape
 from medtasks_ext.cli.cost_words import answers_words, jury_words
 from medtasks_ext.cli.label_tables import print_labels
 from medtasks_ext.cli.standing import print_standings
-from medtasks_ext.cli.tables import Column, console, figure, show
+from medtasks_ext.cli.tables import ROUGH, ROUGH_MEANS, Column, console, figure, show
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
@@ -145,6 +145,8 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[GroupScore]
         for label, score in _published(report, rows) if report.own else ():
             lines.append((f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]"))
     show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
+    if any(row.rough for rows in sections.values() for row in rows):
+        console().print(ROUGH_MEANS, markup=False)
 
 
 def _heading(report: Report) -> str:
@@ -195,7 +197,7 @@ def _score(row: GroupScore, digits: int) -> str:
     if row.score is None:
         return "–"
     interval = "–" if row.low is None else f"{row.low:.3f}, {row.high:.3f}"
-    return f"{row.score:.{digits}f} \\[{interval}]"
+    return f"{row.score:.{digits}f} \\[{interval}]{ROUGH if row.rough else ''}"
 
 
 def _share(value: float | None) -> str:

@@ -90,7 +90,12 @@ _OF_EXPERIMENT: _Values = {
     "otherwise": lambda item: item.otherwise or None,
     "sample": lambda item: item.sample,
 }
-_OF_METRIC = ("metric", "value", "interval_low", "interval_high")
+_OF_METRIC = (
+    "metric",
+    "value",
+    *("interval_low", "interval_high", "interval_rough"),
+    *("paper_interval_low", "paper_interval_high"),
+)
 
 
 def _version(entry: Entry, package: str) -> str | None:
@@ -189,11 +194,18 @@ def _results(report: Report) -> ResultParts:
         usd += [cost.of(item) for item in entry.experiments.values()]
     of_dataset = [number[item.dataset.id] for item in experiments]
     rows = [
-        (place, metric, value, *_ends(item.intervals.get(metric)))
+        (
+            place,
+            metric,
+            value,
+            *_ends(item.intervals.get(metric)),
+            getattr(item.intervals.get(metric), "rough", None),
+            *_ends(item.paper_intervals.get(metric)),
+        )
         for place, item in enumerate(experiments)
         for metric, value in item.metrics.items()
     ]
-    place, *metrics = zip(*rows, strict=True) if rows else [()] * 5
+    place, *metrics = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
     row = np.array(place, dtype=np.int64)
     costs = iter(usd)
     return ResultParts(
@@ -242,6 +254,9 @@ class Frames:
                 "title": lambda row: titles[row.group.axis, row.group.value],
                 "interval_low": "low",
                 "interval_high": "high",
+                "interval_rough": "rough",
+                "paper_interval_low": lambda row: _ends(row.paper)[0],
+                "paper_interval_high": lambda row: _ends(row.paper)[1],
                 "tasks_scored": "scored",
                 "tasks": "group.n_tasks",
                 "limited": "entry.limited",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
 ALL = "all"
@@ -78,6 +79,8 @@ class GroupScore:
         score: 0-1; None where no task has one.
         low: lower end of the 95 % interval; None where a task has none.
         high: upper end.
+        rough: whether the interval of one of its tasks is.
+        paper: the interval that the suite's paper prints.
         valid: mean over finished tasks of the share of readable answers.
         readable: the same under the repaired reading.
         if_readable: the score if every answer counted that the repaired reading finds.
@@ -99,6 +102,8 @@ class GroupScore:
     score: float | None
     low: float | None = None
     high: float | None = None
+    rough: bool = False
+    paper: Interval | None = None
     valid: float | None = None
     readable: float | None = None
     if_readable: float | None = None
@@ -270,10 +275,8 @@ def _computed(
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
-        low, high = limits[layout.way[place]]
+        low, high, rough = limits[layout.way[place]]
         beside = entry.printed.get(groups[place].name + suffix_of(strategy)) if groups[place].name else None
-        if beside and beside.interval and counted[place] == groups[place].n_tasks:
-            low, high = beside.interval.low, beside.interval.high
         yield GroupScore(
             entry,
             strategy,
@@ -282,6 +285,8 @@ def _computed(
             score=values[layout.way[place]] if counted[place] and groups[place].parts else None,
             low=low,
             high=high,
+            rough=rough,
+            paper=beside.interval if beside and counted[place] == groups[place].n_tasks else None,
             valid=beside.valid if beside else valid[place],
             readable=readable[place],
             if_readable=if_readable[layout.way[place]] if counted[place] and groups[place].parts else None,
@@ -318,9 +323,9 @@ def _means(members: Array, values: Sequence[float | None]) -> list[float | None]
     return [total / size if size else None for total, size in zip(sums.tolist(), sizes.tolist(), strict=True)]
 
 
-def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | None, float | None]]:
-    """Ends of the intervals of weighted means; None where a task that counts has none."""
-    limits: list[tuple[float | None, float | None]] = [(None, None)] * len(weights)
+def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | None, float | None, bool]]:
+    """Ends of intervals of weighted means, and whether a task's is rough; None where a task has none."""
+    limits: list[tuple[float | None, float | None, bool]] = [(None, None, False)] * len(weights)
     intervals = [item.intervals.get("score") for item in items]
     has = np.array([interval is not None for interval in intervals], dtype=bool)
     whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
@@ -330,8 +335,9 @@ def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | N
         lows, highs = [one.low for _, one in known], [one.high for _, one in known]
         sizes = worth(scores, lows, highs, [max(item.n, 1) for item, _ in known])
         ends = np.round(mean_interval(weights[whole][:, has], scores, sizes), _DIGITS)
-        for row, (low, high) in zip(whole, ends.T.tolist(), strict=True):
-            limits[row] = (low, high)
+        roughs = (weights[whole][:, has] > 0) @ np.array([one.rough for _, one in known]) > 0
+        for row, (low, high), rough in zip(whole, ends.T.tolist(), roughs.tolist(), strict=True):
+            limits[row] = (low, high, rough)
     return limits
 
 

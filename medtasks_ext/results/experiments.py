@@ -113,6 +113,8 @@ class Experiment:
     metrics: dict[str, float]
     intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
     n: int  # documents
+    #: metric -> interval as the code of the suite's paper computes it, where that is recorded
+    paper_intervals: dict[str, Interval] = field(default_factory=dict)
     #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: LoadedRecord = field(default_factory=LoadedRecord)
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted

@@ -39,6 +39,10 @@ class Columns:
 
 
 _AXES = "AXES"  # stands for the axes, which depend on the suites
+_OF_PAPER = Columns(
+    "paper_interval_low:double paper_interval_high:double",
+    "the interval that the suite's paper prints, or its code computes",
+)
 _INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
 _P_VALUES = Columns(
     "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
@@ -51,7 +55,12 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns(
             "entry model kind sample:bool", "label, model; medtasks, lm_eval or published; synthetic rows"
         ),
-        Columns("metric value:double interval_low:double interval_high:double", "95 % interval"),
+        Columns(
+            "metric value:double interval_low:double interval_high:double interval_rough:bool",
+            "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
+            "less than 90 %",
+        ),
+        _OF_PAPER,
         Columns(
             "n:int64 valid:double cut:double inputs_cut:double unclosed:double",
             "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
@@ -83,10 +92,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "value",
         ),
         _INTERVAL,
+        _OF_PAPER,
         Columns(
-            "tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
-            "tasks with a score, all tasks, some are missing, only some documents were asked, documents of "
-            "the finished tasks",
+            "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
+            "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
+            "some documents were asked, documents of the finished tasks",
         ),
         Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",

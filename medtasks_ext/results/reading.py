@@ -35,6 +35,7 @@ from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
+from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -121,6 +122,11 @@ def _medtasks_task(
         ),
         metrics=metrics,
         intervals=intervals_of_record(stored.get("intervals", {}), metrics, stored["n"]),
+        paper_intervals={
+            metric: Interval(official["low"], official["high"])
+            for metric, item in stored.get("intervals", {}).items()
+            if (official := item.get("t_interval_of_bootstrap_mean"))
+        },
         n=stored["n"],
         loaded=stored["loaded"],
         tokens=stored.get("tokens"),

@@ -45,10 +45,8 @@ METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/sta
 STUDENT = "Student's t, 95 %"
 #: How the intervals of earlier versions are called in records.
 EARLIER = "percentile bootstrap"
-#: Units that may differ from all others before an interval of another mean than right or wrong is rough.
-FEW_DIFFER = 5
-#: Units below which the interval of a score that is no mean is rough.
-FEW_UNITS = 20
+#: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
+_NEAR = 0.03
 _Z = 1.959963984540054
 _NOTHING = 1e-12  # smaller variances and widths are rounding
 
@@ -174,7 +172,7 @@ def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | N
     """
     above = np.asarray(parts, dtype=float)
     below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
-    found = _of_units(above, below, above - ratios(above.sum(), below.sum()) * below)
+    found = _of_units(above, below, above - ratios(above.sum(), below.sum()) * below, single=wholes is None)
     return found.interval if found else None
 
 
@@ -210,9 +208,8 @@ def _of_mean(counts: Counts) -> Estimated | None:
     matrix = counts.matrix if isinstance(counts.matrix, np.ndarray) else np.asarray(counts.matrix.todense())
     sums, sizes = np.split(matrix, 2, axis=1)
     totals = sizes.sum(axis=0)
-    scale = ratios(
-        np.ones(len(totals)), totals * (totals > 0).sum()
-    )  # of a document in the score, by its run
+    # what a document of each run counts
+    scale = ratios(np.ones(len(totals)), totals * (totals > 0).sum())
     residuals = sums - ratios(sums.sum(axis=0), totals) * sizes
     there = sizes.any(axis=1)
     single = bool(np.isin(sizes, (0, 1)).all() and (sizes.sum(axis=1) <= 1).all())
@@ -237,8 +234,7 @@ def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = T
     size = effective_size(score, variance, n, float((wholes**2).sum() / total**2))
     if single and ((np.abs(parts) <= _NOTHING) | (np.abs(parts - wholes) <= _NOTHING)).all():
         return _wilson(score, size, inf, WILSON)
-    _, often = np.unique(np.round(ratios(parts, wholes), 12), return_counts=True)
-    rough = bool(n - often.max() < FEW_DIFFER)
+    rough = not single and min(score, 1 - score) < _NEAR
     return _wilson(score, size, n - 1, WILSON_OF_UNITS if single else WILSON_OF_CLUSTERS, rough)
 
 
@@ -267,11 +263,11 @@ def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Es
         return None
     if bounded:
         size = effective_size(score, variance, units, 1 / units)
-        return _wilson(score, size, units - 1, WILSON_OF_UNITS, units < FEW_UNITS)
+        return _wilson(score, size, units - 1, WILSON_OF_UNITS)
     if variance <= _NOTHING:
         return None
     half = t_quantile(units - 1) * np.sqrt(variance * units / (units - 1))
-    return Estimated(Interval(float(score - half), float(score + half), units < FEW_UNITS), STUDENT)
+    return Estimated(Interval(float(score - half), float(score + half)), STUDENT)
 
 
 def _wilson(score: float, size: float, df: float, method: str, rough: bool = False) -> Estimated:

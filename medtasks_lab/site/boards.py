@@ -95,9 +95,11 @@ def scores_of(site: Site) -> Scores:
     return Scores(site, strategies, tuple(group for group in every if group in held), rows, classes, whole)
 
 
-def interval_of(row: GroupScore) -> tuple[int, int] | None:
-    """The 95 % interval of a group's score: a paper's as it is printed, ours of a submission."""
-    return None if row.low is None or row.high is None else (whole_of(row.low), whole_of(row.high))
+def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
+    """The 95 % interval of a group's score, and 1 where it is the paper's own."""
+    if row.paper:
+        return whole_of(row.paper.low), whole_of(row.paper.high), 1
+    return None if row.low is None or row.high is None else (whole_of(row.low), whole_of(row.high), 0)
 
 
 # ---------------------------------------------------------------------- for the page
@@ -190,6 +192,6 @@ def _cell(row: GroupScore | None) -> int | list[int] | None:
     return value if is_whole(row) else [value, row.scored or 0]
 
 
-def _interval(scores: Scores, place: int, strategy: str, group: Group) -> tuple[int, int] | None:
+def _interval(scores: Scores, place: int, strategy: str, group: Group) -> tuple[int, int, int] | None:
     row = scores.rows.get((place, strategy, group))
     return interval_of(row) if row else None

@@ -1,4 +1,4 @@
-"""Intervals of scores: Wilson's on the effective number of documents, against others' code and simulations."""
+"""Intervals of scores: Wilson's on the effective number of documents, by others' code and simulations."""
 
 from __future__ import annotations
 
