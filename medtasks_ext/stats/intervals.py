@@ -46,7 +46,7 @@ STUDENT = "Student's t, 95 %"
 #: How the intervals of earlier versions are called in records.
 EARLIER = "percentile bootstrap"
 #: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
-_NEAR = 0.03
+_NEAR = 0.05
 _Z = 1.959963984540054
 _NOTHING = 1e-12  # smaller variances and widths are rounding
 
