@@ -17,14 +17,15 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import TaskChange, suite_groups
 from medtasks_ext.results.compared import ALPHA, Line, compare_results
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.label_files import read_labels
+from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.published_changes import published_changes, published_named
+from medtasks_ext.results.published_changes import published_changes
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -66,7 +67,7 @@ def compare(
     if len(paths) == len(no_runs) == 2:
         return _published(paths[0], paths[1], everything, as_json)
     if no_runs:
-        published_named(no_runs[0], published_entries(tasks))
+        published_rows(no_runs[0], published_entries(tasks))
         raise MedtasksError(
             "is a published model, and no run: of such a model no document is known",
             where=no_runs[0],
@@ -83,8 +84,11 @@ def compare(
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     _head(content)
-    shown = [line for line in compared.groups if everything or _is_main(line, tasks)]
-    _table("group", shown, compared.groups, everything)
+    suites = suite_groups(tasks)
+    whole = [line for line in compared.groups if line.name in suites]
+    shown = [line for line in compared.groups if line.name not in suites and (everything or line.significant)]
+    _table("suite", whole, whole, everything=True)
+    _table("group", shown, [line for line in compared.groups if line.name not in suites], everything)
     _table("task", compared.tasks, compared.tasks, everything)
     _table("label", compared.labels, compared.labels, everything=True, sort=False)
     _flips(compared.changes, documents)
@@ -98,9 +102,14 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     """Two models as papers print them; no paper gives out documents, so there is no test."""
     found = published_changes(one, other, registry())
     if as_json:
-        typer.echo(json.dumps([asdict(item) for item in found], ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=1))
         return 0
-    typer.echo(f"before: {one} (published)\nafter:  {other} (published)")
+    typer.echo(f"before: {found.before} (published)\nafter:  {found.after} (published)")
+    for row in found.alone:
+        typer.echo(f"  {row.suite} has one of the two alone: {row.words}")
+    rows = {(item.before, item.after) for item in found.changes}
+    for before, after in sorted(rows, key=lambda pair: pair[0].suite):
+        typer.echo(f"  {before.suite}: {before.words} → {after.words}")
     scores = [
         figure("before", form=".4f"),
         figure("after", form=".4f"),
@@ -108,13 +117,15 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     ]
     columns = [
         texts("suite", lambda item: f"{item.suite}, {strategy_title(item.strategy)}"),
-        *scores,
-        figure("tasks", lambda item: len(item.tasks)),
+        figure("before", "mean_before", ".4f"),
+        figure("after", "mean_after", ".4f"),
+        figure("change", lambda item: item.mean_after - item.mean_before, "+.4f"),
+        figure("tasks", lambda item: len(item.scores)),
         figure("better"),
         figure("worse"),
     ]
-    show(found, columns)
-    changes = [line for item in found for line in item.tasks]
+    show(found.changes, columns)
+    changes = [line for item in found.changes for line in item.scores]
     changes.sort(key=lambda line: -abs(line[2] - line[1]))
     lines = [
         (name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}") for name, before, after in changes
@@ -122,11 +133,6 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     show(lines if everything else lines[:SHOWN], [texts("task"), *scores])
     typer.echo("Papers give out no answers of documents, so differences are not tested.")
     return 0
-
-
-def _is_main(line: Line, tasks: Registry) -> bool:
-    """Whether a group is shown without --all: whole suites, and what has changed."""
-    return line.significant or line.name in suite_groups(tasks)
 
 
 _QUESTIONS = {

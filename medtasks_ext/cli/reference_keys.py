@@ -13,7 +13,7 @@ from medtasks_ext.answers.formats import any_format
 from medtasks_ext.judge.jury import Adjudicator, Judge
 from medtasks_ext.metrics.glossary import meanings, rules
 from medtasks_ext.registry import Registry, Suite
-from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile
+from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.rows.json_schema import card_schema, described, task_schema
 from medtasks_ext.rows.spec import dataset_spec
@@ -61,7 +61,7 @@ def _keys(tasks: Registry) -> Iterator[str]:
         *_section(models["SuiteWords"], "`SuiteWords`"),
     )
     yield from ("", "## `data.lock`", *_section(described(DataLock.model_json_schema()), ""))
-    for model in (LockedFile, LockedDatabase):
+    for model in (LockedFile, LockedDatabase, LockedRows, LockedPart, Seen):
         yield from _section(described(model.model_json_schema()), f"`{model.__name__}`")
     for block, names in _BLOCKS.items():
         yield from ("", f"## `{block}` of a task file")

@@ -107,12 +107,14 @@ class Document(dict[str, Any]):
         record: the longest column of its row that stands in the prompt, where one turn holds instruction,
             input and cue: what is cut where the prompt does not fit; not logged.
         keeps_end: whether the start of the record is cut, and not its end; not logged.
+        question: what tells its row from others (`rows.identity`); only where rows are checked; not logged.
     """
 
-    __slots__ = ("input", "keeps_end", "loaded", "record", "row")
+    __slots__ = ("input", "keeps_end", "loaded", "question", "record", "row")
     input: str
     keeps_end: bool
     loaded: Loaded
+    question: str
     record: str
     row: str
 

@@ -148,6 +148,8 @@ class Renderer:
         cluster = self.cluster and self.cluster.of_row_or_none(fields)
         if scored and cluster is not None and (named := words(cluster)):
             document["cluster"] = digest([named])  # it may be a whole note
+        if not scored:
+            document.question = digest([words(fields[self.spec.rows.identity])])
         if fields.get("department") and self.dataset.suite.departments:
             document["department"] = _departments(row)
         if fields.get("difficulty"):

@@ -1,15 +1,19 @@
-"""`data.lock` of a dataset folder: which bytes its public files have. `medtasks data pin` writes it.
+"""`data.lock` of a dataset folder: which bytes its public files have, and which rows are made of them.
 
-A task file says where rows come from; the lock says what lies there: a commit or release, and of each file
-what identifies its content, and its size. Without a lock a download is unpinned.
+`medtasks data pin` writes it. A task file says where rows come from; the lock says what lies there: a commit
+or release, of each file its hosts, its size and what identifies its content, and of the rows what tells them
+from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside it has a
+hash of each document; of other data nothing is kept from which a text or an answer could be guessed
+(`data.rowlock`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -19,36 +23,91 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.strict import Strict
 
 LOCK_FILE = "data.lock"
+#: A line for each test document of an open dataset, in their order (`data.rowlock.document_hash`).
+DOCUMENTS_FILE = "documents.lock"
 #: What identifies content, `KIND:HEX` (`rows.digests`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
 _REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
+
+
+class Seen(Strict):
+    """When content was seen, and by whom.
+
+    Attributes:
+        day: of the look (`2026-11-24`).
+        by: what looked, and where: `medtasks 0.9 at raw.githubusercontent.com`.
+    """
+
+    day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
+    by: str
 
 
 class LockedFile(Strict):
     """One public file.
 
     Attributes:
-        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` of
-            the members of an archive that are read.
-        size: bytes, where they were counted.
+        digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the
+            SHA-256 of the members of an archive that are read.
+        size: bytes, where they were counted; those of an archive that is packed on demand differ.
+        hosts: URLs at which it is had.
+        seen: when its bytes were last counted.
     """
 
     digest: Digest
     size: int | None = Field(default=None, ge=0)
+    hosts: list[str] = Field(default=[])
+    seen: Seen | None = None
 
 
-class LockedDatabase(Strict):
-    """The database on which answers are run.
+class LockedDatabase(LockedFile):
+    """The database on which answers are run, as a file, and the commit of its URL.
 
     Attributes:
         revision: commit of its URL.
-        digest: as of a file.
-        size: bytes, where they were counted.
     """
 
     revision: str
-    digest: Digest
-    size: int | None = Field(default=None, ge=0)
+
+
+class LockedPart(Strict):
+    """One part of a dataset's rows.
+
+    Attributes:
+        n: documents; one that is asked in several trials counts once.
+        folded: SHA-256 of the hashes of all (input, options, gold) in their order; of data that is not open
+            stretched, so that guesses are slow, and none where there are few documents.
+        documents: SHA-256 of `documents.lock`, for the test part of open data.
+        sketch: up to 64 hashes of whole questions of another part of open data, the smallest ones.
+        lengths: characters of the inputs at 10, 25, 50, 75 and 90 % of the documents, to two digits.
+        labels: gold label -> its share of all labels, for labels of at least ten documents.
+    """
+
+    n: int = Field(ge=0)
+    folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    documents: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    sketch: list[str] = Field(default=[], max_length=64)
+    lengths: list[int] = Field(default=[], max_length=5)
+    labels: dict[str, float] = Field(default={})
+
+
+class LockedRows(Strict):
+    """What the rows of a dataset are, as its task file reads them.
+
+    Attributes:
+        sample: hash of the documents that the task makes of its bundled sample rows. Where it makes others
+            now, the task reads rows in another way, and the lock says nothing of them.
+        basis: `bytes`: the rows are those of the files above. `copies`: the files were not seen; independent
+            public copies have the same rows.
+        seen: when the rows were read.
+        test: those that are asked.
+        fewshot: those of which shots are taken.
+    """
+
+    sample: str
+    basis: Literal["bytes", "copies"] = "bytes"
+    seen: Seen
+    test: LockedPart
+    fewshot: LockedPart | None = None
 
 
 class DataLock(Strict):
@@ -59,11 +118,13 @@ class DataLock(Strict):
         files: file -> its content. A file of the hub has its path there; one at a URL what stands behind the
             last slash, or the URL where two end alike.
         database: that of `rows.database`.
+        rows: what the rows are.
     """
 
     revision: str | None = None
     files: dict[str, LockedFile] = Field(default={})
     database: LockedDatabase | None = None
+    rows: LockedRows | None = None
 
     @property
     def text(self) -> str:
@@ -72,6 +133,11 @@ class DataLock(Strict):
         if self.files:
             content["files"] = dict(sorted(content["files"].items()))
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def is_sha256(digest: str | None) -> bool:
+    """Whether a digest pins content: it is a SHA-256 of ours. Git's hash of a file is SHA-1, and is none."""
+    return digest is not None and not digest.startswith("git:")
 
 
 def read_lock(folder: Path) -> DataLock | None:
@@ -96,6 +162,25 @@ def read_lock(folder: Path) -> DataLock | None:
         raise MedtasksError(f"{place}: {what}", where=file, remedy=_REMEDY) from None
 
 
+def read_documents(folder: Path, lock: DataLock) -> list[str]:
+    """The hashes of an open dataset's test documents, in their order; none where the lock names none.
+
+    Raises:
+        MedtasksError: the file is missing, or not the one that the lock names.
+    """
+    wanted = lock.rows.test.documents if lock.rows else None
+    if wanted is None:
+        return []
+    file = folder / DOCUMENTS_FILE
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise MedtasksError(f"is missing; {LOCK_FILE} names it", where=file, remedy=_REMEDY) from None
+    if hashlib.sha256(content).hexdigest() != wanted:
+        raise MedtasksError(f"is not the one that {LOCK_FILE} names", where=file, remedy=_REMEDY)
+    return content.decode("ascii").split()
+
+
 def locked_names(names: Iterable[str]) -> dict[str, str]:
     """Names of files as the lock has them -> as `rows.download` has them, members of archives left out."""
     files = dict.fromkeys(name.partition("!")[0] for name in names)
@@ -117,18 +202,22 @@ def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
             raise _twice("rows.download.revision", folder)
         listed = [*download.get("test", ()), *download.get("fewshot", ()), download.get("test_ids")]
         names = locked_names(filter(None, listed))
-        digests = {names.get(key, key): file.digest for key, file in lock.files.items()}
+        digests = {names.get(key, key): _pin(file) for key, file in lock.files.items()}
         stated = download.get("digests") or {}
         if stated.keys() & digests.keys():
             raise _twice("rows.download.digests", folder)
         pins = {"revision": lock.revision} if lock.revision else {}
         merged["download"] = {**download, **pins, "digests": {**stated, **digests}}
     if isinstance(database := rows.get("database"), dict) and lock.database:
-        pins = {"revision": lock.database.revision, "digest": lock.database.digest}
+        pins = {"revision": lock.database.revision, **_pin(lock.database)}
         if pins.keys() & database.keys():
             raise _twice("rows.database." + next(key for key in pins if key in database), folder)
         merged["database"] = {**database, **pins}
     return merged
+
+
+def _pin(file: LockedFile) -> Config:
+    return file.model_dump(include={"digest", "size", "hosts"}, exclude_defaults=True)
 
 
 def _twice(key: str, folder: Path) -> MedtasksError:

@@ -52,12 +52,6 @@ class Cost:
     bound: float | None = None  # US dollars if every answer of these tasks filled its budget
     jury: JuryCost | None = None  # of judging; None where no model judged
 
-    def of(self, item: Experiment) -> float | None:
-        """US dollars of one task."""
-        if self.price is None or not item.tokens:
-            return None
-        return self.price.of(item.tokens["input"], item.tokens["output"])
-
     @property
     def batch(self) -> float | None:
         """US dollars of the same tokens through the provider's batch interface; None where there is none."""

@@ -2,220 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.csvfile import csv_lines
-from medtasks_ext.registry.columns import axis_values
 from medtasks_ext.report.axes import titles_of
-from medtasks_ext.results.frames import axes, names, schema, table, table_of
+from medtasks_ext.results.frames import names, table, table_of
+from medtasks_ext.results.result_frame import ResultParts, result_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     import pyarrow as pa
 
-    from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.report.gather import Report
-    from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
-    from medtasks_ext.stats.statistic import Array
-
-#: column -> its value, of what has the column
-_Values = dict[str, "Callable[[Any], Any]"]
-
-#: Conditions that have a column of their own under their names.
-_CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
-
-
-def _condition(name: str) -> Callable[[Experiment], Any]:
-    field = name.removesuffix("_asked")
-    return lambda item: item.shown[field]
-
-
-def _of_dataset(tasks: Registry) -> _Values:
-    known = axis_values(tasks, tuple(axes()))
-
-    def listed(axis: str) -> Callable[[Dataset], str | None]:
-        values = known[axis]
-        return lambda dataset: ";".join(values[dataset.id]) or None
-
-    return {
-        "suite": lambda dataset: dataset.metadata.suite,
-        "dataset": lambda dataset: dataset.id,
-        "name": lambda dataset: dataset.metadata.name,
-        **{axis: listed(axis) for axis in known},
-        "twin_of": lambda dataset: dataset.metadata.twin_of,
-        "draft": lambda dataset: dataset.metadata.draft,
-    }
-
-
-_OF_ENTRY: _Values = {
-    "entry": lambda entry: entry.label,
-    "model": lambda entry: entry.model,
-    "kind": lambda entry: entry.kind,
-    "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
-    "started": lambda entry: entry.manifest.get("started"),
-    "medtasks_version": lambda entry: _version(entry, "medtasks"),
-    "lm_eval_version": lambda entry: _version(entry, "lm_eval"),
-}
-_OF_EXPERIMENT: _Values = {
-    "task": lambda item: item.task,
-    "strategy": lambda item: item.strategy,
-    "n": lambda item: item.n,
-    "valid": lambda item: item.metrics.get("valid"),
-    "cut": lambda item: item.share_cut("answers_cut"),
-    "inputs_cut": lambda item: item.share_cut("inputs_cut"),
-    "unclosed": lambda item: item.metrics.get("unclosed_reasoning"),
-    "input_tokens": lambda item: (item.tokens or {}).get("input"),
-    "output_tokens": lambda item: (item.tokens or {}).get("output"),
-    "task_version": lambda item: item.version or item.words.get("version"),
-    "prompt": lambda item: item.words.get("prompt"),
-    "data": lambda item: item.words.get("data"),
-    "rows": lambda item: item.rows_hash or None,
-    "rebuilt": lambda item: item.rebuilt,
-    "jury": lambda item: item.words.get("jury"),
-    "judged": lambda item: item.covered,
-    "rows_here": lambda item: item.coverage.rows,
-    "rows_of_suite": lambda item: item.coverage.of_suite,
-    **{name: _condition(name) for name in _CONDITIONS},
-    "budget": lambda item: item.facts.budget,
-    "context": lambda item: item.facts.context,
-    "seed": lambda item: item.facts.seed,
-    "grade": lambda item: getattr(item.beside_the_paper, "grade", None),
-    "otherwise": lambda item: item.otherwise or None,
-    "sample": lambda item: item.sample,
-}
-_OF_METRIC = (
-    "metric",
-    "value",
-    *("interval_low", "interval_high", "interval_rough"),
-    *("paper_interval_low", "paper_interval_high"),
-)
-
-
-def _version(entry: Entry, package: str) -> str | None:
-    return (entry.manifest.get("versions") or {}).get(package)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Columns of a table that are alike in many of its rows.
-
-    Attributes:
-        columns: name -> its values.
-        row: row of the whole table -> row of these columns.
-    """
-
-    columns: pa.Table
-    row: Array
-
-
-@dataclass(frozen=True)
-class ResultParts:
-    """The frame `results`; what is said of datasets, entries and experiments stands once.
-
-    Attributes:
-        parts: of datasets, entries, experiments and metrics.
-    """
-
-    parts: tuple[Part, ...]
-
-    @property
-    def experiments(self) -> pa.Table:
-        """A row per experiment, with the columns that do not depend on the metric."""
-        return self.parts[2].columns
-
-    def table(self) -> pa.Table:
-        """The frame."""
-        return self._table(lambda column, row: column.take(row))
-
-    def packed(self) -> pa.Table:
-        """The same with each text once, which a Parquet file holds as the same table."""
-        import pyarrow as pa
-
-        def pack(column: pa.ChunkedArray, row: pa.Array) -> pa.Array:
-            if column.type != pa.string():
-                return column.take(row)
-            words = column.combine_chunks().dictionary_encode()
-            return pa.DictionaryArray.from_arrays(words.indices.take(row), words.dictionary)
-
-        return self._table(pack)
-
-    def _table(self, taken: Callable[[pa.ChunkedArray, pa.Array], pa.Array]) -> pa.Table:
-        import pyarrow as pa
-
-        columns = {
-            name: taken(part.columns[name], pa.array(part.row))
-            for part in self.parts
-            for name in part.columns.column_names
-        }
-        return table("results", columns)
-
-    def lines(self) -> Iterator[str]:
-        """The same as lines of CSV, the header first."""
-        columns = names("results")
-        yield ",".join(columns) + "\n"
-        of_part = {
-            name: number for number, part in enumerate(self.parts) for name in part.columns.column_names
-        }
-        cells = []
-        for number, some in groupby(columns, key=of_part.__getitem__):
-            part = self.parts[number]
-            texts = [line[:-1] for line in csv_lines(part.columns.select([*some]))[1:]]
-            cells.append(map(texts.__getitem__, part.row.tolist()))
-        for row in zip(*cells, strict=True):
-            yield ",".join(row) + "\n"
-
-
-def _part(items: Sequence[Any], values: _Values, row: Array) -> Part:
-    return Part(_columns({name: [*map(value, items)] for name, value in values.items()}), row)
-
-
-def _columns(values: Mapping[str, Sequence[Any]]) -> pa.Table:
-    import pyarrow as pa
-
-    known = schema("results")
-    return pa.table({name: pa.array(column, known.field(name).type) for name, column in values.items()})
-
-
-def _results(report: Report) -> ResultParts:
-    """Every metric of every experiment of a report."""
-    datasets = list(report.tasks.datasets.values())
-    number = {dataset.id: index for index, dataset in enumerate(datasets)}
-    experiments, of_entry, usd = list[Any](), list[int](), list[float | None]()
-    for index, (entry, cost) in enumerate(zip(report.entries, report.costs, strict=True)):
-        experiments += entry.experiments.values()
-        of_entry += [index] * len(entry.experiments)
-        usd += [cost.of(item) for item in entry.experiments.values()]
-    of_dataset = [number[item.dataset.id] for item in experiments]
-    rows = [
-        (
-            place,
-            metric,
-            value,
-            *_ends(item.intervals.get(metric)),
-            getattr(item.intervals.get(metric), "rough", None),
-            *_ends(item.paper_intervals.get(metric)),
-        )
-        for place, item in enumerate(experiments)
-        for metric, value in item.metrics.items()
-    ]
-    place, *metrics = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
-    row = np.array(place, dtype=np.int64)
-    costs = iter(usd)
-    return ResultParts(
-        (
-            _part(datasets, _of_dataset(report.tasks), np.array(of_dataset, dtype=np.int64)[row]),
-            _part(report.entries, _OF_ENTRY, np.array(of_entry, dtype=np.int64)[row]),
-            _part(experiments, {**_OF_EXPERIMENT, "usd": lambda item: next(costs)}, row),
-            Part(_columns(dict(zip(_OF_METRIC, metrics, strict=True))), np.arange(len(row))),
-        )
-    )
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -235,7 +35,7 @@ class Frames:
     @cached_property
     def results(self) -> ResultParts:
         """A row per experiment and metric."""
-        return _results(self.report)
+        return result_parts(self.report.entries, self.report.tasks)
 
     @cached_property
     def groups(self) -> pa.Table:

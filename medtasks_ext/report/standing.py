@@ -20,6 +20,7 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
 from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
 
@@ -187,7 +188,11 @@ class Standing:
     def peers(self) -> list[Rival]:
         """The published models of its size."""
         size = self.size
-        return [item for item in self.rivals if size and _is_near(size, size_of(item.entry))]
+        return [
+            item
+            for item in self.rivals
+            if size and _is_near(size, size_of(item.entry, facts_of(item.entry, ())))
+        ]
 
     @property
     def strong(self) -> list[Strip]:
@@ -328,9 +333,14 @@ def standings(
     ]
 
 
-def size_of(entry: Entry) -> float | None:
-    """Billions of parameters of a model: as its paper says, else as its name does."""
-    said = entry.details.get("parameters_b", "")
+def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
+    """Billions of parameters of a model: as somebody states them, else as its name does.
+
+    Args:
+        entry: whose model it is.
+        known: what is known of the model (`results.models.facts_of`).
+    """
+    said = known.get("parameters_b", "").strip("~B ")
     try:
         return float(said)
     except ValueError:
@@ -403,7 +413,7 @@ def _standing(
         equivalent=equivalent,
         rivals=tuple(Rival(*pair) for pair in sorted(rivals, key=lambda pair: -pair[1])),
         reasons=dict(reasons.most_common()),
-        size=size_of(entry),
+        size=size_of(entry, facts_of(entry, ())),
         strips=tuple(_strips(axes, items, table)) if claims else (),
         profile=() if claims else tuple(_profile(axes, list(own.values()))),
     )
@@ -445,13 +455,10 @@ def _equating(
 
 def _families(models: Sequence[tuple[Entry, list[float]]]) -> tuple[str, ...]:
     """Who made each model, as its paper says, else as other models whose names begin alike say."""
-    makers = {
-        _stem(entry): maker for entry, _ in models if (maker := entry.details.get("organisation", "").lower())
-    }
-    return tuple(
-        entry.details.get("organisation", "").lower() or makers.get(_stem(entry), _stem(entry))
-        for entry, _ in models
-    )
+    said = [facts_of(entry, ()).get("maker", "").lower() for entry, _ in models]
+    stems = [_stem(entry) for entry, _ in models]
+    makers = {stem: maker for stem, maker in zip(stems, said, strict=True) if maker}
+    return tuple(maker or makers.get(stem, stem) for maker, stem in zip(said, stems, strict=True))
 
 
 def _stem(entry: Entry) -> str:

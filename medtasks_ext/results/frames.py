@@ -53,7 +53,8 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "results": (
         Columns("suite dataset name task strategy", "of the task"),
         Columns(
-            "entry model kind sample:bool", "label, model; medtasks, lm_eval or published; synthetic rows"
+            "entry model kind sample:bool",
+            "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
         ),
         Columns(
             "metric value:double interval_low:double interval_high:double interval_rough:bool",
@@ -179,22 +180,15 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "jury_usd:double jury_bound:double", "US dollars of judging: spent, and at most; empty: not known"
         ),
     ),
-    "stored": (
-        Columns("suite model strategy", "as in the catalogue; the model as the run names it"),
-        Columns("task run dataset", "task with its strategy, id of the run, dataset"),
-        Columns("version sample:bool n:int64", "`N-X` of the task; synthetic rows: no result; documents"),
-        Columns("prompt data rows rebuilt examples jury", "as in [reports](report.md#results)"),
-        Columns("tokens_input:int64 tokens_output:int64", "sum over all documents, if tokens were counted"),
+    "tasks": (
+        Columns("entry suite dataset model strategy task", "as in the results"),
         Columns(
-            "cut loaded settings conditions config",
-            "JSON: what did not fit the context, what was loaded, the run's settings, the conditions, "
-            "lm-eval's configuration",
+            "cut loaded conditions config",
+            "JSON: what did not fit the context, what was loaded, the conditions, lm-eval's configuration",
         ),
-        Columns("metric value:double", "`score` is the primary metric on 0–1"),
-        Columns("interval_low:double interval_high:double", "95 % interval; empty if there is none"),
     ),
     "documents": (
-        Columns("suite model strategy task run sample:bool", "as above"),
+        Columns("suite model strategy task entry sample:bool", "as in the results"),
         Columns("document", "key, unique within the task"),
         Columns("content", "hash of the document and its prompt; equal if two runs were asked the same"),
         Columns("unit:int32", "documents with the same number are resampled together"),

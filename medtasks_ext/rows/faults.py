@@ -31,6 +31,12 @@ class Faults:
     watch: Callable[[str], None] | None = None
     _n_tried: int = 0
 
+    def anew(self) -> Faults:
+        """These, without what was found: the rows are read from another place."""
+        for found in (self.kept, self.blanks, self.notes):
+            found.clear()
+        return self
+
     def add(self, fault: RowError) -> None:
         """Keep the fault, or raise it."""
         if not self.check:

@@ -7,14 +7,14 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from typing_extensions import Self
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.columns import Column, ColumnType, Value
-from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
 
@@ -68,13 +68,17 @@ class Database(Strict):
         url: where it is fetched from if it is not there, with `{revision}`.
         revision: commit of the URL.
         digest: of its content, as in `rows.download.digests`.
+        size: bytes.
+        hosts: other URLs at which it is had.
         sample: SQL text beside the sample rows, from which their database is built.
     """
 
     file: str
     url: str
     revision: str
-    digest: str | None = Field(default=None, pattern=PATTERN)
+    digest: Digest | None = None
+    size: int | None = Field(default=None, ge=0)
+    hosts: list[str] = []
     sample: str = "sample_db.sql"
 
 
@@ -235,6 +239,11 @@ class Terms(Strict):
     token: bool = False
 
 
+def _as_pin(said: Any) -> Any:
+    """What a task file says of a file's content: its digest alone, or with size and hosts."""
+    return {"digest": said} if isinstance(said, str) else said
+
+
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
@@ -260,7 +269,7 @@ class Download(Strict):
     test_ids: str | None = None
     reader: Reader | None = None
     terms: Terms | None = None
-    digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
+    digests: dict[str, Annotated[LockedFile, BeforeValidator(_as_pin)]] = {}
     mirrors: dict[str, list[str]] = {}
 
     @model_validator(mode="after")

@@ -31,15 +31,18 @@ def test_a_report_of_nothing_is_refused(medtasks):
 
 
 def test_two_published_models_are_set_side_by_side(medtasks):
-    [zero_shot, *_] = json.loads(medtasks("compare", "gpt-4o", "gpt-oss-120b", "--json").out)
+    found = json.loads(medtasks("compare", "gpt-4o", "gpt-oss-120b", "--json").out)
+    zero_shot = found["changes"][0]
     with (reference_folder() / "bridge_leaderboard.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["strategy"] == "zero_shot"]
     means = [
         fmean(float(row["score"]) / 100 for row in rows if row["model"] == model)
         for model in ("gpt-4o-0806", "gpt-oss-120b")
     ]
-    assert [zero_shot["before"], zero_shot["after"]] == pytest.approx(means)
-    assert len(zero_shot["tasks"]) == 87
+    sides = list(zip(*[scores for _, *scores in zero_shot["scores"]], strict=True))
+    assert [fmean(side) for side in sides] == pytest.approx(means)
+    assert len(zero_shot["scores"]) == 87
+    assert [row["suite"] for row in found["alone"]] == ["MedHELM", "MLB", "HealthBench"]
     outcome = medtasks("compare", "gpt-4o", "gpt-oss-120b")
     assert "BRIDGE, zero-shot" in outcome.out and "are not tested" in outcome.out
 

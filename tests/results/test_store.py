@@ -21,6 +21,7 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.frames import schema
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.resample import _compact, _sums, open_store, task_bootstrap
 from medtasks_ext.stats.bootstrap import resample, resampling_weights
@@ -190,6 +191,7 @@ def test_results_are_a_tidy_table_for_polars_and_duckdb(run, tmp_path):
         for metric, value in item.metrics.items()
     )
     columns = "suite, strategy, task, metric, value"
+    [file] = store.glob("run-*/results.parquet")
     glob = f"{store}/run-*/results.parquet"
     polars = pl.read_parquet(glob).filter(pl.col("value").is_not_null())
     assert sorted(polars.select(columns.split(", ")).rows()) == expected
@@ -202,7 +204,10 @@ def test_results_are_a_tidy_table_for_polars_and_duckdb(run, tmp_path):
     row = polars.filter(task="bridge_mie", metric="score").row(0, named=True)
     assert (row["interval_low"], row["interval_high"]) == (interval.low, interval.high)
     assert row["prompt"] == entry.experiments["bridge_mie"].words["prompt"]
-    assert json.loads(row["settings"]) == entry.words
+    assert row["settings"] == "; ".join(f"{name}: {value}" for name, value in entry.words.items())
+    entries = pl.read_parquet(f"{store}/run-*/documents.parquet")["entry"]
+    assert polars["entry"].unique().to_list() == entries.unique().to_list() == [file.parent.name[4:16]]
+    assert pq.read_schema(file).names == schema("results").names
 
 
 def test_documents_are_a_table_whose_means_are_the_scores(run, tmp_path):
@@ -374,12 +379,12 @@ def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
     [
         (
             '{"schema": 1, "medtasks": "0.1.0"}',
-            "an older version (layout 1, this one reads 2)",
+            "an older version (layout 1, this one reads 2 to 3)",
             "ingest again",
         ),
-        ('{"schema": 3, "runs": []}', "a newer version (layout 3, this one reads 2)", "upgrade"),
-        ('{"schema": 2, "runs": {"a"', "damaged", "ingest again from the run folders"),
-        ('{"schema": 2, "runs": ["a"]}', "damaged", "medtasks ingest RUN... --store NEW"),
+        ('{"schema": 4, "runs": []}', "a newer version (layout 4, this one reads 2 to 3)", "upgrade"),
+        ('{"schema": 3, "runs": {"a"', "damaged", "ingest again from the run folders"),
+        ('{"schema": 3, "runs": ["a"]}', "damaged", "medtasks ingest RUN... --store NEW"),
     ],
 )
 def test_a_store_that_cannot_be_read_is_refused_and_left_alone(run, tmp_path, medtasks, index, said, remedy):
@@ -391,6 +396,68 @@ def test_a_store_that_cannot_be_read_is_refused_and_left_alone(run, tmp_path, me
         outcome = medtasks(*arguments)
         assert outcome.code == 2 and said in outcome.err and remedy in outcome.err
     assert contents(store) == before
+
+
+def as_layout_2(store):
+    """The store as the version before wrote it: results and records of tasks in one table."""
+    names = {"entry": "run", "task_version": "version"} | {
+        f"{side}_tokens": f"tokens_{side}" for side in ("input", "output")
+    }
+    own = (
+        "suite model strategy task entry dataset task_version sample n prompt data rows rebuilt examples jury"
+    )
+    own += " input_tokens output_tokens metric value interval_low interval_high"
+    for folder in store.glob("run-*"):
+        results, tasks = (pq.read_table(folder / f"{name}.parquet") for name in ("results", "tasks"))
+        records = {row["task"]: row for row in tasks.to_pylist()}
+        found = results.select(own.split())
+        for name in ("cut", "loaded", "conditions", "config"):
+            found = found.append_column(name, [[records[task][name] for task in found["task"].to_pylist()]])
+        tables = {"results": found, "documents": pq.read_table(folder / "documents.parquet")}
+        if (folder / "responses.parquet").is_file():
+            tables["responses"] = pq.read_table(folder / "responses.parquet")
+        for name, table in tables.items():
+            renamed = [names.get(column, column) for column in table.column_names]
+            pq.write_table(table.rename_columns(renamed), folder / f"{name}.parquet", row_group_size=2**14)
+        (folder / "tasks.parquet").unlink()
+        edit(folder / "run.json", lambda item: item.pop("layout"))
+    edit(store / "medtasks-store.json", lambda item: item.update(schema=2))
+
+
+def test_a_store_of_the_layout_before_is_read_and_converted_when_it_is_written_to(run, tmp_path):
+    one, other, store = run("one"), run("other", pretrained="org/other"), tmp_path / "store"
+    ingest([one], store, registry(), with_text=True)
+    [expected] = map(said, read(store))
+    as_layout_2(store)
+    before = contents(store)
+    [entry] = read(store)
+    assert contents(store) == before
+    assert said(entry) == expected
+    assert states(store, other) == ["new"]
+    assert expected in map(said, read(store))
+    files = [*store.glob("run-*/results.parquet")]
+    assert len(files) == 2 and all(pq.read_schema(file).names == schema("results").names for file in files)
+    assert all("entry" in pq.read_schema(file).names for file in store.glob("run-*/[dr]*.parquet"))
+
+
+def said(entry):
+    """What is read of a run, of each document and text, too."""
+    return entry.words | {
+        task: repr(
+            (
+                item.conditions,
+                item.metrics,
+                item.intervals,
+                item.n,
+                item.tokens,
+                item.loaded,
+                item.config,
+                [*item.read_documents().scores],
+                item.read_samples and item.read_samples(),
+            )
+        )
+        for task, item in entry.experiments.items()
+    }
 
 
 def test_scores_that_are_made_in_another_way_by_now_are_not_resampled(run, tmp_path):

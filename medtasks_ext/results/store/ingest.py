@@ -20,22 +20,32 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import DocumentScores
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import check_runs, read_runs, samples_file
+from medtasks_ext.results.reading import check_runs, of_all, read_runs, samples_file
 from medtasks_ext.results.store.layout import (
     LOCK,
     RUN,
+    SCHEMA,
     STAGING,
     StoredRun,
     check_folder,
     fingerprint,
     folder_name,
     is_store,
+    layout_of,
     read_index,
     run_id,
+    stored_run,
     sweep,
     write_index,
 )
-from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
+from medtasks_ext.results.store.tables import (
+    convert,
+    read_experiments,
+    write_documents,
+    write_responses,
+    write_results,
+)
+from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
 
 
@@ -86,7 +96,7 @@ def ingest(
             raise MedtasksError("is a store, not a run", where=path, remedy="name the folders of runs")
         check_runs(path)
     with _alone(folder, waiting), ThreadPoolExecutor(os.cpu_count()) as pool:
-        work = _Ingest(folder, pool, with_text)
+        work = _Ingest(folder, tasks, pool, with_text)
         for path in paths:
             for entry in read_runs(path, tasks, work.faults):
                 item = work.take(entry)
@@ -122,8 +132,8 @@ def _alone(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
 class _Ingest:
     """The runs of one call; nothing of them counts before `commit`."""
 
-    def __init__(self, folder: Path, pool: ThreadPoolExecutor, with_text: bool) -> None:
-        self.folder, self.pool, self.with_text = folder, pool, with_text
+    def __init__(self, folder: Path, tasks: Registry, pool: ThreadPoolExecutor, with_text: bool) -> None:
+        self.folder, self.tasks, self.pool, self.with_text = folder, tasks, pool, with_text
         self.done: dict[str, Ingested] = {}
         self.faults: list[Fault] = []
         self._index = read_index(folder) if is_store(folder) else {}
@@ -165,13 +175,39 @@ class _Ingest:
         return self.done[run]
 
     def commit(self) -> None:
-        """Move what was written into place, and let it count."""
+        """Move what was written into place, and let it count; runs of an earlier layout are converted."""
+        if is_store(self.folder) and layout_of(self.folder) < SCHEMA:
+            for name in [name for run, name in self._index.items() if run not in self.done]:
+                self._convert(stored_run(self.folder / name / RUN))
         written = sorted(self._staging.iterdir())
         for place in written:
             place.rename(self.folder / place.name)
         if written:
             sync_folder(self.folder)
             write_index(self._staging, self.folder, self._index)
+
+    def _convert(self, run: StoredRun) -> None:
+        """Write a run of an earlier layout anew: the folder that it was read from may be gone."""
+        former = self.folder / run.name
+        experiments, unknown = read_experiments(former, self.tasks, run)
+        if unknown:  # of these no row could be written, so it stays as it is
+            return
+        state = fingerprint([], [run.state, *experiments], text=bool(run.texts))
+        place = self._staging / folder_name(run.run, state)
+        place.mkdir()
+        entry = Entry(
+            model=run.model,
+            label="",
+            kind=run.kind,
+            conditions=of_all(run_conditions(run.manifest), experiments),
+            experiments=experiments,
+            manifest=run.manifest,
+        )
+        write_results(place, run.run, entry, self.tasks)
+        convert(former, place)
+        stored = run.model_copy(update={"state": state, "layout": SCHEMA})
+        write_json(place / RUN, stored.model_dump())
+        self._index[run.run] = place.name
 
     def _write(self, entry: Entry, run: str, state: str) -> None:
         place = self._staging / folder_name(run, state)
@@ -185,7 +221,7 @@ class _Ingest:
                 lacking[item.task] = scores
             elif scores is not None:
                 found.append((item, scores))
-        write_results(place, entry.model, run, entry.words, experiments)
+        write_results(place, run, entry.part({item.task: item for item in experiments}), self.tasks)
         documents = write_documents(place, entry.model, run, found)
         texts = write_responses(place, entry.model, run, experiments, lacking) if self.with_text else []
         stored = StoredRun(
@@ -198,6 +234,7 @@ class _Ingest:
             manifest=_without_text(entry.manifest),
             documents=documents,
             texts=texts,
+            layout=SCHEMA,
         )
         write_json(place / RUN, stored.model_dump())
         if lacking:

@@ -3,6 +3,7 @@
 DIR/medtasks-store.json             the index: number of the layout, and which folder holds each run
 DIR/run-ID-STATE/run.json           a run: its manifest, and what is stored of it
 DIR/run-ID-STATE/results.parquet    a row per task and metric
+DIR/run-ID-STATE/tasks.parquet      a row per task: the records behind its results
 DIR/run-ID-STATE/documents.parquet  a row per task and document
 DIR/run-ID-STATE/responses.parquet  texts, only where they were asked for
 
@@ -28,10 +29,12 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.results.experiments import Entry, Kind
 from medtasks_ext.version import __version__
 
-#: layout that this version writes, and the only one that it reads
-SCHEMA = 2
+#: layout that this version writes
+SCHEMA = 3
+#: the oldest that it reads: results and tasks in one table, and the run's id under the name `run`
+OLDEST = 2
 INDEX, LOCK, STAGING = "medtasks-store.json", ".lock", ".ingest-"
-RUN, RESULTS = "run.json", "results.parquet"
+RUN, RESULTS, TASKS = "run.json", "results.parquet", "tasks.parquet"
 DOCUMENTS, RESPONSES = "documents.parquet", "responses.parquet"
 _FOLDER = re.compile(r"run-[0-9a-f]{12}-[0-9a-f]{32}")
 _RUNS = TypeAdapter(dict[str, str])
@@ -64,6 +67,7 @@ class StoredRun(BaseModel):
     manifest: dict[str, Any]  # of the run; reasons of failures without text of rows
     documents: dict[str, Rows]  # task -> where its documents lie; tasks without documents are left out
     texts: list[str]  # tasks whose texts are stored
+    layout: int = OLDEST  # of its tables
 
     @property
     def name(self) -> str:
@@ -112,15 +116,20 @@ def read_index(folder: Path) -> dict[str, str]:
     try:
         content = read_json(file)
         schema = int(content["schema"])
-        if schema == SCHEMA:
+        if OLDEST <= schema <= SCHEMA:
             return _RUNS.validate_python(content["runs"])
     except (MedtasksError, ValidationError, KeyError, TypeError, ValueError):
         raise MedtasksError("damaged: not the index of a store", where=file, remedy=_AGAIN) from None
     version, remedy = (
         ("an older", _AGAIN) if schema < SCHEMA else ("a newer", "pip install --upgrade medtasks")
     )
-    what = f"was written by {version} version (layout {schema}, this one reads {SCHEMA})"
+    what = f"was written by {version} version (layout {schema}, this one reads {OLDEST} to {SCHEMA})"
     raise MedtasksError(what, where=file, remedy=remedy)
+
+
+def layout_of(folder: Path) -> int:
+    """The number of the layout that the index of a store says."""
+    return int(read_json(folder / INDEX)["schema"])
 
 
 def write_index(staging: Path, folder: Path, runs: Mapping[str, str]) -> None:
@@ -153,10 +162,15 @@ def stored_runs(folder: Path) -> dict[str, StoredRun]:
     Raises:
         MedtasksError: there is no store, it is damaged, or of another layout.
     """
-    return {run: _stored_run(folder / name / RUN) for run, name in sorted(read_index(folder).items())}
+    return {run: stored_run(folder / name / RUN) for run, name in sorted(read_index(folder).items())}
 
 
-def _stored_run(file: Path) -> StoredRun:
+def stored_run(file: Path) -> StoredRun:
+    """The run of a file of a store.
+
+    Raises:
+        MedtasksError: it is gone or damaged.
+    """
     if not file.is_file():
         raise gone(file)
     try:

@@ -30,13 +30,12 @@ def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry
 
 
 def _entry(store: Store, run: StoredRun, faults: list[Fault]) -> Entry:
-    path = store.folder / run.name / RESULTS
-    found, unknown = read_experiments(path, store.tasks, run.manifest)
+    folder = store.folder / run.name
+    experiments, unknown = read_experiments(folder, store.tasks, run)
     if unknown:
-        faults.append(unknown_tasks(unknown, str(path)))
-    for item in found:
+        faults.append(unknown_tasks(unknown, str(folder / RESULTS)))
+    for item in experiments.values():
         _readers(store, run, item, faults)
-    experiments = {item.task: item for item in found}
     return Entry(
         model=run.model,
         label="",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -20,10 +21,20 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
 from medtasks_ext.results.experiments import Experiment
-from medtasks_ext.results.frames import schema, table
+from medtasks_ext.results.frames import table
 from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.results.reading import choice_of
-from medtasks_ext.results.store.layout import DOCUMENTS, RESPONSES, RESULTS, Rows, damaged, gone
+from medtasks_ext.results.result_frame import result_parts
+from medtasks_ext.results.store.layout import (
+    DOCUMENTS,
+    RESPONSES,
+    RESULTS,
+    SCHEMA,
+    TASKS,
+    Rows,
+    damaged,
+    gone,
+)
 from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.stats.intervals import Interval, of_earlier
 from medtasks_ext.stats.statistic import Statistic, mean
@@ -31,6 +42,8 @@ from medtasks_ext.stats.statistic import Statistic, mean
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.results.store.layout import StoredRun
     from medtasks_ext.runs.conditions import RunConditions
     from medtasks_ext.runs.records import Sample
 
@@ -38,11 +51,17 @@ if TYPE_CHECKING:
 ROW_GROUP = 2**14
 #: columns that differ from row to row, so that a dictionary would not help
 _DISTINCT = ("document", "content", "unit", "response", "record")
-#: texts of results that are long, or the same in many rows
-_TEXTS = ["task", "run", "loaded", "cut", "config", "conditions", "settings"]
+#: columns from which experiments are read; of the layout before, some had other names
+_FIGURES = {
+    **{name: name for name in ("task", "metric", "value", "interval_low", "interval_high", "n", "jury")},
+    **{"version": "task_version", "tokens_input": "input_tokens", "tokens_output": "output_tokens"},
+}
+#: Columns that stores of earlier versions lack.
+_LATER = ("interval_rough", "paper_interval_low", "paper_interval_high")
+_RECORDS = ("cut", "loaded", "conditions", "config")
 _RESPONSES = pa.schema(
     dict.fromkeys(
-        ("suite", "model", "strategy", "task", "run", "document", "response", "record"), pa.string()
+        ("suite", "model", "strategy", "task", "entry", "document", "response", "record"), pa.string()
     )
 )
 
@@ -64,7 +83,7 @@ def _columns(
         "model": [model] * len(experiments),
         "strategy": [item.strategy for item in experiments],
         "task": [item.task for item in experiments],
-        "run": [run] * len(experiments),
+        "entry": [run] * len(experiments),
     }
     rows = pa.array(np.repeat(np.arange(len(experiments)), lengths))
     arrays = {name: pa.array(values, pa.string()) for name, values in columns.items()}
@@ -164,88 +183,117 @@ def read_document_scores(path: Path, rows: Rows, statistic: Statistic) -> Docume
 # ---------------------------------------------------------------------- results
 
 
-def write_results(
-    folder: Path, model: str, run: str, settings: Mapping[str, str], experiments: Sequence[Experiment]
-) -> None:
-    """Write a row per task and metric; a task without any metric has one row."""
-    metrics = [list(dict.fromkeys([*item.metrics, *item.intervals])) or [""] for item in experiments]
-    pairs = [(item, metric) for item, names in zip(experiments, metrics, strict=True) for metric in names]
-    intervals = [item.intervals.get(metric) for item, metric in pairs]
+def write_results(folder: Path, run: str, entry: Entry, tasks: Registry) -> None:
+    """Write a row per task and metric, and a row per task with what its experiment is read from.
 
-    each: dict[str, list[Any]] = {
-        "dataset": [item.dataset.id for item in experiments],
-        "version": [item.version for item in experiments],
-        "sample": [item.sample for item in experiments],
-        "n": [item.n for item in experiments],
-        **{
-            name: [item.words[name] for item in experiments] for name in ("prompt", "data", "rows", "rebuilt")
-        },
-        **{name: [item.words.get(name) for item in experiments] for name in ("examples", "jury")},
-        "tokens_input": [(item.tokens or {}).get("input") for item in experiments],
-        "tokens_output": [(item.tokens or {}).get("output") for item in experiments],
-        "cut": [_json(item.cut) for item in experiments],
-        "loaded": [_json(item.loaded) for item in experiments],
-        "settings": [_json(settings)] * len(experiments),
-        "conditions": [_json(item.conditions.record()) for item in experiments],
-        "config": [_json(_without_loaded(item.config)) for item in experiments],
+    Args:
+        folder: of the run in the store.
+        run: its id, by which the store calls the entry.
+        entry: the run.
+        tasks: the registry.
+    """
+    own = entry.part(entry.experiments, run)
+    _write(folder / RESULTS, result_parts([own], tasks).packed())
+    items = list(entry.experiments.values())
+    records = {
+        "cut": [_json(item.cut) for item in items],
+        "loaded": [_json(item.loaded) for item in items],
+        "conditions": [_json(item.conditions.record()) for item in items],
+        "config": [_json(_without_loaded(item.config)) for item in items],
     }
-    types = schema("stored")
-    arrays = {name: pa.array(values, types.field(name).type) for name, values in each.items()}
-    figures = {
-        "metric": [metric or None for _, metric in pairs],
-        "value": [item.metrics.get(metric) for item, metric in pairs],
-        "interval_low": [interval and interval.low for interval in intervals],
-        "interval_high": [interval and interval.high for interval in intervals],
-    }
-    columns = _columns(model, run, experiments, list(map(len, metrics)), **arrays)
-    _write(folder / RESULTS, table("stored", {**columns, **figures}))
+    whose = _columns(entry.model, run, items, [1] * len(items))
+    dataset = [item.dataset.id for item in items]
+    _write(folder / TASKS, table("tasks", {**whose, "dataset": dataset, **records}))
+
+
+def convert(former: Path, folder: Path) -> None:
+    """Write documents and texts of a run anew, as this layout has them.
+
+    Raises:
+        MedtasksError: they cannot be read.
+    """
+    for path in (former / DOCUMENTS, former / RESPONSES):
+        if path.is_file():
+            with _reading(path):
+                found = parquet.read_table(path, partitioning=None)
+            named = ["entry" if name == "run" else name for name in found.column_names]
+            _write(folder / path.name, found.rename_columns(named))
 
 
 def read_experiments(
-    path: Path, tasks: Registry, manifest: Mapping[str, Any]
-) -> tuple[list[Experiment], list[str]]:
-    """The experiments of one run, and its tasks that the registry does not know.
+    folder: Path, tasks: Registry, run: StoredRun
+) -> tuple[dict[str, Experiment], list[str]]:
+    """The experiments of one run by task, and its tasks that the registry does not know.
 
     Args:
-        path: of its results.
+        folder: of the run in the store.
         tasks: the registry.
-        manifest: of the run.
+        run: the run.
 
     Raises:
-        MedtasksError: the file cannot be read.
+        MedtasksError: a file cannot be read.
     """
-    with _reading(path):
-        table = parquet.ParquetFile(path, read_dictionary=_TEXTS).read(use_threads=False)
-    column = {name: _values(table[name]) for name in table.column_names}
+    figures, records = _read(folder, run.layout)
     first: dict[str, int] = {}
     metrics: dict[str, dict[str, float]] = {}
     intervals: dict[str, dict[str, Interval]] = {}
+    of_paper: dict[str, dict[str, Interval]] = {}
     unknown: dict[str, None] = {}
-    for place, task in enumerate(column["task"]):
+    for place, task in enumerate(figures["task"]):
         if tasks.asked(task) is None:
             unknown[task] = None
             continue
         if task not in first:
-            first[task], metrics[task], intervals[task] = place, {}, {}
-        metric, value, low = (column[name][place] for name in ("metric", "value", "interval_low"))
+            first[task], metrics[task], intervals[task], of_paper[task] = place, {}, {}, {}
+        metric, value, low = (figures[name][place] for name in ("metric", "value", "interval_low"))
         if value is not None:
             metrics[task][metric] = value
         if low is not None:
-            interval = Interval(low, column["interval_high"][place])
+            rough = bool(_at(figures, "interval_rough", place))
+            interval = Interval(low, figures["interval_high"][place], rough)
             if value is not None and interval.low == interval.high:  # stored by an earlier version
-                interval = of_earlier(value, interval, column["n"][place])
+                interval = of_earlier(value, interval, figures["n"][place])
             intervals[task][metric] = interval
-    run = run_conditions(manifest)
-    found = []
+        if (end := _at(figures, "paper_interval_low", place)) is not None:
+            of_paper[task][metric] = Interval(end, figures["paper_interval_high"][place])
+    conditions, found = run_conditions(run.manifest), {}
+    places = dict(zip(reversed(records["task"]), reversed(range(len(records["task"]))), strict=True))
     for task, place in first.items():
-        row = {name: column[name][place] for name in column} | {"metrics": metrics[task]}
-        documents = choice_of(manifest, task).words
-        found.append(_experiment(path, task, row, intervals[task], run, documents, tasks))
+        row = {name: column[place] for name, column in figures.items()} | {"metrics": metrics[task]}
+        row |= {name: records[name][places[task]] for name in _RECORDS if name in records}
+        documents = choice_of(run.manifest, task).words
+        found[task] = replace(
+            _experiment(folder, task, row, intervals[task], conditions, documents, tasks),
+            paper_intervals=of_paper[task],
+        )
     return found, list(unknown)
 
 
+def _read(folder: Path, layout: int) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Columns of the figures, a row per metric, and of the records, at least a row per task."""
+    former = layout < SCHEMA
+    names = [name if former else own for name, own in _FIGURES.items()]
+    names += _LATER
+    wanted = {RESULTS: [*names, *_RECORDS]} if former else {RESULTS: names, TASKS: ["task", *_RECORDS]}
+    read = {}
+    for file, columns in wanted.items():
+        with _reading(folder / file):
+            texts = [name for name in columns if name in ("task", "metric", *_RECORDS)]
+            opened = parquet.ParquetFile(folder / file, read_dictionary=texts)
+            there = {*opened.schema_arrow.names}
+            known = [name for name in columns if name in there or name not in _LATER]
+            found = opened.read(columns=known, use_threads=False)
+        read[file] = {_FIGURES.get(name, name): _values(found[name]) for name in found.column_names}
+    return read[RESULTS], read[RESULTS if former else TASKS]
+
+
+def _at(columns: Mapping[str, list[Any]], name: str, place: int) -> Any:
+    """A value; None where the store was written before there was such a column."""
+    return columns[name][place] if name in columns else None
+
+
 def _experiment(
-    path: Path,
+    folder: Path,
     task: str,
     row: Mapping[str, Any],
     intervals: dict[str, Interval],
@@ -257,22 +305,22 @@ def _experiment(
     assert known is not None  # the caller looked
     dataset, strategy = known
     loaded = json.loads(row["loaded"])
-    counted = row["tokens_input"] is not None
+    counted = row["input_tokens"] is not None
     config = _config(row["config"])
     stored = {
-        **{name: row[name] for name in ("version", "n", "metrics")},
+        **{"version": row["task_version"], "n": row["n"], "metrics": row["metrics"]},
         **{"loaded": loaded, "config": config, "jury": row.get("jury"), "cut": json.loads(row["cut"])},
         "conditions": json.loads(row.get("conditions") or "{}"),
     }
     return Experiment(
         task=task,
         dataset=dataset,
-        conditions=stored_conditions(stored, run, dataset, strategy, documents, path),
+        conditions=stored_conditions(stored, run, dataset, strategy, documents, folder),
         metrics=row["metrics"],
         intervals=intervals,
         n=row["n"],
         loaded=loaded,
-        tokens={"input": row["tokens_input"], "output": row["tokens_output"]} if counted else None,
+        tokens={"input": row["input_tokens"], "output": row["output_tokens"]} if counted else None,
         config=config,
     )
 

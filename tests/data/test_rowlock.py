@@ -1,0 +1,179 @@
+"""What a lock keeps of rows: changed golds, texts and parts are told; nothing of data that is not open is."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from medtasks_ext.data.rowlock import (
+    SKETCH,
+    compare_rows,
+    document_hash,
+    documents_text,
+    folded,
+    lock_of_rows,
+    sketch,
+    stretched,
+)
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.datalock import DOCUMENTS_FILE, DataLock, Seen
+
+SEEN = Seen(day="2026-11-24", by="a test")
+GAD, MNLI = "clinicbench_gad", "bridge_mednli"
+N = 80
+
+
+def rows_of(name, n=N):
+    """Made rows of a task with two columns."""
+    if name == GAD:
+        return [{"sentence": f"@GENE$ {i} and @DISEASE$ {i % 7}", "label": str(i % 3 % 2)} for i in range(n)]
+    labels = ["entailment", "neutral", "contradiction"]
+    given = {"task": "MedNLI", "split": "test"}
+    return [
+        {
+            **given,
+            "input": f"Premise statement: note {i}.\\nHypothesis statement: {i % 11}",
+            "output": f"relation: {labels[i % 3]}",
+        }
+        for i in range(n)
+    ]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, tasks_of):
+    """Writes local rows of a dataset whose folder is a copy; returns dataset and what check_rows finds."""
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "data"))
+    tasks_of("clinicbench/gad", "bridge/mednli")
+
+    def placed(name, rows, pool=()):
+        dataset = registry().datasets[name]
+        there = tmp_path / "data" / dataset.metadata.suite / dataset.folder.name
+        there.mkdir(parents=True, exist_ok=True)
+        for split, content in (("test", rows), ("fewshot", pool)):
+            file = there / f"{split}.jsonl"
+            file.unlink(missing_ok=True)
+            if content:
+                file.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
+        found = check_rows(dataset, "local")
+        assert not found.faults, found.faults
+        return dataset, found
+
+    return placed
+
+
+def lock_files(dataset, found):
+    rows, lines = lock_of_rows(dataset, found, SEEN)
+    if lines:
+        (dataset.folder / DOCUMENTS_FILE).write_text(documents_text(lines), encoding="utf-8")
+    return DataLock(rows=rows), lines
+
+
+def test_equal_rows_are_equal_and_each_change_is_told(place):
+    rows = rows_of(GAD)
+    dataset, found = place(GAD, rows)
+    lock, lines = lock_files(dataset, found)
+    same = compare_rows(dataset, lock, found.test)
+    assert same.is_current and same.is_equal and same.n_same == len(lines) == lock.rows.test.n
+    assert not (same.other_gold or same.other_text or same.unknown or same.n_missing or same.is_moved)
+
+    changed = [dict(row) for row in rows]
+    picked = list(found.test[:20])
+    for document in picked[:7]:
+        row = changed[int(document["id"]) - 1]
+        row["label"] = "10"[int(row["label"])]
+    for document in picked[7:10]:
+        changed[int(document["id"]) - 1]["sentence"] += " and more"
+    told = compare_rows(dataset, lock, place(GAD, changed)[1].test)
+    assert told.is_equal is False
+    assert told.other_gold == [document.row for document in picked[:7]]
+    assert told.unknown == [document.row for document in picked[7:10]] and told.n_missing == 3
+    assert told.n_same == lock.rows.test.n - 10
+
+
+def test_a_shifted_label_column_and_another_order_are_told(place):
+    rows = rows_of(GAD)
+    dataset, found = place(GAD, rows, rows_of(GAD, 120)[N:])
+    lock, _ = lock_files(dataset, found)
+    shifted = [{**row, "label": rows[place_ - 1]["label"]} for place_, row in enumerate(rows)]
+    told = compare_rows(dataset, lock, place(GAD, shifted, rows_of(GAD, 120)[N:])[1].test)
+    moved = sum(rows[i]["label"] != rows[i - 1]["label"] for i in range(N))
+    assert len(told.other_gold) == moved and told.n_same == N - moved and not told.unknown
+    turned = compare_rows(dataset, lock, place(GAD, rows[::-1], rows_of(GAD, 120)[N:])[1].test)
+    assert turned.is_moved and turned.n_same == N and not turned.is_equal
+
+
+def test_the_pool_in_place_of_the_test_part_is_told(place):
+    pool = rows_of(GAD, 300)[N : N + 150]
+    dataset, found = place(GAD, rows_of(GAD), pool)
+    lock, _ = lock_files(dataset, found)
+    assert len(lock.rows.fewshot.sketch) == SKETCH
+    told = compare_rows(dataset, lock, place(GAD, pool)[1].test)
+    assert len(told.of_pool) >= SKETCH - 5 and told.n_same == 0
+
+
+def test_the_order_of_keys_and_the_process_change_no_hash(place):
+    rows = rows_of(GAD)
+    dataset, found = place(GAD, rows)
+    first, _ = lock_of_rows(dataset, found, SEEN)
+    again, _ = lock_of_rows(*place(GAD, [dict(reversed(row.items())) for row in rows]), SEEN)
+    assert first == again
+
+
+def test_a_lock_of_another_reading_says_nothing(place):
+    dataset, found = place(GAD, rows_of(GAD))
+    lock, _ = lock_files(dataset, found)
+    other = DataLock(rows=lock.rows.model_copy(update={"sample": "0" * 12}))
+    told = compare_rows(dataset, other, found.test)
+    assert not told.is_current and told.is_equal is None and not told.has_documents
+
+
+@pytest.mark.parametrize("broken", ["gone", "edited"])
+def test_documents_that_are_not_those_of_the_lock_are_one_error(place, broken):
+    dataset, found = place(GAD, rows_of(GAD))
+    lock, lines = lock_files(dataset, found)
+    file = dataset.folder / DOCUMENTS_FILE
+    if broken == "gone":
+        file.unlink()
+    else:
+        file.write_text(documents_text(lines[1:]), encoding="utf-8")
+    with pytest.raises(MedtasksError) as error:
+        compare_rows(dataset, lock, found.test)
+    assert error.value.where == file and "medtasks data pin" in error.value.remedy
+
+
+def test_of_data_that_is_not_open_no_guess_can_be_confirmed(place):
+    rows = rows_of(MNLI)
+    dataset, found = place(MNLI, rows)
+    assert dataset.metadata.access != "open"
+    lock, lines = lock_files(dataset, found)
+    assert lines == [] and lock.rows.test.documents is None and lock.rows.test.n == len(found.test)
+    said = lock.text
+    # the attacker knows every question, and guesses golds: no hash of one row is there to compare with
+    for document in found.test:
+        parts = document_hash(document)
+        assert not any(part in said for part in (parts.question, parts.text, parts.gold))
+    assert not set(sketch(found.test)) & set(said.split('"'))
+    assert folded(found.test) not in said and stretched(folded(found.test)) == lock.rows.test.folded
+    assert compare_rows(dataset, lock, found.test).is_equal
+
+
+def test_few_documents_that_are_not_open_get_no_hash_at_all(place):
+    dataset, found = place(MNLI, rows_of(MNLI, 12))
+    rows, _ = lock_of_rows(dataset, found, SEEN)
+    assert rows.test.folded is None and rows.test.labels == {} and rows.test.n == len(found.test)
+    assert compare_rows(dataset, DataLock(rows=rows), found.test).is_equal is None
+
+
+def test_shares_are_kept_of_labels_with_at_least_ten_documents(place):
+    rows = rows_of(GAD, 60)
+    for row in rows:
+        row["label"] = "0"
+    for row in random.Random(1).sample(rows, 9):
+        row["label"] = "1"
+    dataset, found = place(GAD, rows, rows_of(GAD, 120)[N:])
+    rows_locked, _ = lock_of_rows(dataset, found, SEEN)
+    assert rows_locked.test.labels == {"No": round(51 / 60, 2)}
