@@ -145,8 +145,8 @@ _HEAD = (
     "# Coverage of intervals\n\n"
     "How often a 95 % [interval](statistics.md#intervals) holds the truth, in percent of {times} simulated\n"
     "tasks; in brackets the percentile bootstrap of 1,000 resamples, which earlier versions had, on the\n"
-    "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard error of\n"
-    "about one point. A nightly test writes this page (seed 42).\n\n"
+    "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard "
+    "error of\nabout one point. A nightly test writes this page (seed 42).\n\n"
 )
 
 
