@@ -57,6 +57,7 @@ RESERVED = frozenset(
         *(
             "primary_metric",
             "oracle_max",
+            "gold_loss",
             "published_strategy",
             "official_budget",
             "twin_of",

@@ -18,6 +18,8 @@ from medtasks_ext.rows.missing import source_of
 from tests.conftest import declare_suites
 from tests.rows.hub_server import Hub
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 URL, BRANCH, COMMIT, PINNED = (
     "medhelm_live_sct_bench",
     "medhelm_live_healthqa_br",
@@ -111,7 +113,8 @@ def test_where_says_what_is_unpinned(medtasks, hub):
     assert outcome.code == 0, outcome.text
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
-    assert UNPINNED not in "".join(lines_of(outcome, "MedXpertQA@") + lines_of(outcome, "oss_eval.jsonl"))
+    assert all(line.endswith(UNPINNED) for line in lines_of(outcome, "MedXpertQA@"))  # the hub's word alone
+    assert UNPINNED not in "".join(lines_of(outcome, "oss_eval.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -144,13 +147,14 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
 def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     outcome = medtasks("data", "fetch", URL, BRANCH, COMMIT)
     assert outcome.code == 0, outcome.text
-    said = {line.split()[1]: "1 file unpinned: recorded now" in line for line in lines_of(outcome, "✓")}
-    assert said == {URL: True, BRANCH: True, COMMIT: False}
+    said = {line.split()[1]: line.partition("; ")[2] for line in lines_of(outcome, "✓")}
+    recorded = "unpinned: recorded now, other content is refused later"
+    assert said == {URL: f"1 file {recorded}", BRANCH: f"1 file {recorded}", COMMIT: f"2 files {recorded}"}
     status = json.loads(medtasks("data", "status", URL, BRANCH, COMMIT, "--json").out)
     assert all(item["here"] for item in status)
-    assert [item["pinned"] for item in status] == [False, False, True]
+    assert [item["pinned"] for item in status] == [False, False, False]
     printed = medtasks("data", "status", URL, BRANCH, COMMIT).out
-    assert printed.count("unpinned: ") == 2 and "; 2 not pinned, recorded at first use" in printed
+    assert printed.count("unpinned: ") == 3 and "; 3 not pinned, recorded at first use" in printed
 
 
 def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):
@@ -174,7 +178,7 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     assert held() == before  # not asked for
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
     after = held()
-    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH}
+    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH, COMMIT}
     assert before[BRANCH] == {} and after[BRANCH]["revision"] == commit
     csv_, parquet = as_csv(rows_of(URL)), as_parquet(rows_of(BRANCH))
     assert after[BRANCH]["files"] == {"healthqa-br.parquet": content_of(parquet)}
@@ -188,7 +192,7 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     assert held() == after
     shutil.rmtree(tmp_path / "cache")
     change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
-    assert "sends other content than is pinned" in medtasks("data", "fetch", URL).err
+    assert f" bytes, not {len(csv_):,}" in medtasks("data", "fetch", URL).err
 
 
 def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
