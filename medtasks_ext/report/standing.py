@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,10 +13,14 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.conditions import Difference
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -35,162 +38,102 @@ _STRIP = 48  # characters of a strip
 _Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
 
 
-@dataclass(frozen=True)
-class Rival:
-    """A published model on the tasks of a standing."""
-
-    entry: Entry
-    score: float
+def lead(strip: Json) -> float:
+    """How far the own score is above the median of the published models, on one value of an axis."""
+    return float(strip["score"] - strip["median"])
 
 
-@dataclass(frozen=True)
-class Strip:
-    """One value of an axis: the own score among those of the published models on the same tasks."""
-
-    axis: str  # of the suite
-    value: str  # on it
-    tasks: int  # how many are compared
-    score: float  # own
-    #: least, quarter, median, three quarters and greatest score of the published models
-    spread: tuple[float, float, float, float, float]
-    below: float  # share of them that score less, ties half
-
-    @property
-    def lead(self) -> float:
-        """How far the own score is above the median."""
-        return self.score - self.spread[2]
-
-    @property
-    def words(self) -> str:
-        """The value with its lead."""
-        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median)"
+def _named(strip: Json) -> str:
+    return f"{title(strip['axis'], strip['value'])} ({lead(strip):+.2f} from the median)"
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Where one entry stands in a suite with one strategy."""
+def _strong_and_weak(strips: Sequence[Json]) -> tuple[list[Json], list[Json]]:
+    """The values furthest above the median, or least below; and of the others those furthest below."""
+    strong = sorted(strips, key=lambda strip: (-strip["below"], -lead(strip)))[:NAMED]
+    rest = [strip for strip in strips if strip not in strong]
+    return strong, sorted(rest, key=lambda strip: (strip["below"], lead(strip)))[:NAMED]
 
-    entry: Entry  # own
-    suite: Suite  # with its published models
-    strategy: str  # of the scores
-    score: float  # over all tasks that it has
-    tasks: int  # how many these are
-    of_suite: int  # tasks that the suite's score is taken over
-    official: int  # of its tasks, those that were asked in the suite's own words
-    #: whether there are tasks that were asked as the published models were; else everything below is over all
-    #: of its tasks, and says nothing of places
-    placed: bool
-    alike: int  # tasks behind what follows
-    on_alike: float  # own score on these
-    low: float | None  # lower end of its 95 % interval; None where a task cannot be resampled
-    high: float | None  # upper end
-    rivals: tuple[Rival, ...]  # published models with a score on all of these, the best first
-    places: tuple[int, int] | None  # least and greatest place within the interval; of a placed one alone
-    reasons: dict[str, int]  # condition -> tasks that are unlike the published ones by it
-    size: float | None  # billions of parameters, by its name
-    strips: tuple[Strip, ...]  # by the suite's axes
 
-    @property
-    def place(self) -> int:
-        """Its place among the published models: 1 above all."""
-        return 1 + sum(rival.score > self.on_alike for rival in self.rivals)
+def _sentence(row: Json, suite: Suite, models: Sequence[str]) -> str:
+    """Where it stands, in words.
 
-    @property
-    def peers(self) -> list[Rival]:
-        """The published models of its size."""
-        size = self.size
-        return [
-            item
-            for item in self.rivals
-            if size and _is_near(size, size_of(item.entry, facts_of(item.entry, ())))
-        ]
+    Args:
+        row: of the frame.
+        suite: in which.
+        models: the published ones, in the order of the row's rivals.
+    """
+    words = f"{row['score']:.2f} on {row['tasks']} of {suite.title}'s {_tasks(row['of_suite'])}"
+    words += "" if row["strategy"] == "zero_shot" else f", {strategy_title(row['strategy'])}"
+    if not models:
+        return words
+    if not row["placed"]:
+        why = _reasons(row)
+        return f"{words}; no place among {len(models)} published models, which were asked otherwise ({why})"
+    mine = row["on_alike"]
+    if row["alike"] < row["tasks"]:
+        words += f"; {mine:.2f} on the {row['alike']} that were asked as the published models were"
+    scores = [score for _, score in row["rivals"]]
+    ahead, equal = sum(score > mine for score in scores), scores.count(mine)
+    if equal:
+        between = f"level with {models[ahead]}"
+    elif not ahead:
+        between = f"above {models[0]}, the best"
+    elif ahead == len(models):
+        between = f"below {models[-1]}, the last"
+    else:
+        between = f"between {models[ahead - 1]} and {models[ahead]}"
+    return f"{words}, {between} of {len(models)}"
 
-    @property
-    def strong(self) -> list[Strip]:
-        """The values in which it is furthest above the median, or least below."""
-        return sorted(self.strips, key=lambda strip: (-strip.below, -strip.lead))[:NAMED]
 
-    @property
-    def weak(self) -> list[Strip]:
-        """The values in which it is furthest below the median; none of the strong ones."""
-        rest = [strip for strip in self.strips if strip not in self.strong]
-        return sorted(rest, key=lambda strip: (strip.below, strip.lead))[:NAMED]
+def _reasons(row: Json) -> str:
+    return ", ".join(f"{reason} in {count}" for reason, count in dict(row["reasons"]).items())
 
-    @property
-    def sentence(self) -> str:
-        """Where it stands, in words."""
-        of, n = self.suite.title, len(self.rivals)
-        words = f"{self.score:.2f} on {self.tasks} of {of}'s {_tasks(self.of_suite)}"
-        words += "" if self.strategy == "zero_shot" else f", {strategy_title(self.strategy)}"
-        if not n:
-            return words
-        if not self.placed:
-            why = ", ".join(f"{reason} in {count}" for reason, count in self.reasons.items())
-            return f"{words}; no place among {n} published models, which were asked otherwise ({why})"
-        if self.alike < self.tasks:
-            words += f"; {self.on_alike:.2f} on the {self.alike} that were asked as the published models were"
-        return f"{words}, {self.between} of {n}"
 
-    @property
-    def between(self) -> str:
-        """The published models next to it."""
-        ahead = [item for item in self.rivals if item.score > self.on_alike]
-        equal = [item for item in self.rivals if item.score == self.on_alike]
-        behind = [item for item in self.rivals if item.score < self.on_alike]
-        if equal:
-            return f"level with {equal[0].entry.model}"
-        if not ahead:
-            return f"above {behind[0].entry.model}, the best"
-        if not behind:
-            return f"below {ahead[-1].entry.model}, the last"
-        return f"between {ahead[-1].entry.model} and {behind[0].entry.model}"
+def _among_peers(row: Json) -> str:
+    """Its place among models of its size, in words; empty where none is known."""
+    peers = {*row["peers"]}
+    if not row["placed"] or not peers:
+        return ""
+    place = 1 + sum(score > row["on_alike"] for label, score in row["rivals"] if label in peers)
+    size = f"about {row['size']:g} B parameters"
+    return f"place {place} of {len(peers) + 1} among models of its size ({size})"
 
-    @property
-    def strip(self) -> str:
-        """Published models from the least score to the greatest, their middle half thick, and the own one."""
-        scores = sorted(rival.score for rival in self.rivals)
-        least, most = min(scores[0], self.on_alike), max(scores[-1], self.on_alike)
 
-        def place(score: float) -> int:
-            return round((score - least) / (most - least or 1) * (_STRIP - 1))
+def strip_of(row: Json) -> str:
+    """Published models from the least score to the greatest, their middle half thick, and the own one."""
+    scores: list[float] = sorted(rival["score"] for rival in row["rivals"])
+    mine: float = row["on_alike"]
+    least, most = min(scores[0], mine), max(scores[-1], mine)
 
-        quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
-        low, first, middle, third, high = map(place, quarters)
-        cells = [" "] * _STRIP
-        cells[low : high + 1] = "─" * (high + 1 - low)
-        cells[first : third + 1] = "━" * (third + 1 - first)
-        cells[middle] = "┃"
-        cells[place(self.on_alike)] = "●" if self.placed else "○"
-        return f"{least:.2f} {''.join(cells)} {most:.2f}"
+    def place(score: float) -> int:
+        return round((score - least) / (most - least or 1) * (_STRIP - 1))
 
-    @property
-    def remarks(self) -> list[str]:
-        """How sure, among whom, strong and weak, and what is left out, a line each."""
-        lines = []
-        if self.places and self.places[0] != self.places[1]:
-            first, last = self.places
-            lines.append(f"how sure: place {self.place}, between {first} and {last} within the 95 % interval")
-        lines += [self.among_peers] if self.among_peers else []
-        if len(self.strips) > 1 and self.tasks > 1:
-            lines += [
-                f"{words}: {', '.join(strip.words for strip in some)}"
-                for words, some in (("strongest", self.strong), ("weakest", self.weak))
-                if some
-            ]
-        if self.placed and self.reasons:
-            reasons = ", ".join(f"{reason} in {n}" for reason, n in self.reasons.items())
-            lines.append(f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {reasons}")
-        return lines
+    quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+    low, first, middle, third, high = map(place, quarters)
+    cells = [" "] * _STRIP
+    cells[low : high + 1] = "─" * (high + 1 - low)
+    cells[first : third + 1] = "━" * (third + 1 - first)
+    cells[middle] = "┃"
+    cells[place(mine)] = "●" if row["placed"] else "○"
+    return f"{least:.2f} {''.join(cells)} {most:.2f}"
 
-    @property
-    def among_peers(self) -> str:
-        """Its place among models of its size, in words; empty where none is known."""
-        if not self.placed or not (peers := self.peers):
-            return ""
-        place = 1 + sum(item.score > self.on_alike for item in peers)
-        return (
-            f"place {place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
-        )
+
+def remarks(row: Json) -> list[str]:
+    """How sure, among whom, strong and weak, and what is left out, a line each."""
+    lines = []
+    if row["places"] and row["places"][0] != row["places"][1]:
+        first, last = row["places"]
+        lines.append(f"how sure: place {row['place']}, between {first} and {last} within the 95 % interval")
+    lines += [row["among_peers"]] if row["among_peers"] else []
+    if len(row["strips"]) > 1 and row["tasks"] > 1:
+        named = {(strip["axis"], strip["value"]): _named(strip) for strip in row["strips"]}
+        for words, some in (("strongest", row["strong"]), ("weakest", row["weak"])):
+            if some:
+                lines.append(f"{words}: {', '.join(named[item['axis'], item['value']] for item in some)}")
+    if row["placed"] and row["reasons"]:
+        left_out = _tasks(row["tasks"] - row["alike"])
+        lines.append(f"{left_out} left out here, being asked otherwise: {_reasons(row)}")
+    return lines
 
 
 def standings(
@@ -198,8 +141,11 @@ def standings(
     draws: Sequence[Mapping[str, Array]],
     tasks: Registry,
     strategies: Sequence[str],
-) -> list[Standing]:
-    """Where each own entry stands in each suite, with each strategy in which it has scores.
+) -> pa.Table:
+    """The frame `standings`: each own entry, suite, and strategy in which it has scores.
+
+    A row is placed if tasks were asked as the published models were. Otherwise all that follows on these
+    tasks is over all of its tasks, and says nothing of places.
 
     Args:
         entries: own and published ones.
@@ -207,14 +153,15 @@ def standings(
         strategies: of the report.
     """
     published = _published(entries)
-    return [
+    rows = (
         found
         for entry, values in zip(entries, draws, strict=True)
         if entry.kind != "published" and not entry.sample
         for suite in tasks.suites.values()
         for strategy in strategies
         if (found := _standing(entry, values, tasks, suite, strategy, published))
-    ]
+    )
+    return table_of("standings", rows)
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
@@ -232,6 +179,10 @@ def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
         return float(found[1]) if found else None
 
 
+def _size(entry: Entry) -> float | None:
+    return size_of(entry, facts_of(entry, ()))
+
+
 def _is_near(one: float, other: float | None) -> bool:
     return other is not None and max(one, other) <= _SIZE * min(one, other)
 
@@ -247,7 +198,7 @@ def _standing(
     suite: Suite,
     strategy: str,
     published: _Published,
-) -> Standing | None:
+) -> Json | None:
     if suite.published is None:
         return None
     group, axes = _groups(tasks, suite.id)
@@ -275,25 +226,29 @@ def _standing(
         words for found in unlike.values() for words in dict.fromkeys(one.condition for one in found)
     )
     reasons.update({"part of the rows or judgements": n} if (n := _parts(own, unlike)) else {})
-    return Standing(
-        entry=entry,
-        suite=suite,
-        strategy=strategy,
-        score=float(sum(everything[name] * (own[name].score or 0.0) for name in own)),
-        tasks=len(own),
-        of_suite=group.n_tasks,
-        official=sum(item.facts.wording == "official" for item in own.values()),
-        placed=bool(alike and scored),
-        alike=len(chosen),
-        on_alike=mine,
-        low=low,
-        high=high,
-        rivals=tuple(Rival(scored[place][0], float(of_rivals[place])) for place in order),
-        places=places if alike and scored else None,
-        reasons=dict(reasons.most_common()),
-        size=size_of(entry, facts_of(entry, ())),
-        strips=tuple(_strips(axes, chosen, values, table)) if scored else (),
-    )
+    size, rivals = _size(entry), [scored[place][0] for place in order]
+    of_strips = list(_strips(axes, chosen, values, table)) if scored else []
+    strong, weak = _strong_and_weak(of_strips)
+    row = {
+        **{"entry": entry.label, "suite": suite.id, "strategy": strategy},
+        "score": float(sum(everything[name] * (own[name].score or 0.0) for name in own)),
+        **{"tasks": len(own), "of_suite": group.n_tasks},
+        "official": sum(item.facts.wording == "official" for item in own.values()),
+        "placed": bool(alike and scored),
+        "place": 1 + int((of_rivals > mine).sum()) if alike and scored else None,
+        "of": len(rivals) + 1,
+        "places": places if alike and scored else None,
+        **{"alike": len(chosen), "on_alike": mine, "low": low, "high": high},
+        "reasons": reasons.most_common(),
+        "size": size,
+        "rivals": [
+            (rival.label, float(of_rivals[place])) for rival, place in zip(rivals, order, strict=True)
+        ],
+        "peers": [rival.label for rival in rivals if size and _is_near(size, _size(rival))],
+        **{"strips": of_strips, "strong": strong, "weak": weak},
+    }
+    words = _sentence(row, suite, [rival.model for rival in rivals])
+    return {**row, "sentence": words, "among_peers": _among_peers(row)}
 
 
 @lru_cache(maxsize=32)
@@ -347,7 +302,7 @@ def _range(
     return low, high, (1 + int((rivals > high).sum()), 1 + int((rivals > low).sum()))
 
 
-def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table: Array) -> Iterator[Strip]:
+def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table: Array) -> Iterator[Json]:
     members = np.array([[name in group.counted for name in chosen] for group in groups], dtype=float)
     sizes = members.sum(axis=1)
     kept = np.flatnonzero(sizes).tolist()
@@ -357,6 +312,6 @@ def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table
     quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()
     below = ((others < mine) + 0.5 * (others == mine)).mean(axis=0).tolist()
     for place, number in enumerate(kept):
-        group, (least, quarter, middle, three, greatest) = groups[number], quarters[place]
-        spread = (least, quarter, middle, three, greatest)
-        yield Strip(group.axis, group.value, int(sizes[number]), float(mine[place]), spread, below[place])
+        group, figures = groups[number], (float(mine[place]), *quarters[place], below[place])
+        whose = {"axis": group.axis, "value": group.value, "tasks": int(sizes[number])}
+        yield whose | dict(zip(SPREAD, figures, strict=True))

@@ -14,9 +14,13 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+from medtasks_ext.results.frames import table_of
+from medtasks_ext.stats.bootstrap import percentile_interval, resample
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import SampleDocument
@@ -57,29 +61,9 @@ class Labels:
         return self.by_question.get(document.rpartition("#")[0], ())
 
 
-@dataclass(frozen=True)
-class LabelScore:
-    """An entry's score on the documents with one label, beside that on all documents of the same tasks."""
-
-    entry: Entry
-    suite: str
-    strategy: str
-    axis: str
-    value: str
-    score: float  # mean over the tasks that have such documents, each counting once, 0-1
-    interval: Interval | None  # 95 %, documents resampled within tasks; None where a task has fewer than two
-    tasks: int  # those tasks
-    documents: int  # with the label
-    of_all: float  # score of the same tasks on all their documents
-    interval_of_all: Interval | None
-    documents_of_all: int
-    sample: bool  # whether the rows are synthetic
-    sources: tuple[str, ...] = ()  # names of the files that say the labels; none where the rows do
-
-    @property
-    def secondary(self) -> bool:
-        """Whether it is of a secondary department; its primary one has a score, too."""
-        return self.axis == DEPARTMENT and "," in self.value
+def is_secondary(row: Json) -> bool:
+    """Whether a row of the frame `labels` is of a secondary department; its primary one has a row, too."""
+    return row["axis"] == DEPARTMENT and "," in row["value"]
 
 
 @dataclass(frozen=True)
@@ -232,8 +216,11 @@ def department_values() -> tuple[str, ...]:
 
 def label_scores(
     entries: Sequence[Entry], labels: Sequence[Labels], tasks: Registry
-) -> tuple[list[LabelScore], list[Fault]]:
-    """Scores by label of each entry, suite and strategy, and what labels could not be used for.
+) -> tuple[pa.Table, list[Fault]]:
+    """Scores by label of each entry, suite and strategy (frame `labels`), and what labels were no use for.
+
+    A score is a mean over the tasks that have such documents, each counting once; beside it stands that of
+    the same tasks on all of their documents.
 
     Rows that name departments or levels themselves need no file; a file goes before them.
 
@@ -241,7 +228,7 @@ def label_scores(
         entries: that were read, with scores of documents.
         labels: of files.
     """
-    found: list[LabelScore] = []
+    found: list[Json] = []
     faults: list[Fault] = []
     used: set[int] = set()
     known: dict[tuple[str, str], list[Labels]] = {}
@@ -266,7 +253,7 @@ def label_scores(
             of = f" by {given.model}" if given.model else ""
             what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
             faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
-    return found, faults
+    return table_of("labels", found), faults
 
 
 def _own_of(item: Experiment, known: dict[tuple[str, str], list[Labels]]) -> list[Labels]:
@@ -342,32 +329,36 @@ def _scores(
     axis: str,
     found: Sequence[Labelled],
     parts: _Parts,
-) -> Iterator[LabelScore]:
-    sample = entry.sample
+) -> Iterator[Json]:
+    owner = {"entry": entry.label, "model": entry.model, "sample": entry.sample}
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
         some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        yield LabelScore(
-            entry=entry,
-            suite=suite,
-            strategy=strategy,
-            axis=axis,
-            value=value,
-            score=float(np.mean([part.score for part in some])),
-            interval=_interval([part.resampled for part in some]),
-            tasks=len(some),
-            documents=sum(part.n for part in some),
-            of_all=float(np.mean([part.whole.score for part in some])),
-            interval_of_all=_interval([part.resampled_whole for part in some]),
-            documents_of_all=sum(part.whole.n for part in some),
-            sample=sample,
-            sources=tuple(
-                sorted({source for one in found if value in one.places for source in one.labels.sources})
+        low, high = _ends([part.resampled for part in some])
+        of_all_low, of_all_high = _ends([part.resampled_whole for part in some])
+        yield {
+            **owner,
+            **{"suite": suite, "strategy": strategy, "axis": axis, "value": value},
+            "score": float(np.mean([part.score for part in some])),
+            "interval_low": low,
+            "interval_high": high,
+            "tasks": len(some),
+            "documents": sum(part.n for part in some),
+            "score_of_all": float(np.mean([part.whole.score for part in some])),
+            "of_all_low": of_all_low,
+            "of_all_high": of_all_high,
+            "documents_of_all": sum(part.whole.n for part in some),
+            "sources": sorted(
+                {source for one in found if value in one.places for source in one.labels.sources}
             ),
-        )
+        }
 
 
-def _interval(values: Sequence[Array | None]) -> Interval | None:
+def _ends(values: Sequence[Array | None]) -> tuple[float | None, float | None]:
+    """Of the 95 % interval; None where a task has fewer than two documents."""
     known = [item for item in values if item is not None]
-    return percentile_interval(np.mean(known, axis=0)) if len(known) == len(values) else None
+    if len(known) < len(values):
+        return None, None
+    found = percentile_interval(np.mean(known, axis=0))
+    return found.low, found.high
