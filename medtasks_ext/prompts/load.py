@@ -33,6 +33,9 @@ from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.rows.row import ReadRow
+
 log = logging.getLogger(__name__)
 
 #: Share of its suite's number of rows by which a file may differ that nobody has pinned: authors' files and
@@ -127,7 +130,10 @@ class RowCheck:
 
 
 def check_rows(
-    dataset: Dataset, origin: str | None = None, watch: Callable[[str], None] | None = None
+    dataset: Dataset,
+    origin: str | None = None,
+    watch: Callable[[str], None] | None = None,
+    examine: Callable[[ReadRow, Document], None] | None = None,
 ) -> RowCheck:
     """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached.
 
@@ -135,8 +141,9 @@ def check_rows(
         dataset: whose rows are read.
         origin: force `local`, `hub` or `sample`.
         watch: told now and then which row is read.
+        examine: sees each test row with what is asked about it.
     """
-    faults = Faults(check=True, watch=watch)
+    faults = Faults(check=True, watch=watch, examine=examine)
     try:
         splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
     except NoUseError as error:

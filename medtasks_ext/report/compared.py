@@ -13,6 +13,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
 from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.results.frames import table, table_of
 from medtasks_ext.stats.comparison import (
     Pairs,
     Ranking,
@@ -25,6 +26,8 @@ from medtasks_ext.stats.comparison import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
@@ -96,6 +99,27 @@ def _adjusted(comparisons: Sequence[Compared]) -> list[Compared]:
         )
         for item in comparisons
     ]
+
+
+def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.Table:
+    """The frame `pairs`: a row per suite, strategy and two entries with scores of documents."""
+    import pyarrow as pa
+
+    parts = [table_of("pairs", ())]
+    for item in comparisons:
+        if item.pairs is None or item.p_holm is None or item.p_bh is None:
+            continue
+        first, second = np.triu_indices(item.tested, 1)
+        labels = [entries[place].label for place in item.entries]
+        matrices = {**vars(item.pairs), "p_holm": item.p_holm, "p_bh": item.p_bh, "wins": item.wins}
+        shared = {"suite": item.suite, "strategy": item.strategy, "sample": item.sample}
+        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
+        columns |= {name: [value] * len(first) for name, value in shared.items()}
+        columns["entry"] = [labels[place] for place in first.tolist()]
+        columns["minus"] = [labels[place] for place in second.tolist()]
+        columns["tasks"] = [len(item.datasets)] * len(first)
+        parts.append(table("pairs", columns))
+    return pa.concat_tables(parts)
 
 
 def _upper(matrix: Array) -> Array:

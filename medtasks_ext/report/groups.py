@@ -12,12 +12,16 @@ from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_group
 from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.rollup import weights_in
 from medtasks_ext.stats.intervals import mean_interval, worth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
@@ -298,6 +302,41 @@ def _computed(
             short=short[place],
             unlike=unlike[place],
         )
+
+
+def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
+    """The frame `groups`: a row per entry, strategy and group, in this order.
+
+    Args:
+        rows: with their ranks.
+        titles: of (axis, value).
+    """
+    return table_of(
+        "groups",
+        (
+            {
+                **vars(row),
+                **{"entry": row.entry.label, "model": row.entry.model, "kind": row.entry.kind},
+                **{"suite": row.group.suite, "axis": row.group.axis, "value": row.group.value},
+                "title": titles[row.group.axis, row.group.value],
+                **{"interval_low": row.low, "interval_high": row.high, "interval_rough": row.rough},
+                "paper_interval_low": row.paper.low if row.paper else None,
+                "paper_interval_high": row.paper.high if row.paper else None,
+                **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
+                "limited": row.entry.limited,
+                **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
+                **{"pending": len(row.pending), "rows_in_part": len(row.short)},
+                **{"asked_otherwise": len(row.unlike), "rank_of": row.of},
+            }
+            for row in rows
+        ),
+    )
+
+
+def is_derived(tasks: Registry, row: Json) -> bool:
+    """Whether a row of the frame stands for several values of its axis."""
+    sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
+    return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
 
 
 def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tuple[str, ...]]:

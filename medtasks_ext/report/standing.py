@@ -20,11 +20,15 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
 from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.conditions import Difference
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -80,6 +84,12 @@ class Strip:
     def side(self) -> int:
         """1 above the median, -1 below, 0 where the interval holds it."""
         return int(self.low > self.spread[2]) - int(self.high < self.spread[2])
+
+    def row(self) -> Json:
+        """Its part of the frame's row."""
+        figures = (self.score, self.low, self.high, *self.spread, self.below)
+        whose = {"axis": self.axis, "value": self.value, "tasks": self.tasks}
+        return whose | dict(zip(SPREAD, figures, strict=True))
 
     @property
     def words(self) -> str:
@@ -253,23 +263,25 @@ class Standing:
     def _why(self) -> str:
         return ", ".join(f"{reason} in {count}" for reason, count in self.reasons.items())
 
-    @property
-    def strip(self) -> str:
-        """Published models from the least score to the greatest, their middle half thick, and the own one."""
-        scores = sorted(rival.score for rival in self.rivals)
-        least, most = min(scores[0], self.marked), max(scores[-1], self.marked)
-
-        def place(score: float) -> int:
-            return round((score - least) / (most - least or 1) * (_STRIP - 1))
-
-        quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
-        low, first, middle, third, high = map(place, quarters)
-        cells = [" "] * _STRIP
-        cells[low : high + 1] = "─" * (high + 1 - low)
-        cells[first : third + 1] = "━" * (third + 1 - first)
-        cells[middle] = "┃"
-        cells[place(self.marked)] = "●" if self.placed else "○"
-        return f"{least:.2f} {''.join(cells)} {most:.2f}"
+    def row(self) -> Json:
+        """Its row of the frame."""
+        equal = (
+            *("strategy", "score", "tasks", "of_suite", "official", "placed", "places", "alike"),
+            *("documents_alike", "on_alike", "low", "high", "size", "sentence", "among_peers", "remarks"),
+        )
+        return {
+            **{name: getattr(self, name) for name in equal},
+            **{"entry": self.entry.label, "suite": self.suite.id, "of": len(self.rivals) + 1},
+            "place": self.place if self.placed else None,
+            "equivalent": self.equivalent and self.equivalent.score,
+            "equivalent_error": self.equivalent and self.equivalent.error,
+            "reasons": [*self.reasons.items()],
+            "rivals": [(rival.entry.label, rival.score) for rival in self.rivals],
+            "peers": [rival.entry.label for rival in self.peers],
+            "strips": [strip.row() for strip in self.strips],
+            "strong": [{"axis": strip.axis, "value": strip.value} for strip in self.strong],
+            "weak": [{"axis": strip.axis, "value": strip.value} for strip in self.weak],
+        }
 
     @property
     def remarks(self) -> list[str]:
@@ -311,26 +323,57 @@ class Standing:
         return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
 
 
+def mark_of(row: Json) -> float:
+    """The score of a row of the frame that stands among those of the rivals."""
+    return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
+
+
+def ends_of(row: Json) -> tuple[float, float] | None:
+    """The ends of its 95 % interval; None where it has none."""
+    if row["equivalent"] is not None:
+        return row["equivalent"] - row["equivalent_error"], row["equivalent"] + row["equivalent_error"]
+    return None if row["low"] is None else (row["low"], row["high"])
+
+
+def strip_of(row: Json) -> str:
+    """Published models from the least score to the greatest, their middle half thick, and the own one."""
+    scores: list[float] = sorted(rival["score"] for rival in row["rivals"])
+    mine = mark_of(row)
+    least, most = min(scores[0], mine), max(scores[-1], mine)
+
+    def place(score: float) -> int:
+        return round((score - least) / (most - least or 1) * (_STRIP - 1))
+
+    quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+    low, first, middle, third, high = map(place, quarters)
+    cells = [" "] * _STRIP
+    cells[low : high + 1] = "─" * (high + 1 - low)
+    cells[first : third + 1] = "━" * (third + 1 - first)
+    cells[middle] = "┃"
+    cells[place(mine)] = "●" if row["placed"] else "○"
+    return f"{least:.2f} {''.join(cells)} {most:.2f}"
+
+
 def standings(
     entries: Sequence[Entry],
     tasks: Registry,
     strategies: Sequence[str],
-) -> list[Standing]:
-    """Where each own entry stands in each suite, with each strategy in which it has scores.
+) -> pa.Table:
+    """The frame `standings`: each own entry, suite, and strategy in which it has scores.
 
     Args:
         entries: own and published ones.
         strategies: of the report.
     """
     published = _published(entries)
-    return [
-        found
+    found = (
+        _standing(entry, tasks, suite, strategy, published)
         for entry in entries
         if entry.kind != "published" and not entry.sample
         for suite in tasks.suites.values()
         for strategy in strategies
-        if (found := _standing(entry, tasks, suite, strategy, published))
-    ]
+    )
+    return table_of("standings", (item.row() for item in found if item))
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:

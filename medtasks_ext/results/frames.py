@@ -6,10 +6,9 @@ it, and docs/report.md lists them as `documented` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry import suites
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Of the frames: it changes when a column goes, or means something else.
 SCHEMA = 1
+#: A strip of a standing: the own score with its interval, five of the published models, the share of them
+#: that score less.
+SPREAD = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
 #: Axes that all suites share.
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "documents", "access")
 
@@ -46,6 +48,16 @@ _OF_PAPER = Columns(
 _INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
 _P_VALUES = Columns(
     "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
+)
+
+_CHANGE = (
+    Columns("pair name", "which two are compared, in short; group, task or label"),
+    Columns("before:double after:double", "scores on what both were asked"),
+    Columns(
+        "difference:double interval_low:double interval_high:double", "after minus before; 95 % interval"
+    ),
+    Columns("p:double p_holm:double p_bh:double", "two-sided; adjusted over all rows"),
+    Columns("method detectable:double", "of the test; the smallest difference that is found with 80 % power"),
 )
 
 #: frame -> its columns
@@ -163,6 +175,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "score_of_all:double of_all_low:double of_all_high:double documents_of_all:int64",
             "the same tasks on all of their documents",
         ),
+        Columns("sources:texts", "files that say the labels; empty where the rows do"),
     ),
     "judgements": (
         Columns("entry suite dataset task strategy", "what was judged"),
@@ -176,9 +189,22 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "usd:double usd_batch:double usd_bound:double price",
             "US dollars: of the tokens, as a batch, if every answer filled its budget; how that follows",
         ),
-        Columns(
-            "jury_usd:double jury_bound:double", "US dollars of judging: spent, and at most; empty: not known"
-        ),
+        Columns("jury:jury", "of judging: spent, at most, of how many tasks; empty if no model judged"),
+    ),
+    "gaps": (
+        Columns("entry suite dataset task strategy", "a task without a score"),
+        Columns("state reason", "what became of it, and why"),
+    ),
+    "group_changes": (*_CHANGE, Columns("tasks:int64 of:int64", "that both have a score of; of the group")),
+    "task_changes": (
+        *_CHANGE,
+        Columns("documents:int64 documents_of_one_alone:int64", "that both were asked; that one alone was"),
+        Columns("gained:int64 lost:int64", "documents whose score rose, and fell"),
+        Columns("differs", "conditions that are not alike"),
+    ),
+    "flipped": (
+        Columns("pair task document", "a document whose score changed"),
+        Columns("before:double after:double", "its scores"),
     ),
     "tasks": (
         Columns("entry suite dataset model strategy task", "as in the results"),
@@ -252,17 +278,22 @@ def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
     place = [("axis", pa.string()), ("value", pa.string())]
-    spread = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
     lists = {
         "texts": pa.string(),
         "numbers": pa.float64(),
         "int64s": pa.int64(),
         "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
         "values": pa.struct(place),
-        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in spread)]),
+        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in SPREAD)]),
     }
     if name == "counts":
         return pa.map_(pa.string(), pa.int64())
+    if name == "jury":
+        spent = {"usd": pa.float64(), "unsure": pa.float64()}
+        spent |= dict.fromkeys(("replies", "unpriced", "estimated"), pa.int64())
+        bound = pa.struct([("usd", pa.float64()), ("batch", pa.float64())])
+        counts = [(part, pa.int64()) for part in ("tasks", "bounded", "unrecorded")]
+        return pa.struct([("spent", pa.struct(list(spent.items()))), ("bound", bound), *counts])
     return pa.list_(lists[name]) if name in lists else pa.type_for_alias(name or "string")
 
 
@@ -286,23 +317,14 @@ def table(frame: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.table(arrays, schema=pa.schema(fields, metadata=found.metadata))
 
 
-def table_of(
-    frame: str, items: Sequence[Any], values: Mapping[str, str | Callable[[Any], Any]] | None = None
-) -> pa.Table:
-    """A frame with a row for each of some records.
+def table_of(frame: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """A frame of rows, each with all of its columns.
 
-    Args:
-        frame: its name.
-        items: the records.
-        values: column -> attribute of a record, or what is worked out of it; other columns are attributes of
-            the same name.
+    Raises:
+        KeyError: a row lacks a column.
     """
-    given = values or {}
-    found = {}
-    for name in names(frame):
-        value = given.get(name, name)
-        found[name] = list(map(value if callable(value) else attrgetter(value), items))
-    return table(frame, found)
+    found = list(rows)
+    return table(frame, {name: [row[name] for row in found] for name in names(frame)})
 
 
 def records(frame: pa.Table) -> list[Json]:

@@ -7,13 +7,14 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from typing_extensions import Self
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
@@ -367,6 +368,15 @@ class Exclusion(Strict):
         return self
 
 
+def _known_system(name: str) -> str:
+    if name not in CODE_SYSTEMS:
+        raise ValueError(f"unknown classification; one of: {', '.join(CODE_SYSTEMS)}")
+    return name
+
+
+CodeSystem = Annotated[str, AfterValidator(_known_system), Field(json_schema_extra={"enum": [*CODE_SYSTEMS]})]
+
+
 class DrawByClass(Strict):
     """Few-shot rows drawn by class, as many of each class as of any other.
 
@@ -408,6 +418,13 @@ class Source(RowSchema):
             test rows that are held out. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
         cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
+        mentions: share of the gold mentions (of spans, entities, passages) that stand in the input, where it
+            is below 1; `medtasks data check` finds fewer a fault.
+        codes: the classification whose codes the gold answers are, or field of the answer -> classification
+            (`rows/codes.py`).
+        n_options: options that each question has, where all have as many.
+        holds: expressions over the fields that are true of each row, such as
+            `answer == options[answer_idx]`; a row that lacks a column passes.
     """
 
     official_name: str | None = None
@@ -426,6 +443,10 @@ class Source(RowSchema):
     draw_fewshot: bool | DrawByClass = False
     max_test: int | None = None
     cut: Literal["start", "end"] = "end"
+    mentions: float | None = Field(default=None, ge=0, le=1)
+    codes: CodeSystem | dict[str, CodeSystem] | None = None
+    n_options: int | None = Field(default=None, ge=2)
+    holds: list[str] = []
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:

@@ -92,7 +92,7 @@ def reproduce(
                     f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
                     f"({named}): not ranked among these"
                 )
-        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels)
+        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels.to_pylist())
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"
             found[key] = cells_of(item, data)
