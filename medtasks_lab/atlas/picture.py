@@ -134,7 +134,12 @@ def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
         return not _is_own(line), -mean if how.descending else 0.0
 
     names = [
-        name for name in sorted(table, key=place) if any(figure(c) is not None for c in table[name].values())
+        name
+        for name in sorted(table, key=place)
+        if any(
+            figure(cell) is not None and (not how.columns or column in how.columns)
+            for column, cell in table[name].items()
+        )
     ]
     own = [name for name in names if _is_own(table[name])]
     return {name: table[name] for name in dict.fromkeys([*own, *names[: how.most]])}
