@@ -213,6 +213,9 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "score": [number(item.score) for *_, item in pairs],
         "low": of_own(interval.low if interval else None for interval in intervals),
         "high": of_own(interval.high if interval else None for interval in intervals),
+        "rough": [
+            1 if mine and one and one.rough else None for mine, one in zip(own, intervals, strict=True)
+        ],
         "sd": of_own(_sd(interval) for interval in intervals),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
@@ -299,6 +302,7 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
             "value": [value[row["axis"], row["value"]] for row in rows],
             "suite": [row["suite"] for row in rows],
             **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
+            "rough": [1 if row["interval_rough"] else None for row in rows],
             "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
             **{name: [_rounded(row[name]) for row in rows] for name in ("documents", "valid", "cut")},
         }

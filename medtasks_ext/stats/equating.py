@@ -3,8 +3,8 @@
 Models that are good at some tasks are mostly good at the others. A ridge regression on the published models'
 scores predicts a model's score on the tasks that it was not asked alike. How far it errs is known from the
 published models themselves: each is predicted by a fit without its whole family (split conformal prediction
-with normalised residuals: Lei et al., J. Am. Stat. Assoc. 113, 2018). benchmarks/standing.py checks it on
-families that neither the fit nor its errors have seen.
+with normalised residuals: Lei et al., J. Am. Stat. Assoc. 113, 2018). tests/report/test_standing.py checks
+it on families that neither the fit nor its errors have seen.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ Table = dict[str, dict[str, "Cell"]]
 def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
     """The specs of a picture, with what their names add to the block's.
 
-    None where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
+    Empty where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
     unlike scales, shares of 1 and ratings of 1 to 5, is several pictures: one scale of colours would say that
     0.9 is less than 2.
     """
