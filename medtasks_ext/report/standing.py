@@ -184,10 +184,7 @@ class Standing:
         return 1 + sum(score > high for score in scores), 1 + sum(score > low for score in scores)
 
     def _narrow(self, places: tuple[int, int]) -> bool:
-        """Few published models are a narrow field: there an interval may reach over all but one place."""
-        of = len(self.rivals) + 1
-        reach = places[1] - places[0] + 1
-        return reach <= (_WIDEST * of if of > FEWEST_MODELS else of - 1)
+        return places[1] - places[0] + 1 <= _WIDEST * (len(self.rivals) + 1)
 
     @property
     def place(self) -> int:
@@ -292,7 +289,7 @@ class Standing:
                 f"{self.suite.title} has {len(self.rivals)} published models, too few to tell its other "
                 "tasks from these"
             )
-        if self.equivalent and not self.placed:
+        if self.enough and not self.placed and self.ends:
             lines.append("the error reaches over more than a third of the published models")
         lines += [self.among_peers] if self.among_peers else []
         lines += [

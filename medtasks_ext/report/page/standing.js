@@ -37,7 +37,7 @@ function standingCard(item) {
     text("p", "sentence", `${item.sentence}.`),
     placesPicture(item),
     make("ul", { className: "remarks" }, ...item.remarks.map((line) => make("li", { textContent: line }))),
-    item.strips.length
+    item.strips.some(([axis]) => STRIP_AXES.includes(axis))
       ? folded("By language, kind of task and specialty", () => [byValue(item)], { open: onPaper || item === report.standings[0] })
       : null,
   );
