@@ -20,8 +20,8 @@ CARRIED = "nltk_data"
 _NAME = "punkt_tab"
 PUNKT_REMEDY = "`medtasks data fetch TASK`"
 _REVISION = "550b6625bcef1f2abff2ff770a5a0d272c9c6b2a"
-#: NLTK's own loader refuses proxies. This SHA-256 is stated by ten independent public projects; the file itself
-#: was not seen when it was written here.
+#: NLTK's own loader refuses proxies. This SHA-256 is stated alike by ten public projects; the file itself was
+#: not seen when it was written here.
 PUNKT = RemoteFile(
     f"https://raw.githubusercontent.com/nltk/nltk_data/{_REVISION}/packages/tokenizers/{_NAME}.zip",
     _REVISION,
