@@ -12,13 +12,13 @@ import typer
 from rich.markup import escape
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
-from medtasks_ext.cli.tables import Column, console, figure, show, texts
+from medtasks_ext.cli.tables import ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
-from medtasks_ext.report.standing import remarks, strip_of
+from medtasks_ext.report.standing import strip_of
 from medtasks_ext.results.labels import is_secondary
 
 if TYPE_CHECKING:
@@ -159,6 +159,8 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> 
         for label, score in _published(report, rows) if report.own else ():
             lines.append((f"[dim]  {escape(label)}[/dim]", f"[dim]{score:.4f}[/dim]"))
     show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
+    if any(row["interval_rough"] for rows in sections.values() for row in rows):
+        console().print(ROUGH_MEANS, markup=False)
 
 
 def _heading(report: Report) -> str:
@@ -204,7 +206,8 @@ def _score(row: Json, digits: int) -> str:
     if row["score"] is None:
         return "–"
     low, high = row["interval_low"], row["interval_high"]
-    return f"{row['score']:.{digits}f} \\[{'–' if low is None else f'{low:.3f}, {high:.3f}'}]"
+    between = "–" if low is None else f"{low:.3f}, {high:.3f}"
+    return f"{row['score']:.{digits}f} \\[{between}]{ROUGH if row['interval_rough'] else ''}"
 
 
 def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:
@@ -257,7 +260,7 @@ def _print_standings(report: Report) -> None:
     for row in sorted(beside, key=lambda row: (not row["placed"], -row["alike"]))[:_STANDINGS]:
         name = f"{row['entry']}: " if len(report.own) > 1 else ""
         console().print(f"\n{name}{row['sentence']}", style="bold", markup=False)
-        for line in (strip_of(row), *remarks(row)):
+        for line in (strip_of(row), *row["remarks"]):
             console().print(f"  {line}", markup=False)
     if len(beside) > _STANDINGS:
         console().print(f"and {len(beside) - _STANDINGS} more; --json has all", style="dim")

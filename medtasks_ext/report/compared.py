@@ -20,6 +20,7 @@ from medtasks_ext.stats.comparison import (
     all_pairs,
     benjamini_hochberg,
     holm,
+    least_half,
     ranking,
     win_shares,
 )
@@ -195,7 +196,8 @@ def _compared(
         resampled = np.stack(
             [weight @ [draws[place][scored[place][name].task] for name in datasets] for place in tested]
         )
-        pairs, places = all_pairs(means, resampled), ranking(means, resampled)
+        least = least_half((weights.get(name, 0.0), scored[tested[0]][name].n) for name in datasets)
+        pairs, places = all_pairs(means, resampled, least), ranking(means, resampled)
         pairs = _tested_by_documents(
             pairs,
             [[(weights[name], scored[place][name]) for name in weights] for place in tested],

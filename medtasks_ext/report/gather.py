@@ -117,7 +117,7 @@ def gather(
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
         within = within_models(entries[: len(own)], _by_experiment(entries, draws), tasks)
-        groups = _groups(entries, draws, tasks, strategies)
+        groups = _groups(entries, tasks, strategies)
         by_label, more = label_scores(own, labels, tasks)
     faults += more
     return Report(
@@ -126,7 +126,7 @@ def gather(
         entries=entries,
         draws=draws,
         groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
-        standings=standings(entries, draws, tasks, strategies),
+        standings=standings(entries, tasks, strategies),
         comparisons=comparisons,
         within=within,
         pairs=pair_frame(comparisons, entries),
@@ -211,7 +211,7 @@ def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
             faults.append(
                 Fault(
                     f"{entry.label}, {name}",
-                    "its resampled scores are damaged: no interval of groups, no comparison",
+                    "its resampled scores are damaged: no comparison",
                     "medtasks rescore RUN",
                 )
             )
@@ -228,7 +228,6 @@ def _by_experiment(entries: Sequence[Entry], draws: Sequence[dict[str, Array]]) 
 
 def _groups(
     entries: Sequence[Entry],
-    draws: Sequence[dict[str, Array]],
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[GroupScore]:
@@ -243,13 +242,10 @@ def _groups(
     }
     rows = [
         row
-        for entry, values in zip(entries, draws, strict=True)
+        for entry in entries
         for strategy in strategies
         for row in group_scores(
-            entry,
-            strategy,
-            of_paper[entry.paper] if entry.kind == "published" else groups,
-            values,
+            entry, strategy, of_paper[entry.paper] if entry.kind == "published" else groups
         )
     ]
     rank(rows)

@@ -19,6 +19,7 @@ from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_secondary
+from medtasks_ext.stats.intervals import width_as_sd
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
+    from medtasks_ext.stats.intervals import Interval
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
@@ -211,7 +213,7 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "score": [number(item.score) for *_, item in pairs],
         "low": of_own(interval.low if interval else None for interval in intervals),
         "high": of_own(interval.high if interval else None for interval in intervals),
-        "sd": of_own(_sd(report.draws[index].get(item.task)) for index, _, item in pairs),
+        "sd": of_own(_sd(interval) for interval in intervals),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": [
@@ -233,8 +235,9 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     }
 
 
-def _sd(draws: np.ndarray | None) -> float | None:
-    return None if draws is None else float(draws.std())
+def _sd(interval: Interval | None) -> float | None:
+    """Of a score: means over the tasks that a reader chooses get their intervals from it."""
+    return None if interval is None else width_as_sd(interval)
 
 
 def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 #: Of the frames: it changes when a column goes, or means something else.
 SCHEMA = 1
-#: A strip of a standing: the own score, five of the published models, the share of them that score less.
-SPREAD = ("score", "least", "first", "median", "third", "greatest", "below")
+#: A strip of a standing: the own score with its interval, five of the published models, the share of them
+#: that score less.
+SPREAD = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
 #: Axes that all suites share.
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "documents", "access")
 
@@ -40,6 +41,10 @@ class Columns:
 
 
 _AXES = "AXES"  # stands for the axes, which depend on the suites
+_OF_PAPER = Columns(
+    "paper_interval_low:double paper_interval_high:double",
+    "the interval that the suite's paper prints, or its code computes",
+)
 _INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
 _P_VALUES = Columns(
     "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
@@ -63,7 +68,12 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "entry model kind sample:bool",
             "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
         ),
-        Columns("metric value:double interval_low:double interval_high:double", "95 % interval"),
+        Columns(
+            "metric value:double interval_low:double interval_high:double interval_rough:bool",
+            "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
+            "less than 90 %",
+        ),
+        _OF_PAPER,
         Columns(
             "n:int64 valid:double cut:double inputs_cut:double unclosed:double",
             "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
@@ -95,10 +105,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "value",
         ),
         _INTERVAL,
+        _OF_PAPER,
         Columns(
-            "tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
-            "tasks with a score, all tasks, some are missing, only some documents were asked, documents of "
-            "the finished tasks",
+            "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
+            "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
+            "some documents were asked, documents of the finished tasks",
         ),
         Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",
@@ -138,13 +149,22 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "over all its tasks; how many these are, of how many, and how many in the suite's own words",
         ),
         Columns(
-            "alike:int64 on_alike:double low:double high:double",
-            "tasks that were asked as the paper's were; score on these; 95 % interval",
+            "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
+            "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
         ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
-        Columns("strips:strips strong:values weak:values", "by axis and value: among the published models"),
+        Columns(
+            "equivalent:double equivalent_error:double",
+            "score on the whole suite that the tasks asked alike stand for; half of its 95 % interval",
+        ),
+        Columns("remarks:texts", "what else is to know, in words"),
+        Columns(
+            "strips:strips strong:values weak:values",
+            "by axis and value with enough tasks: among the published models; whose interval is above or "
+            "below the median",
+        ),
     ),
     "labels": (
         Columns("entry model sample:bool strategy suite", "as above"),

@@ -15,7 +15,8 @@ from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primar
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
-from medtasks_ext.stats.bootstrap import percentile_interval, resample
+from medtasks_ext.stats.bootstrap import resample, score_interval
+from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,10 +116,11 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     if places is None or not scores.scored[places].any():
         return None
     some = _chosen(scores, places)
+    interval = score_interval(some.by_unit(), item.dataset.id)
     return replace(
         item,
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
-        intervals={},
+        intervals={} if interval is None else {"score": interval},
         n=len(some.documents),
         conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
         read_resampled=lambda: draws(some, item.dataset.id),
@@ -296,8 +298,7 @@ class _Part:
     score: float
     n: int
     whole: Experiment
-    resampled: Array | None  # its score on each resample, (resamples,)
-    resampled_whole: Array | None  # that of the whole experiment
+    interval: Interval | None  # of its score
 
 
 #: (`id` of an experiment with labels, label) -> its part
@@ -311,14 +312,11 @@ def _parts(found: Iterable[Labelled]) -> _Parts:
         by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
     parts: _Parts = {}
     for same in by_dataset.values():
-        whole = {id(one.item): one.item.read_resampled() for one in same.values()}
         for value in dict.fromkeys(value for one in same.values() for value in one.places):
             for key, one in same.items():
                 part = restricted(one, value)
                 if part is not None and part.score is not None:
-                    parts[key, value] = _Part(
-                        part.score, part.n, one.item, part.read_resampled(), whole[id(one.item)]
-                    )
+                    parts[key, value] = _Part(part.score, part.n, one.item, part.intervals.get("score"))
     return parts
 
 
@@ -335,8 +333,10 @@ def _scores(
         some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        low, high = _ends([part.resampled for part in some])
-        of_all_low, of_all_high = _ends([part.resampled_whole for part in some])
+        low, high = _ends([(part.score, part.interval, part.n) for part in some])
+        of_all_low, of_all_high = _ends(
+            [(part.whole.score or 0.0, part.whole.intervals.get("score"), part.whole.n) for part in some]
+        )
         yield {
             **owner,
             **{"suite": suite, "strategy": strategy, "axis": axis, "value": value},
@@ -355,10 +355,8 @@ def _scores(
         }
 
 
-def _ends(values: Sequence[Array | None]) -> tuple[float | None, float | None]:
-    """Of the 95 % interval; None where a task has fewer than two documents."""
-    known = [item for item in values if item is not None]
-    if len(known) < len(values):
-        return None, None
-    found = percentile_interval(np.mean(known, axis=0))
-    return found.low, found.high
+def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | None, float | None]:
+    """Of the 95 % interval of the mean of some tasks: (score, its interval, documents) of each."""
+    scores, intervals, sizes = zip(*tasks, strict=True)
+    found = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
+    return (found.low, found.high) if found else (None, None)

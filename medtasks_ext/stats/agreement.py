@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval, resampling_weights
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.standing import remarks, standings
+from medtasks_ext.report.standing import mark_of, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
@@ -37,7 +37,7 @@ class ModelPages:
         self._places = {id(line): place for place, line in enumerate(scores.site.lines)}
         entries = [line.entry for line in scores.site.lines]
         self._standings: dict[str, list[Json]] = {}
-        found = standings(entries, [{}] * len(entries), scores.site.tasks, scores.strategies)
+        found = standings(entries, scores.site.tasks, scores.strategies)
         for row in found.to_pylist():
             if row["rivals"]:
                 self._standings.setdefault(row["entry"], []).append(row)
@@ -119,7 +119,7 @@ class ModelPages:
                     "title": self._scores.site.tasks.suites[group.suite or ""].title,
                     "strategy": strategy_title(strategy),
                     "score": whole_of(row.score),
-                    "interval": _rounded(interval_of(line, row)),
+                    "interval": interval_of(row),
                     "tasks": row.scored,
                     "of": group.n_tasks,
                     "short": len(row.short),
@@ -129,18 +129,14 @@ class ModelPages:
                 }
 
 
-def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
-    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
-
-
 def _standing(row: Json) -> Json:
     return {
         "suite": row["suite"],
         "strategy": strategy_title(row["strategy"]),
         "sentence": row["sentence"],
-        "remarks": remarks(row),
+        "remarks": row["remarks"],
         "placed": row["placed"],
-        "own": whole_of(row["on_alike"]),
+        "own": whole_of(mark_of(row)),
         "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
-from medtasks_ext.report.standing import remarks, strip_of
+from medtasks_ext.report.standing import strip_of
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
 
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "
@@ -44,7 +44,7 @@ def card_section(
         lines += [SAMPLE_NOTE, ""]
     for item in standings:
         shown = f"![{item['sentence']}]({picture_name(item)})" if pictures else f"```\n{strip_of(item)}\n```"
-        lines += [f"**{item['sentence']}.**", "", shown, "", *(f"- {line}" for line in remarks(item)), ""]
+        lines += [f"**{item['sentence']}.**", "", shown, "", *(f"- {line}" for line in item["remarks"]), ""]
     if warnings := _warnings(entry):
         lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
     lines += [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.report.pictures.draw import svg
 from medtasks_ext.report.pictures.spec import Value, picture, themes
-from medtasks_ext.report.standing import standings
+from medtasks_ext.report.standing import ends_of, mark_of, standings
 from medtasks_ext.results.published import published_entries
 
 if TYPE_CHECKING:
@@ -25,13 +25,9 @@ def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str,
     Returns:
         Rows of the frame `standings`; label of each published model -> its name.
     """
-    draws = {
-        name: item.read_resampled() for name, item in entry.experiments.items() if item.score is not None
-    }
-    known = {name: values for name, values in draws.items() if values is not None}
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-    found = standings([entry, *published], [known, *({} for _ in published)], tasks, [*strategies])
+    found = standings([entry, *published], tasks, [*strategies])
     return [row for row in found.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
 
 
@@ -51,7 +47,7 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
-    scores, mine = sorted(rival["score"] for rival in row["rivals"]), row["on_alike"]
+    scores, mine = sorted(rival["score"] for rival in row["rivals"]), mark_of(row)
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
     place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
     colours = themes()["light"]
@@ -63,10 +59,8 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
         }
         for rival in row["rivals"]
     ]
-    name = f"{model} {mine:.2f}"
-    rows.append(
-        {"role": "own", "value": mine, "low": row["low"], "high": row["high"], "name": name, "tip": name}
-    )
+    name, (low, high) = f"{model} {mine:.2f}", ends_of(row) or (None, None)
+    rows.append({"role": "own", "value": mine, "low": low, "high": high, "name": name, "tip": name})
     spec = picture(
         "places",
         rows,
