@@ -25,10 +25,10 @@ def axis_values(tasks: Registry, axes: tuple[str, ...]) -> dict[str, dict[str, S
     }
 
 
-def grouped_tasks(tasks: Registry, strategies: Iterable[str]) -> list[tuple[Dataset, str, str]]:
-    """(dataset, strategy, name of the task) of all datasets that are in groups, in the registry's order."""
+def grouped_tasks(tasks: Registry, strategies: Iterable[str]) -> list[tuple[Dataset, str, str, str]]:
+    """(dataset, suite, strategy, name of the task) of all datasets in groups, in the registry's order."""
     return [
-        (dataset, strategy, dataset.task(strategy))
+        (dataset, dataset.metadata.suite, strategy, dataset.task(strategy))
         for dataset in tasks.datasets.values()
         if dataset.metadata.grouped
         for strategy in strategies

@@ -8,7 +8,7 @@ from medtasks_ext.registry import registry, suites
 from medtasks_ext.report.groups import ALL, AVERAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 #: axis -> title, for those that all suites have; in the order of display
 _SHARED = {
@@ -34,18 +34,23 @@ def axis_titles() -> dict[str, str]:
 
 def title(axis: str, value: str) -> str:
     """The title of a value of an axis."""
+    return titles_of([(axis, value)])[axis, value]
+
+
+def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(axis, value) -> title, each worked out once."""
+    known = registry().titles
+    return {pair: _title(known, *pair) for pair in {*pairs}}
+
+
+def _title(known: Mapping[str, Mapping[str, str]], axis: str, value: str) -> str:
     if axis == ALL:
         return "all tasks (plain mean)"
     if axis == "access":
         return value
     if value == AVERAGE:
         return "Average of these"
-    return registry().titles.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
-
-
-def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """(axis, value) -> title, each worked out once."""
-    return {pair: title(*pair) for pair in {*pairs}}
+    return known.get(axis, {}).get(value) or value.replace("_", " ").capitalize()
 
 
 def order(axis: str, value: str) -> tuple[int, str]:

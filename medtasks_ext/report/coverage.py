@@ -26,11 +26,11 @@ def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[st
     """The frame `gaps`, each entry's in the registry's order; twins and drafts belong to no suite."""
     found = []
     for entry in entries:
-        for dataset, strategy, name in grouped_tasks(tasks, strategies):
+        for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
             item = entry.experiments.get(name)
             if item is None or item.score is None:
                 state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
-                of = {"suite": dataset.metadata.suite, "dataset": dataset.id, "task": name}
+                of = {"suite": suite, "dataset": dataset.id, "task": name}
                 found.append(
                     {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
                 )
