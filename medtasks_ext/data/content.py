@@ -87,10 +87,10 @@ class ContentCheck:
         if self.n <= 2_000:
             self.n_words += count_words(document.input)
             self.inputs[hash(document.input)] += 1
-        asked = hash((document["system"], document["prompt"], str(document.get("before"))))
+        asked = hash((document["system"], document["prompt"], str(document.get("before", ""))))
         gold = document["gold"]
         if not self.judged:
-            self._repeat(asked, hash(json.dumps(gold, sort_keys=True, default=str)), place)
+            self._repeat(asked, hash(gold) if isinstance(gold, str) else hash(_written(gold)), place)
         for expression, names in self.holds:
             if names <= fields.keys() and expression.of_row_or_none(fields) is False:
                 self._note(f"does not satisfy: {expression.text}", "gold and its row must fit", place)
@@ -114,7 +114,7 @@ class ContentCheck:
     def _gold(self, document: Document, gold: Any, place: str) -> None:
         target = document["target"]
         if len(self.golds) < 1_000:
-            self.golds[target if isinstance(gold, str) else json.dumps(gold, default=str)] += 1
+            self.golds[gold if isinstance(gold, str) else _written(gold)] += 1
         if gold in ([], {}, "") and not self.judged:
             self._note("has an empty gold answer", "fill in the gold answers", place)
         mentions = self.form.mentions(gold)
@@ -276,9 +276,15 @@ def _plain(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
 
+def _written(gold: Any) -> str:
+    return json.dumps(gold, sort_keys=True, default=str)
+
+
 def _says(text: str, target: str) -> bool:
     """Whether a line of a text is the gold answer behind a word such as `label`."""
     gold = target.strip().casefold()
+    if gold not in text.casefold():
+        return False
     for line in text.splitlines():
         if (match := _SAID.match(line)) and line[match.end() :].strip().rstrip(".;").casefold() == gold:
             return True
