@@ -6,6 +6,8 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +21,8 @@ from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.changes import TaskChange, suite_groups
-from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.changes import suite_groups
+from medtasks_ext.results.compared import ALPHA, Compared, compare_results
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.models import published_rows
@@ -28,9 +30,9 @@ from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.published_changes import published_changes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.results.ways import Pair
-    from medtasks_ext.stats.comparison import Comparison
 
 _FILES = ("groups", "tasks", "labels", "flipped")
 SHOWN = 15  # lines of a table that are printed without --all
@@ -79,19 +81,19 @@ def compare(
         say(str(fault))
     content = compared.record()
     if out is not None:
-        _write(Path(out), content)
+        _write(Path(out), compared)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     _head(content)
     suites = suite_groups(tasks)
-    whole = [line for line in compared.groups if line.name in suites]
-    shown = [line for line in compared.groups if line.name not in suites and (everything or line.significant)]
+    whole = [row for row in content["groups"] if row["name"] in suites]
+    parts = [row for row in content["groups"] if row["name"] not in suites]
     _table("suite", whole, whole, everything=True)
-    _table("group", shown, [line for line in compared.groups if line.name not in suites], everything)
-    _table("task", compared.tasks, compared.tasks, everything)
-    _table("label", compared.labels, compared.labels, everything=True, sort=False)
-    _flips(compared.changes, documents)
+    _table("group", [row for row in parts if everything or _is_significant(row)], parts, everything)
+    _table("task", content["tasks"], content["tasks"], everything)
+    _table("label", content["labels"], content["labels"], everything=True, sort=False)
+    _flips(content, documents)
     say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
@@ -156,72 +158,73 @@ def _head(content: Mapping[str, Any]) -> None:
         typer.echo(question)
 
 
+def _is_significant(row: Json) -> bool:
+    """Whether a change stands after Holm's adjustment."""
+    return bool(row["p_holm"] < ALPHA)
+
+
 def _table(
-    title: str, chosen: Sequence[Line], lines: Sequence[Line], everything: bool, *, sort: bool = True
+    title: str, chosen: Sequence[Json], rows: Sequence[Json], everything: bool, *, sort: bool = True
 ) -> None:
-    if not lines:
+    if not rows:
         return
     ordered = list(chosen)
     if sort:
-        ordered.sort(key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
+        ordered.sort(key=lambda row: (not _is_significant(row), -abs(row["difference"])))
     shown = ordered if everything else ordered[:SHOWN]
-    several = len({line.pair.words for line in lines}) > 1
+    several = len({row["pair"] for row in rows}) > 1
     columns = [
         texts(title, "name"),
-        *([texts("strategies", lambda line: line.pair.words)] if several else []),
-        figure("before", lambda line: line.change.before, ".4f"),
-        figure("after", lambda line: line.change.after, ".4f"),
-        figure("change [95 % interval]", lambda line: _difference(line.change.comparison)),
-        figure("p (Holm)", lambda line: _p(line.p_holm)),
+        *([texts("strategies", "pair")] if several else []),
+        figure("before", form=".4f"),
+        figure("after", form=".4f"),
+        figure("change [95 % interval]", _difference),
+        figure("p (Holm)", lambda row: "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"),
         figure("", _marks),
     ]
     show(shown, columns, pad_edge=False, collapse_padding=True)
-    n = sum(line.significant for line in lines)
-    hidden = len(lines) - len(shown)
+    n = sum(map(_is_significant, rows))
+    hidden = len(rows) - len(shown)
     more = f"; {hidden} more with --all" if hidden else ""
-    console().print(f"{n} of {len(lines)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
+    console().print(f"{n} of {len(rows)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
 
 
-def _difference(found: Comparison) -> str:
-    return f"{found.difference:+.4f} \\[{found.interval.low:+.3f}, {found.interval.high:+.3f}]"
+def _difference(row: Json) -> str:
+    return f"{row['difference']:+.4f} \\[{row['interval_low']:+.3f}, {row['interval_high']:+.3f}]"
 
 
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _marks(line: Line) -> str:
+def _marks(row: Json) -> str:
     marks = []
-    if line.significant:
-        marks.append("better" if line.change.comparison.difference > 0 else "worse")
-    record = line.record()
-    if record.get("differs"):
-        marks.append(f"other {record['differs']}")
-    if record.get("documents_of_one_alone"):
-        marks.append(f"{record['documents']} shared documents")
-    if "of" in record and record["tasks"] < record["of"]:
-        marks.append(f"{record['tasks']}/{record['of']} tasks")
+    if _is_significant(row):
+        marks.append("better" if row["difference"] > 0 else "worse")
+    if row.get("differs"):
+        marks.append(f"other {row['differs']}")
+    if row.get("documents_of_one_alone"):
+        marks.append(f"{row['documents']} shared documents")
+    if "of" in row and row["tasks"] < row["of"]:
+        marks.append(f"{row['tasks']}/{row['of']} tasks")
     return "; ".join(marks)
 
 
-def _flips(changes: Sequence[tuple[Pair, TaskChange]], documents: int) -> None:
-    flips = [flip for _, change in changes for flip in change.flips]
-    gained = sum(flip.after > flip.before for flip in flips)
-    asked = sum(change.shared.n for _, change in changes)
+def _flips(content: Json, documents: int) -> None:
+    flips = content["flipped"]
+    gained = sum(flip["after"] > flip["before"] for flip in flips)
+    asked = sum(row["documents"] for row in content["tasks"])
     typer.echo(
         f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
     )
-    for pair, change in changes:
-        for flip in change.flips[:documents]:
-            named = f"  {pair.words}" * (pair.question == "strategies")
-            typer.echo(f"  {flip.task}{named}  {flip.document}  {flip.before:.3f} → {flip.after:.3f}")
+    strategies = content["pairs"][0]["question"] == "strategies"
+    for (pair, task), some in groupby(flips, key=itemgetter("pair", "task")):
+        for flip in islice(some, documents):
+            named = f"  {pair}" * strategies
+            typer.echo(f"  {task}{named}  {flip['document']}  {flip['before']:.3f} → {flip['after']:.3f}")
 
 
-def _write(folder: Path, content: Json) -> None:
+def _write(folder: Path, compared: Compared) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
-        rows = content[name]
-        if name == "labels" and not rows:
+        frame: pa.Table = getattr(compared, name)
+        if name == "labels" and not frame.num_rows:
             (folder / "labels.csv").unlink(missing_ok=True)  # of an earlier comparison
             continue
-        write_csv(folder / f"{name}.csv", rows, list(rows[0]) if rows else ["name"])
+        write_csv(folder / f"{name}.csv", frame.to_pylist(), frame.column_names)

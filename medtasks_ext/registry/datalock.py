@@ -216,6 +216,22 @@ def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
     return merged
 
 
+def are_pinned(rows: Mapping[str, Any]) -> bool | None:
+    """Whether a SHA-256 of ours says what each public file holds; None where there is none.
+
+    Args:
+        rows: what a task file says of its rows, with its lock.
+    """
+    download, database = rows.get("download"), rows.get("database")
+    if not isinstance(download, dict):
+        return None
+    listed = [*download.get("test", ()), *download.get("fewshot", ()), download.get("test_ids")]
+    stated = download.get("digests") or {}
+    pins = [stated.get(name.partition("!")[0]) for name in listed if name]
+    pins += [database.get("digest")] if isinstance(database, dict) else []
+    return all(is_sha256(pin.get("digest") if isinstance(pin, dict) else pin) for pin in pins)
+
+
 def _pin(file: LockedFile) -> Config:
     return file.model_dump(include={"digest", "size", "hosts"}, exclude_defaults=True)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Database, Source
 
 _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
+_HUB_URL = "https://huggingface.co/datasets/"
 _HUB = "the hub"  # the first place of a file of the hub; the others are URLs
 #: File on trial -> the place that sent it, and places whose answers could not be used, in this process.
 _SENT: dict[str, str] = {}
@@ -105,6 +106,17 @@ class RemoteFile:
             others.append("https://codeload.github.com/{}/zip/{}".format(*found.groups()))
         return [*dict.fromkeys([*([] if self.repo else [self.name]), *others, *self.mirrors])]
 
+    @property
+    def hosts(self) -> list[str]:
+        """All URLs at which it is had."""
+        hub = f"{_HUB_URL}{self.repo}/resolve/{self.revision}/{self.name}"
+        return [*dict.fromkeys([*([hub] if self.repo else []), *self.urls])]
+
+    @property
+    def is_packed_on_demand(self) -> bool:
+        """Whether its server packs it anew for each request: then its size says nothing."""
+        return _ARCHIVE.fullmatch(self.name) is not None
+
     def is_right(self, path: Path) -> bool:
         """Whether a file has its content, as far as that is known."""
         return has_digest(path, self.digest, self.members) if self.digest else is_whole(path)
@@ -167,7 +179,7 @@ class RemoteFile:
             self._cached,
             lambda part: self._checked(part, place),
             resumes=bool(self.digest),
-            size=None if self.members else self.size,
+            size=self.size,
         )
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
@@ -286,6 +298,9 @@ def remote_file(source: Source, name: str) -> RemoteFile:
     members = [member for item in listed for whole, _, member in [item.partition("!")] if whole == file]
     patterns = [pattern for layout in source.original for pattern in layout.read]
     stated, pin = download.mirrors.get(file, []), download.digests.get(file)
+    hosts = (
+        [url for url in pin.hosts if not url.startswith(_HUB_URL)] if pin else []
+    )  # the hub is asked itself
     return RemoteFile(
         file if download.repo else file.format(revision=download.revision),
         download.revision,
@@ -294,7 +309,7 @@ def remote_file(source: Source, name: str) -> RemoteFile:
         members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
         mirrors=(
             *(url.format(revision=download.revision, file=file) for url in stated),
-            *(pin.hosts if pin else ()),
+            *hosts,
         ),
         size=pin.size if pin else None,
     )

@@ -71,6 +71,7 @@ def test_the_list_is_a_hundred_corruptions_over_many_datasets():
     assert len(CORRUPTIONS) - len(NOT_CHECKABLE) >= 65
 
 
+@pytest.mark.usefixtures("made_rows")
 @pytest.mark.parametrize("item", CORRUPTIONS, ids=lambda item: f"{item.dataset}: {item.name}")
 def test_a_corrupted_file_is_a_fault_unless_it_is_named_as_not_checkable(tmp_path, item):
     dataset, name, damage = item
