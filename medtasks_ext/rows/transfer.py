@@ -37,6 +37,7 @@ _LONGEST_PAUSE = 60.0
 #: From how many seconds on a user is told that a server asks to wait.
 _TOLD_FROM = 5.0
 _PIECE = 1 << 20
+_ANY = "*/*"  # a file, of which no page is taken; who asks for another type looks at it
 _SNIFFED = 256  # bytes from which a web page is told
 #: Bytes that no source comes near: a server that never ends would fill the disk.
 _LARGEST = 64 << 30
@@ -133,7 +134,7 @@ def download(
     part: Path,
     *,
     otherwise: str = OTHERWISE,
-    accept: str = "*/*",
+    accept: str = _ANY,
     largest: int | None = None,
     size: int | None = None,
     ends_unsaid: bool = True,
@@ -159,7 +160,7 @@ def download(
     for attempt in range(1, attempts + 1):
         try:
             _attempt(url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
-            return _check_content(part, url)
+            return _check_content(part, url) if accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
             pause = _pause_after(error, url, part, attempt)
             if pause is None or attempt == attempts:
