@@ -167,7 +167,8 @@ def test_a_corrupted_file_is_a_fault_where_the_lock_knows_each_document(tmp_path
     rows = sample(item.dataset, "test")
     monkeypatch.setattr(type(dataset.metadata), "access", property(lambda self: "open"), raising=False)
     folder = tmp_path / "right"
-    assert not put(folder, item.dataset, rows).faults
+    write_jsonl(folder / item.dataset / "test.jsonl", rows)
+    write_jsonl(folder / item.dataset / "fewshot.jsonl", sample(item.dataset, "fewshot"))
     with data_folder(folder):
         found = check_rows(dataset, "local")
         locked, lines = lock_of_rows(dataset, found, Seen(day="2026-01-01", by="a test"))
