@@ -65,9 +65,9 @@ class ContentCheck:
         self.n_words = 0
         self.golds: Counter[str] = Counter()
         self.inputs: Counter[int] = Counter()
-        self.first: dict[int, tuple[int, str]] = {}  # what is asked -> its gold answer, and the row
+        self.asked: dict[int, int] = {}  # hash of what is asked -> hash of the gold answer
         self.repeated: list[str] = []
-        self.contradictory: dict[str, None] = {}
+        self.contradictory: list[str] = []
         self.n_mentions = self.n_found = 0
         self.rows: dict[str, list[str]] = defaultdict(list)  # what is wrong -> rows
         self.remedies: dict[str, str] = {}
@@ -86,11 +86,11 @@ class ContentCheck:
         self.columns.look(cells, place, document["prompt"])
         if self.n <= 2_000:
             self.n_words += count_words(document.input)
-        asked = hash((document["system"], document["prompt"], str(document.get("before"))))
-        self.inputs[hash(document.input)] += 1
+            self.inputs[hash(document.input)] += 1
+        asked = hash((document["system"], document["prompt"], str(document.get("before", ""))))
         gold = document["gold"]
         if not self.judged:
-            self._repeat(asked, hash(json.dumps(gold, sort_keys=True, default=str)), place)
+            self._repeat(asked, hash(gold) if isinstance(gold, str) else hash(_written(gold)), place)
         for expression, names in self.holds:
             if names <= fields.keys() and expression.of_row_or_none(fields) is False:
                 self._note(f"does not satisfy: {expression.text}", "gold and its row must fit", place)
@@ -100,11 +100,12 @@ class ContentCheck:
             self._options(document, place)
 
     def _repeat(self, asked: int, gold: int, place: str) -> None:
-        other, first = self.first.setdefault(asked, (gold, place))
-        if other != gold:
-            self.contradictory |= {first: None, place: None}
-        elif first != place:
+        if asked not in self.asked:
+            self.asked[asked] = gold
+        elif self.asked[asked] == gold:
             self.repeated.append(place)
+        else:
+            self.contradictory.append(place)
 
     def _note(self, what: str, remedy: str, place: str) -> None:
         self.remedies[what] = remedy
@@ -113,7 +114,7 @@ class ContentCheck:
     def _gold(self, document: Document, gold: Any, place: str) -> None:
         target = document["target"]
         if len(self.golds) < 1_000:
-            self.golds[target if isinstance(gold, str) else json.dumps(gold, default=str)] += 1
+            self.golds[gold if isinstance(gold, str) else _written(gold)] += 1
         if gold in ([], {}, "") and not self.judged:
             self._note("has an empty gold answer", "fill in the gold answers", place)
         mentions = self.form.mentions(gold)
@@ -170,6 +171,7 @@ class ContentCheck:
         found: list[MedtasksError] = []
         for fault in (*self.columns.faults(), *self._of_rows(), *self._of_set()):
             found += errors_of(fault, self.where)
+        self.asked.clear()  # large files are not in memory twice
         return found
 
     def _of_rows(self) -> Iterator[Fault]:
@@ -197,8 +199,9 @@ class ContentCheck:
                 [],
             )
         most = max(self.inputs.values(), default=0)
-        if self.n >= _FEWEST and most > 0.5 * self.n and not self.source.runs:
-            yield Fault(f"{most:,} of {self.n:,} inputs are the same text", "export each row's own text", [])
+        seen = self.inputs.total()
+        if seen >= _FEWEST and most > 0.5 * seen and not self.source.runs:
+            yield Fault(f"{most:,} of {seen:,} inputs are the same text", "export each row's own text", [])
         yield from self._repeats()
         yield from self._lengths()
 
@@ -206,11 +209,11 @@ class ContentCheck:
         return len(self.labels) != 1
 
     def _repeats(self) -> Iterator[Fault]:
-        if len(self.contradictory) > max(1, 0.02 * self.n):
+        if len(self.contradictory) > 0.01 * self.n:
             yield Fault(
-                "asks what another row asks, with another gold answer",
+                "asks what an earlier row asks, with another gold answer",
                 "decide which one is right",
-                [*self.contradictory],
+                self.contradictory,
             )
         if len(self.repeated) > max(2, 0.3 * self.n):
             yield Fault("is an earlier row again", "take the repeated rows out", self.repeated)
@@ -273,9 +276,15 @@ def _plain(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold().split())
 
 
+def _written(gold: Any) -> str:
+    return json.dumps(gold, sort_keys=True, default=str)
+
+
 def _says(text: str, target: str) -> bool:
     """Whether a line of a text is the gold answer behind a word such as `label`."""
     gold = target.strip().casefold()
+    if gold not in text.casefold():
+        return False
     for line in text.splitlines():
         if (match := _SAID.match(line)) and line[match.end() :].strip().rstrip(".;").casefold() == gold:
             return True

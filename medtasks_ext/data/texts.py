@@ -114,6 +114,7 @@ _PLACEHOLDER = re.compile(
     r"n/?a|nan|null|undefined|tbd|todo|redacted|removed|anonymi[sz]ed|xxx+|lorem ipsum\b.*",
     re.IGNORECASE | re.DOTALL,
 )
+_SHORT = 24  # characters of a placeholder
 _AROUND = " \t\r\n[](){}<>.*_-"
 
 
@@ -203,7 +204,7 @@ class Columns:
         column.n += 1
         size = len(text)
         column.total += size
-        if size < 400 and is_placeholder(text):
+        if (size < _SHORT or text.startswith(("Lorem", "lorem"))) and is_placeholder(text):
             column.placeholders.append(place)
         if not sampled:
             return

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import columns_found, what_happened
@@ -98,8 +98,7 @@ class FieldReader:
             found += self.faults.tried(place, where, reader.read, row, place) or []
         excluded = quarantine.counts(split)
         if schema.distinct:
-            alike = {tuple(str(row.fields[name]) for name in schema.distinct): row for row in found}
-            found = list(alike.values())
+            found = self._distinct(found, schema.distinct, split)
         kept = _without_blanks(found, authors.gold if authors else self.source.skip_blank)
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
@@ -107,6 +106,35 @@ class FieldReader:
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
         return ReadRows(kept, n_blank, rebuilt, excluded, n_source)
+
+    def _distinct(self, rows: list[ReadRow], names: list[str], split: str) -> list[ReadRow]:
+        """The rows, of those alike in some fields the last, as the suite does.
+
+        What is left out is counted, and in a check of local rows a different gold answer is a fault.
+        """
+        alike: dict[tuple[str, ...], ReadRow] = {}
+        for row in rows:
+            key = tuple(str(row.fields[name]) for name in names)
+            earlier = alike.get(key)
+            if earlier is not None:
+                self.faults.notes[f"left out, since a later one has the same {', '.join(names)}"] += 1
+                if self.faults.check and self.rows.origin == "local" and self._contradict(earlier, row):
+                    cause = f"has the {', '.join(names)} of another row, and another gold answer"
+                    self.faults.add(
+                        RowError(
+                            f"{row.place} {cause} ({earlier.place})",
+                            row=row.place,
+                            where=row.where,
+                            remedy="decide which one is right: runs take the last of them",
+                            cause=cause,
+                        )
+                    )
+            alike[key] = row
+        return list(alike.values())
+
+    def _contradict(self, one: ReadRow, other: ReadRow) -> bool:
+        names = meta.find_undeclared_variables(parsed(self.spec.prompt.target))
+        return any(str(one.fields.get(name)) != str(other.fields.get(name)) for name in names)
 
     def _note_indices(self, schema: RowSchema, rows: list[ReadRow]) -> None:
         """Indices that count from 1 are right indices of other options: only their distribution shows it."""
