@@ -227,7 +227,7 @@ def intervals(folder: str) -> dict[str, float]:
 
     here = _registry()
     clock = Clock()
-    found = [(item, item.intervals()) for item in task_bootstrap(open_store(Path(folder, "store"), here))]
+    found = [(item, item.intervals) for item in task_bootstrap(open_store(Path(folder, "store"), here))]
     first = {**clock.read(), "experiments": sum(len(interval) for _, interval in found)}
 
     clock, n_groups, overall = Clock(), 0, []

@@ -71,6 +71,8 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     """The cells of a column; a text that stands in many rows is looked at once."""
     import pyarrow as pa
 
+    if pa.types.is_list(column.type):
+        return [plain(";".join(map(str, values or ()))) for values in column.to_pylist()]
     if column.type != pa.string():
         return list(column.to_pylist())
     words = column.combine_chunks().dictionary_encode()

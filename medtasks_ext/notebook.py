@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.frames import Frames
 from medtasks_ext.report.gather import gather
 from medtasks_ext.results.compared import compare_results
 from medtasks_ext.results.entries import read_results
@@ -74,15 +73,14 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
-    frames = Frames(report)
     conditions = [
         {"entry": entry.label, "task": task, **item.shown}
         for entry in report.entries
         for task, item in entry.experiments.items()
     ]
     return Loaded(
-        _frame(pl.from_arrow(frames.results.table())),
-        _frame(pl.from_arrow(frames.groups)),
+        _frame(pl.from_arrow(report.results.table())),
+        _frame(pl.from_arrow(report.groups)),
         pl.DataFrame(conditions, infer_schema_length=None),
         (*report.differences, *map(str, report.faults)),
     )
@@ -97,12 +95,12 @@ def compare(*paths: str | os.PathLike[str]) -> Changes:
     Raises:
         MedtasksError: there are no two, or they have no scored task in common.
     """
-    tasks = registry()
+    pl, tasks = _polars(), registry()
     found = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
     return Changes(
-        _rows([line.record() for line in found.groups]),
-        _rows([line.record() for line in found.tasks]),
-        _rows(found.flipped()),
+        _frame(pl.from_arrow(found.groups)),
+        _frame(pl.from_arrow(found.tasks)),
+        _frame(pl.from_arrow(found.flipped)),
         tuple(map(str, found.faults)),
     )
 

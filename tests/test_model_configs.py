@@ -15,6 +15,8 @@ import yaml
 from lm_eval._cli.run import Run as LmEvalRun
 from lm_eval.config.evaluate_config import EvaluatorConfig
 
+from medtasks_ext.results.models import known_models
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "model_configs"
 FILES = {path.stem: path for folder in (".", "open", "api") for path in (CONFIGS / folder).glob("*.yaml")}
@@ -23,7 +25,7 @@ API = {name: path for name, path in FILES.items() if path.parent.name == "api"}
 MODELS = {name: yaml.safe_load(path.read_text()) for name, path in {**OPEN, **API}.items()}
 
 TOP = {"model", "model_args", "apply_chat_template", "gen_kwargs", "metadata"}
-METADATA = {"thinking", "decoding", "system_role", "layout", "serve", "price", "reference"}
+METADATA = {"thinking", "decoding", "system_role", "layout", "serve", "price"}
 DECODING = {"do_sample", "temperature", "top_p", "top_k", "min_p", "reasoning_effort", "max_gen_toks"}
 #: lm-eval's backend -> where its arguments are declared.
 BACKENDS = {
@@ -55,10 +57,35 @@ def hub_id(name: str) -> str:
     return arguments.get("pretrained") or arguments["model"]
 
 
+#: id of the hub as files that ask a provider write it, or its own name of a model -> id of the registry
+OF_PROVIDERS = {
+    "claude-sonnet-4-20250514": "anthropic/claude-sonnet-4",
+    "gpt-5-2025-08-07": "openai/gpt-5",
+    "meta-llama/llama-3.3-70b-instruct": "meta-llama/Llama-3.3-70B-Instruct",
+    "MeLLaMA-13B-chat": "me-llama/MeLLaMA-13B-chat",  # a local copy
+    "MeLLaMA-70B-chat": "me-llama/MeLLaMA-70B-chat",
+}
+
+
+@cache
+def called(name: str) -> dict[str, str]:
+    """Suite -> what its table calls the model of a file, as it thinks or does not."""
+    model = known_models().get(OF_PROVIDERS.get(hub_id(name), hub_id(name)))
+    ways = {"thinking": True, "thinking off": False}
+    thinks = MODELS[name]["metadata"]["thinking"]
+    rows = model.rows if model else ()
+    # a table that does not say whether the model thought has the row of its default, to think
+    return {
+        row.suite: row.name
+        for row in rows
+        if ways.get(row.version, thinks) is thinks
+        and (row.version in ways or thinks or len(rows) == len(model.model.rows))
+    }
+
+
 def named(name: str) -> dict[str, dict[str, str]]:
-    """Suite -> the row of its table that the file names."""
-    called = MODELS[name]["metadata"].get("reference", {})
-    return {suite: TABLES[suite][model] for suite, model in called.items()}
+    """Suite -> the row of its table that is of the file's model."""
+    return {suite: TABLES[suite][model] for suite, model in called(name).items()}
 
 
 def parsed(*arguments: str) -> EvaluatorConfig:
@@ -149,26 +176,25 @@ def test_answers_leave_room_for_the_prompt():
         if content["metadata"]["thinking"]:
             assert content["gen_kwargs"]["max_gen_toks"] == min(16384, context // 2), name
         else:
-            own = context < 16_000 and list(content["metadata"]["reference"]) == ["bridge"]  # as BRIDGE's are
+            own = context < 16_000 and list(called(name)) == ["bridge"]  # as BRIDGE's are
             most = 512 if "layout" in content["metadata"] else min(4000, context // (8 if own else 4))
             assert content["gen_kwargs"].get("max_gen_toks", 4000) == most, name
 
 
 def test_every_open_model_of_the_tables_has_one_file():
     for suite, published in TABLES.items():
-        called = [MODELS[name]["metadata"].get("reference", {}).get(suite) for name in OPEN]
-        called = [model for model in called if model]
-        assert len(called) == len(set(called)), suite
-        assert set(called) <= set(published), suite
+        names = [called(name)[suite] for name in OPEN if suite in called(name)]
+        assert len(names) == len(set(names)), suite
+        assert set(names) <= set(published), suite
         if suite == "clinicbench":
             continue  # its table does not say which models are open
-        missing = {model for model, row in published.items() if row["access"] == "open"} - set(called)
+        missing = {model for model, row in published.items() if row["access"] == "open"} - set(names)
         assert not missing, suite
     commercial = {
         model for model, row in TABLES["clinicbench"].items() if row["params"] in ("commercial", "")
     }
-    called = {MODELS[name]["metadata"].get("reference", {}).get("clinicbench") for name in OPEN}
-    without = set(TABLES["clinicbench"]) - commercial - called
+    names = {called(name).get("clinicbench") for name in OPEN}
+    without = set(TABLES["clinicbench"]) - commercial - names
     page = (CONFIGS / "README.md").read_text()
     assert without == {"Alpaca", "Baize-Healthcare", "Huatuo"} and all(model in page for model in without)
 
@@ -180,8 +206,7 @@ def test_a_file_agrees_with_the_published_tables():
                 assert hub_id(name) == row["hub_id"], (name, suite)
             if row.get("reasoning"):
                 assert MODELS[name]["metadata"]["thinking"] is (row["reasoning"] == "yes"), name
-        if "bridge" in MODELS[name]["metadata"]["reference"]:
-            assert MODELS[name]["metadata"]["reference"]["bridge"] == name, name
+        assert called(name).get("bridge", name) == name
 
 
 def test_a_price_is_the_one_that_medhelm_prints():
@@ -248,7 +273,7 @@ def test_the_page_lists_every_file_with_what_it_holds():
         assert int(context) == (arguments.get("max_model_len") or arguments["max_length"]), name
         if "tensor_parallel_size" in arguments:
             assert int(gpus) == arguments["tensor_parallel_size"], name
-        assert suites.lower().split(", ") == list(content["metadata"]["reference"]), name
+        assert suites.lower().split(", ") == list(called(name)), name
     for name in API:
         assert rows[name][1] == hub_id(name), name
 

@@ -268,7 +268,7 @@ def test_published_scores_of_built_in_suites_stay_as_they_are(medtasks, own, tmp
             )
             for entry in published_entries(tasks)
             for strategy in SUFFIX
-            for row in group_scores(entry, strategy, groups, {})
+            for row in group_scores(entry, strategy, groups)
         }  # fmt: skip
 
     assert inside_suites(beside) == inside_suites(alone)

@@ -29,8 +29,7 @@ def main() -> None:
         item = atlases()[suite].items[block]
         [how] = [one for one in item.pictures if one.name == name]
         data = Data(tasks, tasks.suites[suite], published_models(tasks, tasks.suites[suite]))
-        spec = drawn(item, how, cells_of(item, data))
-        assert spec is not None
+        [(_, spec)] = drawn(item, how, cells_of(item, data))
         Path(__file__).with_name(f"{file}.svg").write_text(svg(spec), encoding="utf-8")
 
 

@@ -199,6 +199,10 @@ class _EventLines(AnswerFormat):
             return {"gold": gold, "answer": [], "span": part_span(text, part), "why": _NONE}
         return _both(self._repaired, text, document, cot=cot)
 
+    def mentions(self, gold: list[list[str]]) -> list[str]:
+        """The subjects, which are words of the input."""
+        return [event[0] for event in gold]
+
     def not_covered(self, golds: list[list[list[str]]]) -> list[str]:
         """Closed values that no gold event shows."""
         shown = {
@@ -248,6 +252,10 @@ class Relations(_EventLines):
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[Any]]:
         """All relations; see `Events.read_gold`."""
         return [_pair(event) for event in super().read_gold(text, row)]
+
+    def mentions(self, gold: list[list[Any]]) -> list[str]:
+        """Both entities of each pair."""
+        return [name for pair, *_ in gold for name in pair]
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All relations of the lines that match a pattern."""
@@ -321,6 +329,10 @@ class Attributes(AnswerFormat):
         if not events:
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")
         return events
+
+    def mentions(self, gold: list[list[str]]) -> list[str]:
+        """All values: attributes are words of the input, too."""
+        return [value for event in gold for value in event]
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""

@@ -197,6 +197,10 @@ class AnswerFormat(Strict):
         """The gold labels that one document adds to the label space of its test file."""
         raise NotImplementedError
 
+    def mentions(self, gold: Any) -> list[str]:
+        """The parts of a gold answer that are words of the input, if the kind asks for such."""
+        return []
+
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Labels or closed values of the format that no gold answer shows (for checks of sample rows)."""
         return []

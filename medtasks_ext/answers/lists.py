@@ -234,6 +234,10 @@ class EntityList(AnswerFormat):
             raise GoldError("write one mention on each line, or None")
         return found
 
+    def mentions(self, gold: list[str]) -> list[str]:
+        """All of them."""
+        return gold
+
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the reply; a reply without a word in it is invalid."""
         reply = strip_reasoning(text)

@@ -105,6 +105,10 @@ class Passages(AnswerFormat):
             )
         return list(passages.values())
 
+    def mentions(self, gold: list[str]) -> list[str]:
+        """All passages."""
+        return gold
+
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The passages, empty where there is none; valid only if none is missing."""
         passages = self._passages(answer_part(text, cot=cot))

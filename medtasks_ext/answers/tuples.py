@@ -142,6 +142,13 @@ class Tuples(AnswerFormat):
         why = "records" if named else "the reply says that there are none"
         return repaired(document, self._views(named), span, why)
 
+    def mentions(self, gold: Any) -> list[str]:
+        """The first field of each record; standard terms need not stand in the input."""
+        if self.form == "terms" or self.fields[0] not in self._compared:
+            return []
+        place = self._compared.index(self.fields[0])
+        return [found[place] for found in gold["tuples"] if isinstance(found[place], str)]
+
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Closed values that no gold answer shows."""
         shown = {field: self._shown(field, golds) for field in self.closed_values}

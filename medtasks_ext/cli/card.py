@@ -56,12 +56,12 @@ def card(
     if not parts and not entry.sample:
         entry, left_out = whole_alone(entry)
     _verify(entry)
-    found = [] if entry.sample else card_standings(entry, tasks)
+    found, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()
     section = card_section(entry, tasks, left_out, found, pictures=pictures)
     files = {"medical-evaluation.md": section}
     if pictures:
-        files |= {picture_name(item): drawn(item) for item in found}
+        files |= {picture_name(item): drawn(item, entry.model, models) for item in found}
     elif found:
         say('strips of characters stand for pictures; for these: pip install "medtasks[plots]"')
     if entry.sample:

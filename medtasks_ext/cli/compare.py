@@ -6,6 +6,8 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,19 +19,20 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.changes import TaskChange, suite_groups
-from medtasks_ext.results.compared import ALPHA, Line, compare_results
+from medtasks_ext.results.changes import suite_groups
+from medtasks_ext.results.compared import ALPHA, Compared, compare_results
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.label_files import read_labels
+from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.published_changes import published_changes, published_named
+from medtasks_ext.results.published_changes import published_changes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.results.ways import Pair
-    from medtasks_ext.stats.comparison import Comparison
 
 _FILES = ("groups", "tasks", "labels", "flipped")
 SHOWN = 15  # lines of a table that are printed without --all
@@ -66,7 +69,7 @@ def compare(
     if len(paths) == len(no_runs) == 2:
         return _published(paths[0], paths[1], everything, as_json)
     if no_runs:
-        published_named(no_runs[0], published_entries(tasks))
+        published_rows(no_runs[0], published_entries(tasks))
         raise MedtasksError(
             "is a published model, and no run: of such a model no document is known",
             where=no_runs[0],
@@ -78,16 +81,19 @@ def compare(
         say(str(fault))
     content = compared.record()
     if out is not None:
-        _write(Path(out), content)
+        _write(Path(out), compared)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     _head(content)
-    shown = [line for line in compared.groups if everything or _is_main(line, tasks)]
-    _table("group", shown, compared.groups, everything)
-    _table("task", compared.tasks, compared.tasks, everything)
-    _table("label", compared.labels, compared.labels, everything=True, sort=False)
-    _flips(compared.changes, documents)
+    suites = suite_groups(tasks)
+    whole = [row for row in content["groups"] if row["name"] in suites]
+    parts = [row for row in content["groups"] if row["name"] not in suites]
+    _table("suite", whole, whole, everything=True)
+    _table("group", [row for row in parts if everything or _is_significant(row)], parts, everything)
+    _table("task", content["tasks"], content["tasks"], everything)
+    _table("label", content["labels"], content["labels"], everything=True, sort=False)
+    _flips(content, documents)
     say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
@@ -98,9 +104,14 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     """Two models as papers print them; no paper gives out documents, so there is no test."""
     found = published_changes(one, other, registry())
     if as_json:
-        typer.echo(json.dumps([asdict(item) for item in found], ensure_ascii=False, indent=1))
+        typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=1))
         return 0
-    typer.echo(f"before: {one} (published)\nafter:  {other} (published)")
+    typer.echo(f"before: {found.before} (published)\nafter:  {found.after} (published)")
+    for row in found.alone:
+        typer.echo(f"  {row.suite} has one of the two alone: {row.words}")
+    rows = {(item.before, item.after) for item in found.changes}
+    for before, after in sorted(rows, key=lambda pair: pair[0].suite):
+        typer.echo(f"  {before.suite}: {before.words} → {after.words}")
     scores = [
         figure("before", form=".4f"),
         figure("after", form=".4f"),
@@ -108,13 +119,15 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     ]
     columns = [
         texts("suite", lambda item: f"{item.suite}, {strategy_title(item.strategy)}"),
-        *scores,
-        figure("tasks", lambda item: len(item.tasks)),
+        figure("before", "mean_before", ".4f"),
+        figure("after", "mean_after", ".4f"),
+        figure("change", lambda item: item.mean_after - item.mean_before, "+.4f"),
+        figure("tasks", lambda item: len(item.scores)),
         figure("better"),
         figure("worse"),
     ]
-    show(found, columns)
-    changes = [line for item in found for line in item.tasks]
+    show(found.changes, columns)
+    changes = [line for item in found.changes for line in item.scores]
     changes.sort(key=lambda line: -abs(line[2] - line[1]))
     lines = [
         (name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}") for name, before, after in changes
@@ -122,11 +135,6 @@ def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
     show(lines if everything else lines[:SHOWN], [texts("task"), *scores])
     typer.echo("Papers give out no answers of documents, so differences are not tested.")
     return 0
-
-
-def _is_main(line: Line, tasks: Registry) -> bool:
-    """Whether a group is shown without --all: whole suites, and what has changed."""
-    return line.significant or line.name in suite_groups(tasks)
 
 
 _QUESTIONS = {
@@ -150,72 +158,73 @@ def _head(content: Mapping[str, Any]) -> None:
         typer.echo(question)
 
 
+def _is_significant(row: Json) -> bool:
+    """Whether a change stands after Holm's adjustment."""
+    return bool(row["p_holm"] < ALPHA)
+
+
 def _table(
-    title: str, chosen: Sequence[Line], lines: Sequence[Line], everything: bool, *, sort: bool = True
+    title: str, chosen: Sequence[Json], rows: Sequence[Json], everything: bool, *, sort: bool = True
 ) -> None:
-    if not lines:
+    if not rows:
         return
     ordered = list(chosen)
     if sort:
-        ordered.sort(key=lambda line: (not line.significant, -abs(line.change.comparison.difference)))
+        ordered.sort(key=lambda row: (not _is_significant(row), -abs(row["difference"])))
     shown = ordered if everything else ordered[:SHOWN]
-    several = len({line.pair.words for line in lines}) > 1
+    several = len({row["pair"] for row in rows}) > 1
     columns = [
         texts(title, "name"),
-        *([texts("strategies", lambda line: line.pair.words)] if several else []),
-        figure("before", lambda line: line.change.before, ".4f"),
-        figure("after", lambda line: line.change.after, ".4f"),
-        figure("change [95 % interval]", lambda line: _difference(line.change.comparison)),
-        figure("p (Holm)", lambda line: _p(line.p_holm)),
+        *([texts("strategies", "pair")] if several else []),
+        figure("before", form=".4f"),
+        figure("after", form=".4f"),
+        figure("change [95 % interval]", _difference),
+        figure("p (Holm)", lambda row: "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"),
         figure("", _marks),
     ]
     show(shown, columns, pad_edge=False, collapse_padding=True)
-    n = sum(line.significant for line in lines)
-    hidden = len(lines) - len(shown)
+    n = sum(map(_is_significant, rows))
+    hidden = len(rows) - len(shown)
     more = f"; {hidden} more with --all" if hidden else ""
-    console().print(f"{n} of {len(lines)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
+    console().print(f"{n} of {len(rows)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
 
 
-def _difference(found: Comparison) -> str:
-    return f"{found.difference:+.4f} \\[{found.interval.low:+.3f}, {found.interval.high:+.3f}]"
+def _difference(row: Json) -> str:
+    return f"{row['difference']:+.4f} \\[{row['interval_low']:+.3f}, {row['interval_high']:+.3f}]"
 
 
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _marks(line: Line) -> str:
+def _marks(row: Json) -> str:
     marks = []
-    if line.significant:
-        marks.append("better" if line.change.comparison.difference > 0 else "worse")
-    record = line.record()
-    if record.get("differs"):
-        marks.append(f"other {record['differs']}")
-    if record.get("documents_of_one_alone"):
-        marks.append(f"{record['documents']} shared documents")
-    if "of" in record and record["tasks"] < record["of"]:
-        marks.append(f"{record['tasks']}/{record['of']} tasks")
+    if _is_significant(row):
+        marks.append("better" if row["difference"] > 0 else "worse")
+    if row.get("differs"):
+        marks.append(f"other {row['differs']}")
+    if row.get("documents_of_one_alone"):
+        marks.append(f"{row['documents']} shared documents")
+    if "of" in row and row["tasks"] < row["of"]:
+        marks.append(f"{row['tasks']}/{row['of']} tasks")
     return "; ".join(marks)
 
 
-def _flips(changes: Sequence[tuple[Pair, TaskChange]], documents: int) -> None:
-    flips = [flip for _, change in changes for flip in change.flips]
-    gained = sum(flip.after > flip.before for flip in flips)
-    asked = sum(change.shared.n for _, change in changes)
+def _flips(content: Json, documents: int) -> None:
+    flips = content["flipped"]
+    gained = sum(flip["after"] > flip["before"] for flip in flips)
+    asked = sum(row["documents"] for row in content["tasks"])
     typer.echo(
         f"\n{len(flips):,} of {asked:,} documents changed: {gained:,} better, {len(flips) - gained:,} worse"
     )
-    for pair, change in changes:
-        for flip in change.flips[:documents]:
-            named = f"  {pair.words}" * (pair.question == "strategies")
-            typer.echo(f"  {flip.task}{named}  {flip.document}  {flip.before:.3f} → {flip.after:.3f}")
+    strategies = content["pairs"][0]["question"] == "strategies"
+    for (pair, task), some in groupby(flips, key=itemgetter("pair", "task")):
+        for flip in islice(some, documents):
+            named = f"  {pair}" * strategies
+            typer.echo(f"  {task}{named}  {flip['document']}  {flip['before']:.3f} → {flip['after']:.3f}")
 
 
-def _write(folder: Path, content: Json) -> None:
+def _write(folder: Path, compared: Compared) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in _FILES:
-        rows = content[name]
-        if name == "labels" and not rows:
+        frame: pa.Table = getattr(compared, name)
+        if name == "labels" and not frame.num_rows:
             (folder / "labels.csv").unlink(missing_ok=True)  # of an earlier comparison
             continue
-        write_csv(folder / f"{name}.csv", rows, list(rows[0]) if rows else ["name"])
+        write_csv(folder / f"{name}.csv", frame.to_pylist(), frame.column_names)

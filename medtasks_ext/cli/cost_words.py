@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import counted
+from medtasks_ext.judge.cost import JuryBound, Spent
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cost import JuryBound
-    from medtasks_ext.report.cost import Cost, JuryCost
+    from medtasks_ext.jsonfile import Json
 
 #: What the bound of a jury's cost is.
 JURY_RULE = (
@@ -17,18 +17,23 @@ JURY_RULE = (
 )
 
 
-def answers_words(cost: Cost) -> str:
-    """What answers cost, as a batch and at most; nothing where no price is known."""
-    if cost.usd is None:
+def answers_words(row: Json) -> str:
+    """What answers cost, as a batch and at most; nothing where no price is known.
+
+    Args:
+        row: of the frame `costs`.
+    """
+    usd, batch, bound = (row[name] for name in ("usd", "usd_batch", "usd_bound"))
+    if usd is None:
         return ""
-    batch = "" if cost.batch is None else f" ({cost.batch:,.2f} as a batch)"
-    most = "" if cost.bound is None else f", at most {cost.bound:,.2f} if every answer fills its budget"
-    return f"{cost.usd:,.2f} USD{batch}{most}: "
+    words = "" if batch is None else f" ({batch:,.2f} as a batch)"
+    words += "" if bound is None else f", at most {bound:,.2f} if every answer fills its budget"
+    return f"{usd:,.2f} USD{words}: "
 
 
-def jury_words(jury: JuryCost) -> str:
-    """What judging cost in fact, and what it costs at most."""
-    spent = jury.spent
+def jury_words(jury: Json) -> str:
+    """What judging cost in fact, and what it costs at most: `jury` of the frame `costs`."""
+    spent = Spent(**jury["spent"])
     if not spent.replies:
         words = "cost not recorded"
     elif spent.usd is None:
@@ -39,12 +44,12 @@ def jury_words(jury: JuryCost) -> str:
         words += f", tokens of {spent.estimated:,} not counted" if spent.estimated else ""
     if spent.unsure:
         words += f", and up to {spent.unsure:,.2f} for requests whose reply never came"
-    if spent.replies and jury.unrecorded:
-        words += f", not recorded in {counted(jury.unrecorded, 'task')}"
-    if jury.bound is None:
+    if spent.replies and jury["unrecorded"]:
+        words += f", not recorded in {counted(jury['unrecorded'], 'task')}"
+    if jury["bound"] is None:
         return f"{words}; no bound: tokens of the answers, or prices of judges, are not known"
-    of = "" if jury.bounded == jury.tasks else f" for {jury.bounded} of {jury.tasks} tasks"
-    return f"{words}; {bound_words(jury.bound)}{of} ({JURY_RULE})"
+    of = "" if jury["bounded"] == jury["tasks"] else f" for {jury['bounded']} of {jury['tasks']} tasks"
+    return f"{words}; {bound_words(JuryBound(**jury['bound']))}{of} ({JURY_RULE})"
 
 
 def bound_words(bound: JuryBound) -> str:

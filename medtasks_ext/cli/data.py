@@ -240,11 +240,16 @@ def data_pin(
     words: Annotated[
         list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
     ],
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="TEXT", help="Who has seen the content; by default medtasks."),
+    ] = None,
 ) -> int:
-    """Write which bytes the public files of datasets have.
+    """Write what the public files of datasets hold, and their rows.
 
-    Fetches files that are not here, and writes `data.lock` beside the task file: the commit of a branch,
-    digests and sizes. Other content is refused from then on.
+    Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
+    of a branch, digests, sizes and hosts, numbers of rows and what tells rows from others; for open data the
+    hash of each document in `documents.lock`. Other content is refused from then on.
 
     Example: medtasks data pin medhelm_live_sct_bench
     """
@@ -252,7 +257,8 @@ def data_pin(
     from medtasks_ext.registry.datalock import LOCK_FILE
 
     for dataset in chosen(words):
-        typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(pin(dataset)) or "nothing new"))
+        new = pin(dataset, by) if by else pin(dataset)
+        typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
     say_next("medtasks data fetch TASK")
     return 0
 

@@ -207,6 +207,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "specialties": metadata.specialties,
         "access": metadata.access,
         "scoreable": metadata.scoreable,
+        "pinned": dataset.is_pinned,
         "primary_metric": metadata.primary_metric,
         "n_test": metadata.n_test,
         "official_budget": budget.at_most if (budget := dataset.official_budget) else None,
@@ -249,5 +250,6 @@ def _print(records: list[dict[str, Any]]) -> None:
 
 def _cell(record: dict[str, Any], column: str) -> str:
     if column == "data":
-        return _DATA[record["data"]]
+        unpinned = record["data"] == "hub" and not record["pinned"]
+        return _DATA[record["data"]] + (", unpinned" if unpinned else "")
     return str(record[column])

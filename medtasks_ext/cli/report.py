@@ -19,8 +19,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import STRATEGIES, registry
 from medtasks_ext.registry.strategies import is_strategy, strategy_order
-from medtasks_ext.report.frames import Frames
-from medtasks_ext.report.gather import gather
+from medtasks_ext.report.gather import Report, gather
 from medtasks_ext.results.frames import records
 
 
@@ -81,12 +80,11 @@ def report(
             published,
             [Path(name) for name in by or []],
         )
-        frames = Frames(report)
-        written = _write(folder, frames, "none" if no_examples else text) if folder else []
+        written = _write(folder, report, "none" if no_examples else text) if folder else []
         if as_json:
-            typer.echo(json.dumps(_summary(frames), ensure_ascii=False, indent=1))
+            typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:
-            print_report(frames, files=out is not None)
+            print_report(report, files=out is not None)
     for path in written:
         say(str(path))
     if folders and not as_json:
@@ -126,19 +124,20 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
     return sorted(set(names), key=strategy_order) or None
 
 
-def _write(folder: Path, frames: Frames, text: Literal["none", "open", "all"]) -> list[Path]:
+def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -> list[Path]:
     from medtasks_ext.report.payload import payload
     from medtasks_ext.report.views import write_views
     from medtasks_ext.report.write import write_report
 
     if text == "all":
         say("--include-text: the page holds text of gated and private data, as confidential as they are")
-    written = write_report(folder, frames, payload(frames, text))
-    return written + write_views(folder, frames.report, written)
+    written = write_report(folder, report, payload(report, text))
+    return written + write_views(folder, report, written)
 
 
-def _summary(frames: Frames) -> Json:
-    report = frames.report
+def _summary(report: Report) -> Json:
+    shown = ("groups", "standings", "pairs", "within")
+    costs = zip(report.entries, report.costs.to_pylist(), strict=True)
     return {
         "schema": 1,
         "sample": report.sample,
@@ -150,27 +149,20 @@ def _summary(frames: Frames) -> Json:
                 "sample": entry.sample,
                 "settings": entry.words,
                 "notes": list(entry.notes),
-                "tokens": cost.tokens,
-                "usd": cost.usd,
-                "price": cost.rule,
-                "usd_batch": cost.batch,
-                "usd_bound": cost.bound,
-                "jury": cost.jury.record() if cost.jury else None,
+                "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")}
+                if cost["counted"]
+                else None,
+                **{name: cost[name] for name in ("usd", "price", "usd_batch", "usd_bound", "jury")},
             }
-            for entry, cost in zip(report.entries, report.costs, strict=True)
+            for entry, cost in costs
         ],
-        **{name: records(getattr(frames, name)) for name in ("groups", "standings", "pairs", "within")},
+        **{name: records(getattr(report, name)) for name in shown},
         "without_score": [
-            {
-                "entry": gap.entry.label,
-                "task": gap.dataset.task(gap.strategy),
-                "state": gap.state,
-                "reason": gap.reason,
-            }
-            for gap in report.gaps
-            if gap.state != "not asked"
+            {name: gap[name] for name in ("entry", "task", "state", "reason")}
+            for gap in report.gaps.to_pylist()
+            if gap["state"] != "not asked"
         ],
-        "labels": records(frames.labels),
+        "labels": records(report.labels),
         "differences": report.differences,
         "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults],
     }

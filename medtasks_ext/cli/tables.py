@@ -197,6 +197,8 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
     show(cells, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
     if any(row.score is not None and row.interval is None for row in rows):
         screen.print(_NO_INTERVAL, markup=False)
+    if any(row.interval is not None and row.interval.rough for row in rows):
+        screen.print(ROUGH_MEANS, markup=False)
     for remark in remarks(results):
         screen.print(remark, markup=False)
 
@@ -210,9 +212,12 @@ def _cells_of(line: Line, mark: str, wide: bool) -> tuple[Any, ...]:
     return (label, _score(row), valid, f"{row.n_scored}/{row.n_tasks}", *documents, mark)
 
 
-_NO_INTERVAL = (
-    "[–]: no interval, since a task has fewer than two documents or its resamples are missing"
-    " (`medtasks rescore` makes them)"
+_NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
+#: behind an interval that is rough
+ROUGH = "~"
+ROUGH_MEANS = (
+    "]~: a rough interval, of clusters of documents with a score near 0 or 1: it may hold the truth in less "
+    "than 90 %"
 )
 
 
@@ -225,7 +230,8 @@ def _score(row: Row) -> Text:
     if row.score is None:
         return Text("–")
     interval = f"{row.interval.low:.3f}, {row.interval.high:.3f}" if row.interval else "–"
-    return Text(f"{row.score:.4f} [{interval}]")
+    rough = ROUGH if row.interval and row.interval.rough else ""
+    return Text(f"{row.score:.4f} [{interval}]{rough}")
 
 
 _CUT = {

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.data.card import RowsCard, card_of
+from medtasks_ext.data.content import ContentCheck, errors_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.known import known_content
+from medtasks_ext.data.locked import locked_faults
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.load import check_rows
@@ -19,7 +21,7 @@ from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.sources import local_files, original_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from medtasks_ext.data.oracle import Oracle
     from medtasks_ext.jsonfile import Json
@@ -68,6 +70,15 @@ def _cause(fault: MedtasksError) -> str:
     return fault.cause or _OF_ONE_ROW.sub("", fault.what).strip(" :,")
 
 
+def causes_of(faults: Iterable[MedtasksError]) -> list[Cause]:
+    """Faults by what is wrong, the most frequent first."""
+    found: dict[tuple[str, str], list[MedtasksError]] = {}
+    for fault in faults:
+        found.setdefault((str(fault.where), _cause(fault)), []).append(fault)
+    causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
+    return sorted(causes, key=lambda cause: -len(cause.faults))
+
+
 @dataclass(frozen=True)
 class Checked:
     """One dataset whose files are there."""
@@ -83,11 +94,7 @@ class Checked:
     @property
     def causes(self) -> list[Cause]:
         """The faults by what is wrong, the most frequent first."""
-        found: dict[tuple[str, str], list[MedtasksError]] = {}
-        for fault in self.faults:
-            found.setdefault((str(fault.where), _cause(fault)), []).append(fault)
-        causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
-        return sorted(causes, key=lambda cause: -len(cause.faults))
+        return causes_of(self.faults)
 
     def record(self) -> Json:
         """As JSON."""
@@ -203,11 +210,18 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
 def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
     if watch:
         watch(dataset.id, "reading its files")
-    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None)
-    n_test, n_fewshot, faults = len(found.test), len(found.fewshot), found.faults
+    content = ContentCheck(dataset)
+    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
+    n_test, n_fewshot = len(found.test), len(found.fewshot)
+    wrong = content.faults()
+    locked, remarks = locked_faults(dataset, found.test) if found.test and not found.faults else ([], [])
+    wrong += [error for fault in locked for error in errors_of(fault, content.where)]
+    known = known_content(dataset, [folder / file for file in files])
+    faults = list(found.faults) if known.is_pinned else found.faults + wrong
     notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
-    notes += [f"{rows(n)} {what}" for what, n in found.notes.items()]
-    notes += known_content(dataset, [folder / file for file in files])
+    notes += [f"{rows(n)} {what}" for what, n in found.notes.items()] + known.notes + content.notes + remarks
+    if known.is_pinned:  # nobody can mend a public file
+        notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
     if not faults and 0 < n_fewshot < SHOTS:
         notes.append(f"{n_fewshot} few-shot rows: the 5-shot task needs {SHOTS}")
     if not faults and not n_fewshot and n_test <= SHOTS:
@@ -220,9 +234,8 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     card = card_of(dataset, found.test) if found.test else None
     if card:
         notes += card.notes()
-        oracle = card.oracle
-        if oracle and not faults and not (oracle.reaches_highest or oracle.is_lost_by_the_suite):
-            faults = [_not_highest(oracle, found.test[0].loaded.record["where"])]
+        if (oracle := card.oracle) and not oracle.is_enough(pinned=known.is_pinned):
+            faults = [*faults, _not_highest(oracle, found.test[0].loaded.record["where"])]
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
 
 

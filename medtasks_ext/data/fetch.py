@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.load import check_rows
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
 MANIFEST = "fetched.json"
+_ELSEWHERE = "name another folder: --to DIR"
 SCHEMA = 1
 
 
@@ -92,23 +93,28 @@ class Store:
             MedtasksError: a file cannot be had, is not what it should be, or holds no usable rows.
         """
         files = remote_files(source_of(dataset))
-        n_new = sum(self._get(file) for file in files)
-        entries = [self._entry(file) for file in files]
-        self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
-        self._save()
+        new = [file for file in files if self._get(file)]
         with ExitStack() as within:
             if self.to:
+                _make(self.to)
                 within.enter_context(data_folder(self.to))
             found = check_rows(dataset, "hub")
-        if found.faults:
+        if found.faults and all(file.is_pinned for file in files):
             fault = found.faults[0]
             raise MedtasksError(
                 f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
             )
+        if found.faults:
+            raise found.faults[0]
+        for file in new if self.to else []:
+            _copy(file.get(), self.folder / file.carried)
+        entries = [self._entry(file) for file in files]
+        self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
+        self._save()
         n_bytes = sum(entry["bytes"] for entry in entries)
         exclusions = found.test[0].loaded.exclusions if found.test else None
         n_unpinned = sum(not file.is_pinned for file in files)
-        return Fetched(dataset.id, len(files), n_new, n_bytes, len(found.test), n_unpinned, exclusions)
+        return Fetched(dataset.id, len(files), len(new), n_bytes, len(found.test), n_unpinned, exclusions)
 
     def _get(self, file: RemoteFile) -> bool:
         """Make sure that a file is here; returns whether it had to be fetched."""
@@ -117,9 +123,7 @@ class Store:
             return False
         if place and known:
             drop(place)
-        path = _whole(file, known)
-        if self.to:
-            _copy(path, self.folder / file.carried)
+        _whole(file, known)
         return True
 
     def _entry(self, file: RemoteFile) -> FetchedFile:
@@ -162,6 +166,13 @@ def _whole(file: RemoteFile, known: str | None) -> Path:
     raise MedtasksError("arrives damaged", where=file.source, remedy="try again later")
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(folder, error, _ELSEWHERE) from None
+
+
 def _copy(path: Path, target: Path) -> None:
-    with atomic_file(target, remedy="name another folder: --to DIR") as file, path.open("rb") as source:
+    with atomic_file(target, remedy=_ELSEWHERE) as file, path.open("rb") as source:
         shutil.copyfileobj(source, file)

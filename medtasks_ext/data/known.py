@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.rows.digests import has_digest, sha256_of
 from medtasks_ext.rows.missing import source_of
@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 _HEX = 12  # digits of a hash that a note shows
 
 
-def known_content(dataset: Dataset, files: Sequence[Path]) -> list[str]:
-    """One note for each file whose content, or whose name alone, is that of a pinned file.
+class KnownContent(NamedTuple):
+    """What is known of local files."""
+
+    notes: list[str]  # one for each file whose content, or whose name alone, is that of a pinned file
+    is_pinned: bool  # whether each of them has the content of a pinned file
+
+
+def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
+    """Whether files are those that the task's file pins.
 
     A file is compared with every pinned file of the dataset, then with the one that has its name.
 
@@ -31,15 +38,16 @@ def known_content(dataset: Dataset, files: Sequence[Path]) -> list[str]:
         for file in remote_files(source_of(dataset))
         if file.digest
     }
-    notes = []
-    for path in (item for file in files for item in _members(file)) if pinned else ():
+    notes, n_pinned, members = [], 0, [item for file in files for item in _members(file)] if pinned else []
+    for path in members:
         same = next((name for name, (digest, read) in pinned.items() if has_digest(path, digest, read)), None)
         if same:
+            n_pinned += 1
             notes.append(f"{path.name} is the pinned {same} ({_short(pinned[same][0])})")
         elif path.name in pinned:
             here, there = _short(f"sha256:{sha256_of(path)}"), _short(pinned[path.name][0])
             notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
-    return notes
+    return KnownContent(notes, 0 < n_pinned == len(members))
 
 
 def _members(file: Path) -> list[Path]:

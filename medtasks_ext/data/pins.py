@@ -1,17 +1,35 @@
-"""`data.lock` of a dataset, written from the files that come: the commit of a branch, digests, sizes."""
+"""`data.lock` of a dataset, written from the files that come: commit, digests, sizes, hosts, rows.
+
+What a lock says of content depends on the content alone, so that it is the same on every machine; when and by
+whom something was seen stays as long as the content does.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import write_text
+from medtasks_ext.data.rowlock import documents_text, lock_of_rows
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.datalock import LOCK_FILE, DataLock, LockedDatabase, LockedFile, locked_names
+from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry.datalock import (
+    DOCUMENTS_FILE,
+    LOCK_FILE,
+    DataLock,
+    LockedDatabase,
+    LockedFile,
+    Seen,
+    is_sha256,
+    locked_names,
+)
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.rows.digests import members_digest, sha256_of
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import COMMIT, RemoteFile, remote_file, remote_files
+from medtasks_ext.rows.remote import COMMIT, RemoteFile, database_file, remote_file, remote_files
 from medtasks_ext.rows.sources import is_allowed
+from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,18 +37,22 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
 
-def pin(dataset: Dataset) -> list[str]:
+def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
     """Write the lock of a dataset: what its public files hold now, fetched where they are not here.
 
-    A file that is pinned has to be what it was; its digest stays, of whichever kind it is. What the task file
-    pins itself is left to it.
+    A file that is pinned has to be what it was. Git's hash of a file is replaced by the SHA-256 of the file
+    that has it. What the task file pins itself is left to it.
+
+    Args:
+        dataset: whose lock is written.
+        by: who has seen the content, for the lock.
 
     Returns:
         What is new in the lock, a line each.
 
     Raises:
-        MedtasksError: a file cannot be had, or is not the one that is pinned; terms have not been accepted;
-            the folder is that of an installed package.
+        MedtasksError: a file cannot be had, or is not the one that is pinned; its rows cannot be read; terms
+            have not been accepted; the folder is that of an installed package. The lock is as it was.
     """
     source, before = source_of(dataset), dataset.lock or DataLock()
     download, database = source.download, source.database
@@ -52,17 +74,31 @@ def pin(dataset: Dataset) -> list[str]:
     stated = dataset.config["rows"]["download"]
     follows = download.repo and not COMMIT.fullmatch(str(stated.get("revision", "")))
     names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
+    seen = Seen(day=time.strftime("%Y-%m-%d"), by=by)
+    revision = _commit(files) if follows else None
     content = {
-        key: _locked(remote_file(source, name))
+        key: _locked(remote_file(source, name), before.files.get(key), seen, revision)
         for key, name in locked_names(names).items()
         if name not in stated.get("digests", {})
     }
     known = None if "revision" in stated and not follows else download.revision
-    after = DataLock(revision=_commit(files) if follows else known, files=content)
+    after = DataLock(revision=revision if follows else known, files=content)
     if database and "revision" not in dataset.config["rows"]["database"]:
-        held = _locked(files[database.url.format(revision=database.revision)])
+        held = _locked(database_file(database), before.database, seen, None)
         locked = LockedDatabase(revision=database.revision, **held.model_dump())
         after = after.model_copy(update={"database": locked})
+    found = check_rows(dataset, "hub")
+    if found.faults:
+        raise found.faults[0]
+    rows, lines = lock_of_rows(dataset, found, seen)
+    if before.rows and rows.model_copy(update={"seen": before.rows.seen}) == before.rows:
+        rows = before.rows
+    after = after.model_copy(update={"rows": rows})
+    documents = dataset.folder / DOCUMENTS_FILE
+    if lines:
+        write_text(documents, documents_text(lines))
+    else:
+        documents.unlink(missing_ok=True)
     if after != before:
         write_text(dataset.folder / LOCK_FILE, after.text)
     return _new(before, after)
@@ -78,10 +114,32 @@ def _commit(files: Mapping[str, RemoteFile]) -> str | None:
     return found if COMMIT.fullmatch(found) else None
 
 
-def _locked(file: RemoteFile) -> LockedFile:
+def _locked(file: RemoteFile, before: LockedFile | None, seen: Seen, revision: str | None) -> LockedFile:
+    """What a lock says of a file.
+
+    Args:
+        file: that is at hand, or comes.
+        before: what the lock says now.
+        seen: when and by whom, where its content is new.
+        revision: the commit of the hub at which it was found, where it was asked for at a branch.
+    """
     path = file.get()
-    new = f"members:{members_digest(path, file.members)}" if file.members else f"sha256:{sha256_of(path)}"
-    return LockedFile(digest=file.digest or new, size=path.stat().st_size)
+    if not file.is_right(path):
+        raise MedtasksError(
+            "holds other content than is pinned", where=path, remedy="remove it, to fetch it again"
+        )
+    if is_sha256(file.digest):
+        digest = str(file.digest)
+    elif file.members:
+        digest = f"members:{members_digest(path, file.members)}"
+    else:
+        digest = f"sha256:{sha256_of(path)}"
+    size = path.stat().st_size if not file.is_packed_on_demand else None
+    known = replace(file, digest=digest, revision=revision or file.revision)
+    locked = LockedFile(digest=digest, size=size, hosts=known.hosts, seen=seen)
+    if before and before.seen and locked.model_copy(update={"seen": before.seen}) == before:
+        return before
+    return locked
 
 
 def _new(before: DataLock, after: DataLock) -> list[str]:
@@ -91,4 +149,6 @@ def _new(before: DataLock, after: DataLock) -> list[str]:
     ]
     if after.database and after.database != before.database:
         lines.append(f"database: {after.database.digest}")
+    if after.rows and after.rows != before.rows:
+        lines.append(f"rows: {after.rows.test.n:,} to ask")
     return lines

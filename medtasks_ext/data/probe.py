@@ -93,7 +93,8 @@ def main(arguments: Sequence[str]) -> int:
     table = [[field.name for field in fields(ProbedFile)], *(asdict(line).values() for line in lines)]
     write_text(Path(target), csv_text(table, ends="\n"))
     for dataset, some in found.items() if "--pin" in arguments else ():
-        loose = any(not file.is_pinned for file in remote_files(source_of(dataset)))
+        lock = dataset.lock
+        loose = not dataset.is_pinned or lock is None or lock.rows is None
         for pinned in pin(dataset) if loose and any(line.rows for line in some) else ():
             print(f"pinned in {dataset.folder / LOCK_FILE}: {pinned}")
     tried = {line.dataset for line in lines if "terms" not in line.result}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.remote import RemoteFile
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -13,7 +18,16 @@ if TYPE_CHECKING:
 #: Folder below that of `data fetch --to`: what NLTK_DATA has to name.
 CARRIED = "nltk_data"
 _NAME = "punkt_tab"
-PUNKT_REMEDY = f"`python -m nltk.downloader {_NAME}`"
+PUNKT_REMEDY = "`medtasks data fetch TASK`"
+_REVISION = "550b6625bcef1f2abff2ff770a5a0d272c9c6b2a"
+#: NLTK's own loader refuses proxies. This SHA-256 is stated alike by ten public projects; the file itself was
+#: not seen when it was written here.
+PUNKT = RemoteFile(
+    f"https://raw.githubusercontent.com/nltk/nltk_data/{_REVISION}/packages/tokenizers/{_NAME}.zip",
+    _REVISION,
+    digest="sha256:e57f64187974277726a3417ca6f181ec5403676c717672eef6a748a7b20e0106",
+    size=4_319_076,
+)
 
 
 def needs_punkt(dataset: Dataset) -> bool:
@@ -32,25 +46,34 @@ def fetch_punkt(to: Path | None) -> Path:
         The folder in which NLTK finds the data.
 
     Raises:
-        MedtasksError: it could not be fetched.
+        MedtasksError: it could not be fetched or written.
     """
     from nltk.data import find
     from nltk.downloader import Downloader
 
     folder = to / CARRIED if to else None
     try:
-        find(f"tokenizers/{_NAME}/english/", [str(folder)] if folder else None)
+        found = find(f"tokenizers/{_NAME}/english/", [str(folder)] if folder else None)
     except LookupError:
         pass
     else:
-        return folder or Path(find(f"tokenizers/{_NAME}/english/")).parents[2]
-    loader = Downloader()
-    folder = folder or Path(loader.default_download_dir())
+        return folder or Path(found).parents[2]
+    folder = folder or Path(Downloader().default_download_dir())
     try:
-        loader.download(_NAME, download_dir=str(folder), quiet=True, raise_on_error=True)
-    except (ValueError, OSError) as error:
+        packed = PUNKT.get()
+    except MedtasksError as error:
         raise MedtasksError(
-            f"NLTK's Punkt data could not be fetched ({type(error).__name__})",
-            remedy=f"{PUNKT_REMEDY}; without it some metrics are left out",
+            f"NLTK's Punkt data could not be fetched ({error.what})",
+            where=error.where,
+            remedy="the same command asks again; without it some metrics are left out",
         ) from None
+    target = folder / "tokenizers" / _NAME
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as half, zipfile.ZipFile(packed) as archive:
+            archive.extractall(half)
+            shutil.rmtree(target, ignore_errors=True)  # what an earlier call left, without its end
+            (Path(half) / _NAME).replace(target)
+    except OSError as error:
+        raise cannot_write(target, error, "name another folder: --to DIR") from None
     return folder

@@ -49,7 +49,11 @@ def _statistics(document: Document, gold: list[str], answer: list[str] | None) -
 def _counts(pairs: Sequence[Pair]) -> Matrix:
     """Columns for all labels that occur."""
     gold, predicted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    return label_counts(gold, predicted, sorted(set().union(*gold, *predicted)))
+    return label_counts(gold, predicted, _labels(pairs))
+
+
+def _labels(pairs: Sequence[Pair]) -> list[str]:
+    return sorted({label for pair in pairs for side in pair for label in side})
 
 
 def _occur(sums: Array) -> Array:
@@ -60,7 +64,9 @@ def _occur(sums: Array) -> Array:
 
 #: mean F1 over all labels that occur, zero where undefined. The official bootstrap keeps the columns
 #: of the whole file: a label that a resample does not show counts as 0.
-f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, _occur(sums)), published=macro_f1)
+f1_macro = Statistic(
+    "f1_macro", _counts, lambda sums: macro_f1(sums, _occur(sums)), published=macro_f1, labels=_labels
+)
 
 #: F1 of the counts pooled over all labels
-f1_micro = Statistic("f1_micro", _counts, pooled_f1)
+f1_micro = Statistic("f1_micro", _counts, pooled_f1, labels=_labels)

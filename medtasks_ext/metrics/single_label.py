@@ -49,7 +49,11 @@ def _with_micro(document: Document, gold: str, answer: str | None) -> Metrics:
 def _counts(pairs: Sequence[Pair]) -> Matrix:
     """Columns for the distinct gold labels; other predicted labels cost recall alone."""
     gold, predicted = [pair[:1] for pair in pairs], [pair[1:] for pair in pairs]
-    return label_counts(gold, predicted, sorted({pair[0] for pair in pairs}))
+    return label_counts(gold, predicted, _labels(pairs))
+
+
+def _labels(pairs: Sequence[Pair]) -> list[str]:
+    return sorted({pair[0] for pair in pairs})
 
 
 def _have_gold(sums: Array) -> Array:
@@ -57,8 +61,8 @@ def _have_gold(sums: Array) -> Array:
 
 
 #: mean F1 over the distinct gold labels of the documents, zero where undefined
-f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, _have_gold(sums)))
+f1_macro = Statistic("f1_macro", _counts, lambda sums: macro_f1(sums, _have_gold(sums)), labels=_labels)
 
 #: F1 of the counts pooled over the distinct gold labels; equals accuracy only if every prediction is
 #: one of them
-f1_micro = Statistic("f1_micro", _counts, lambda sums: pooled_f1(sums, _have_gold(sums)))
+f1_micro = Statistic("f1_micro", _counts, lambda sums: pooled_f1(sums, _have_gold(sums)), labels=_labels)

@@ -85,7 +85,7 @@ def _pooled_over_given(sums: Array) -> Array:
 
 def _by_class(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> Array:
     """(n, 3 x classes): hits, predicted and gold, of all classes that occur."""
-    place = {name: index for index, name in enumerate(sorted({item[0] for found in items for item in found}))}
+    place = {name: index for index, name in enumerate(_classes(items))}
     counts = np.zeros((len(items), 3, len(place)))
     for row, found in zip(counts, items, strict=True):
         for name, tp, fp, fn in found:
@@ -93,9 +93,15 @@ def _by_class(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> Array:
     return counts.reshape(len(items), -1)
 
 
+def _classes(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> list[str]:
+    return sorted({item[0] for found in items for item in found})
+
+
 #: items: per attribute (tp, fp, fn). The owner of the data may leave attributes out: one that no gold
 #: answer gives has no part.
 attribute_micro_f1 = Statistic("attribute_micro_f1", _by_attribute, _pooled_over_given)
 
 #: items: (class, tp, fp, fn) of the classes of a document; mean F1 over the classes that the gold shows
-f1_macro = Statistic("f1_macro_of_classes", _by_class, lambda sums: macro_f1(sums, by_label(sums)[2] > 0))
+f1_macro = Statistic(
+    "f1_macro_of_classes", _by_class, lambda sums: macro_f1(sums, by_label(sums)[2] > 0), labels=_classes
+)

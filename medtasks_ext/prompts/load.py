@@ -22,8 +22,10 @@ from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.faults import Faults
 from medtasks_ext.rows.fields import FieldReader
+from medtasks_ext.rows.first_use import NoUseError, first_use
 from medtasks_ext.rows.missing import missing_data
 from medtasks_ext.rows.points import with_points
+from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.row import Origin, Rows
 from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
@@ -31,7 +33,14 @@ from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.rows.row import ReadRow
+
 log = logging.getLogger(__name__)
+
+#: Share of its suite's number of rows by which a file may differ that nobody has pinned: authors' files and
+#: the papers' numbers differ by up to a seventh, cut downloads by more.
+_NEAR = 0.2
 
 
 def flag(value: Any, name: str) -> bool:
@@ -121,7 +130,10 @@ class RowCheck:
 
 
 def check_rows(
-    dataset: Dataset, origin: str | None = None, watch: Callable[[str], None] | None = None
+    dataset: Dataset,
+    origin: str | None = None,
+    watch: Callable[[str], None] | None = None,
+    examine: Callable[[ReadRow, Document], None] | None = None,
 ) -> RowCheck:
     """Read all rows of a dataset as zero-shot prompts, and note what is wrong. Nothing is cached.
 
@@ -129,10 +141,13 @@ def check_rows(
         dataset: whose rows are read.
         origin: force `local`, `hub` or `sample`.
         watch: told now and then which row is read.
+        examine: sees each test row with what is asked about it.
     """
-    faults = Faults(check=True, watch=watch)
+    faults = Faults(check=True, watch=watch, examine=examine)
     try:
         splits = _documents(dataset, forced_origin(origin), _Use(False, 0, True, "own"), faults)
+    except NoUseError as error:
+        return RowCheck(faults=[error])
     except MedtasksError as error:
         return RowCheck(faults=faults.kept or [error], blanks=faults.blanks, notes=faults.notes)
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
@@ -145,7 +160,15 @@ def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Fault
         raise missing_data(dataset, forced)
     with collector_paused(), public_rows(origin != "local"):
         try:
-            return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults)
+
+            def read() -> dict[str, Documents]:
+                try:
+                    return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults.anew())
+                except MedtasksError as error:  # of all rows; what is wrong with one of them says more
+                    raise (faults.kept or [error])[0] from None
+
+            files = remote_files(spec.rows) if origin == "hub" else []
+            return first_use(files, read, lambda splits: _unlikely(dataset, splits["test"], faults))
         except (MedtasksError, MemoryError, OSError):
             raise
         except Exception as error:  # one dataset's rows never stop the others
@@ -154,6 +177,16 @@ def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Fault
                 where=dataset.id,
                 remedy="see them checked: medtasks data check",
             ) from error
+
+
+def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksError | None:
+    """Why rows of files that nobody has pinned are not the dataset's, as far as that can be told."""
+    if faults.kept:
+        return faults.kept[0]
+    n, n_paper = len({item.get("item", item["id"]) for item in test}), dataset.metadata.n_test
+    if abs(n + test[0].loaded.record["n_held_out"] - n_paper) <= _NEAR * n_paper:
+        return None
+    return MedtasksError(f"{n:,} test rows, where the suite's own test part has {n_paper:,}")
 
 
 def _rendered(

@@ -89,7 +89,9 @@ class Renderer:
             if faults.watch:
                 faults.step(row.place)
             try:
-                made.append(self.document(row, first=first(index), scored=not faults.check))
+                made.append(document := self.document(row, first=first(index), scored=not faults.check))
+                if faults.examine and row.place.startswith("test"):
+                    faults.examine(row, document)
             except Exception as error:  # also of a value of a kind that nobody thought of
                 faults.take(error, row.place, row.where)
         return made

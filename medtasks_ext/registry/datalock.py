@@ -59,18 +59,14 @@ class LockedFile(Strict):
     seen: Seen | None = None
 
 
-class LockedDatabase(Strict):
-    """The database on which answers are run.
+class LockedDatabase(LockedFile):
+    """The database on which answers are run, as a file, and the commit of its URL.
 
     Attributes:
         revision: commit of its URL.
-        digest: as of a file.
-        size: bytes, where they were counted.
     """
 
     revision: str
-    digest: Digest
-    size: int | None = Field(default=None, ge=0)
 
 
 class LockedPart(Strict):
@@ -139,6 +135,11 @@ class DataLock(Strict):
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
+def is_sha256(digest: str | None) -> bool:
+    """Whether a digest pins content: it is a SHA-256 of ours. Git's hash of a file is SHA-1, and is none."""
+    return digest is not None and not digest.startswith("git:")
+
+
 def read_lock(folder: Path) -> DataLock | None:
     """The lock of a dataset folder; None where there is none.
 
@@ -201,18 +202,38 @@ def with_lock(rows: Mapping[str, Any], lock: DataLock, folder: Path) -> Config:
             raise _twice("rows.download.revision", folder)
         listed = [*download.get("test", ()), *download.get("fewshot", ()), download.get("test_ids")]
         names = locked_names(filter(None, listed))
-        digests = {names.get(key, key): file.digest for key, file in lock.files.items()}
+        digests = {names.get(key, key): _pin(file) for key, file in lock.files.items()}
         stated = download.get("digests") or {}
         if stated.keys() & digests.keys():
             raise _twice("rows.download.digests", folder)
         pins = {"revision": lock.revision} if lock.revision else {}
         merged["download"] = {**download, **pins, "digests": {**stated, **digests}}
     if isinstance(database := rows.get("database"), dict) and lock.database:
-        pins = {"revision": lock.database.revision, "digest": lock.database.digest}
+        pins = {"revision": lock.database.revision, **_pin(lock.database)}
         if pins.keys() & database.keys():
             raise _twice("rows.database." + next(key for key in pins if key in database), folder)
         merged["database"] = {**database, **pins}
     return merged
+
+
+def are_pinned(rows: Mapping[str, Any]) -> bool | None:
+    """Whether a SHA-256 of ours says what each public file holds; None where there is none.
+
+    Args:
+        rows: what a task file says of its rows, with its lock.
+    """
+    download, database = rows.get("download"), rows.get("database")
+    if not isinstance(download, dict):
+        return None
+    listed = [*download.get("test", ()), *download.get("fewshot", ()), download.get("test_ids")]
+    stated = download.get("digests") or {}
+    pins = [stated.get(name.partition("!")[0]) for name in listed if name]
+    pins += [database.get("digest")] if isinstance(database, dict) else []
+    return all(is_sha256(pin.get("digest") if isinstance(pin, dict) else pin) for pin in pins)
+
+
+def _pin(file: LockedFile) -> Config:
+    return file.model_dump(include={"digest", "size", "hosts"}, exclude_defaults=True)
 
 
 def _twice(key: str, folder: Path) -> MedtasksError:

@@ -129,6 +129,8 @@ class TaskFacts(Strict):
             `suite.yaml`).
         oracle_max: what a perfect answer gets; 1 unless the official rule prevents it; `unbounded` if it can
             exceed 1; `per_document` if it depends on the rows, and the answer format knows.
+        gold_loss: how much of that the suite's own reading may lose on its own rows, where the repaired
+            reading loses nothing; a larger loss means that the gold answers are wrong.
         published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
             zero-shot stands beside ours of that strategy.
         official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
@@ -139,6 +141,7 @@ class TaskFacts(Strict):
     access: AccessId = "private"  # who does not say it gives nothing away
     primary_metric: str = Field(default="", validate_default=True)
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
+    gold_loss: float = Field(default=0.0, ge=0, lt=1)
     published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
     official_budget: int | None = Field(default=None, ge=1)
 

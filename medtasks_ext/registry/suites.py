@@ -57,6 +57,7 @@ RESERVED = frozenset(
         *(
             "primary_metric",
             "oracle_max",
+            "gold_loss",
             "published_strategy",
             "official_budget",
             "twin_of",
@@ -64,6 +65,7 @@ RESERVED = frozenset(
             "axes",
             "suite_words",
             "scoreable",
+            "pinned",
             "metric",
             "version",
         ),
@@ -418,7 +420,7 @@ class Suite(Strict):
 
     def _names(self) -> Iterator[tuple[str, str]]:
         """The names of groups after the suite's own, and what each is of."""
-        yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable"))
+        yield from ((value, "access") for value in (*vocabulary()["access"], "scoreable", "pinned"))
         yield from ((name, f"sets.{axis}") for axis, named in self.sets.items() for name in named)
         for axis, prefix in self.groups.items():
             yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))

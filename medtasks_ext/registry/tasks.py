@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
-from medtasks_ext.registry.datalock import DataLock, read_lock, with_lock
+from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
@@ -96,6 +96,12 @@ class Dataset:
     def lock(self) -> DataLock | None:
         """Which bytes its public files have; None where nobody has pinned them."""
         return read_lock(self.folder)
+
+    @cached_property
+    def is_pinned(self) -> bool | None:
+        """Whether a SHA-256 of ours says what each of its public files holds; None where it has none."""
+        rows = self.blocks.get("rows")
+        return are_pinned(rows) if isinstance(rows, dict) else None
 
     @property
     def _named(self) -> Any:

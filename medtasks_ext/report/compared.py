@@ -13,17 +13,21 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import document_p_value
 from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.results.frames import table, table_of
 from medtasks_ext.stats.comparison import (
     Pairs,
     Ranking,
     all_pairs,
     benjamini_hochberg,
     holm,
+    least_half,
     ranking,
     win_shares,
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
@@ -95,6 +99,27 @@ def _adjusted(comparisons: Sequence[Compared]) -> list[Compared]:
         )
         for item in comparisons
     ]
+
+
+def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.Table:
+    """The frame `pairs`: a row per suite, strategy and two entries with scores of documents."""
+    import pyarrow as pa
+
+    parts = [table_of("pairs", ())]
+    for item in comparisons:
+        if item.pairs is None or item.p_holm is None or item.p_bh is None:
+            continue
+        first, second = np.triu_indices(item.tested, 1)
+        labels = [entries[place].label for place in item.entries]
+        matrices = {**vars(item.pairs), "p_holm": item.p_holm, "p_bh": item.p_bh, "wins": item.wins}
+        shared = {"suite": item.suite, "strategy": item.strategy, "sample": item.sample}
+        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
+        columns |= {name: [value] * len(first) for name, value in shared.items()}
+        columns["entry"] = [labels[place] for place in first.tolist()]
+        columns["minus"] = [labels[place] for place in second.tolist()]
+        columns["tasks"] = [len(item.datasets)] * len(first)
+        parts.append(table("pairs", columns))
+    return pa.concat_tables(parts)
 
 
 def _upper(matrix: Array) -> Array:
@@ -171,7 +196,8 @@ def _compared(
         resampled = np.stack(
             [weight @ [draws[place][scored[place][name].task] for name in datasets] for place in tested]
         )
-        pairs, places = all_pairs(means, resampled), ranking(means, resampled)
+        least = least_half((weights.get(name, 0.0), scored[tested[0]][name].n) for name in datasets)
+        pairs, places = all_pairs(means, resampled, least), ranking(means, resampled)
         pairs = _tested_by_documents(
             pairs,
             [[(weights[name], scored[place][name]) for name in weights] for place in tested],

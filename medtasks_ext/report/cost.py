@@ -13,14 +13,18 @@ from medtasks_ext.judge.cost import JuryBound, Spent, jury_bound
 from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.results.suite_figures import cost_bound
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.experiments import Entry, Experiment
 
 
@@ -34,58 +38,50 @@ class JuryCost:
     bounded: int  # of them, those in the bound
     unrecorded: int  # tasks judged by a version that kept no cost
 
-    def record(self) -> dict[str, object]:
-        """For JSON; amounts in US dollars."""
-        return asdict(self)
+
+def cost_frame(entries: Sequence[Entry]) -> pa.Table:
+    """The frame `costs`: tokens that were counted times a bundled price, or a published total."""
+    return table_of("costs", [{**_NOTHING, **_owner(entry), **_cost(entry)} for entry in entries])
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What is known of an entry's tokens and cost."""
-
-    #: input and output tokens of the tasks where they were counted; None where of none
-    tokens: dict[str, int] | None
-    counted: int  # how many tasks those are
-    price: Price | None  # of the model; None if it is not known
-    usd: float | None  # of these tokens, judges' work not included; None if tokens or price are not known
-    rule: str  # in words
-    bound: float | None = None  # US dollars if every answer of these tasks filled its budget
-    jury: JuryCost | None = None  # of judging; None where no model judged
-
-    @property
-    def batch(self) -> float | None:
-        """US dollars of the same tokens through the provider's batch interface; None where there is none."""
-        return None if self.usd is None or self.price is None else self.price.in_batch(self.usd)
+_NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "usd_batch", "usd_bound", "jury"))
 
 
-def costs(entry: Entry) -> Cost:
-    """The cost of an entry: tokens that were counted times a bundled price, or a published total."""
+def _owner(entry: Entry) -> Json:
+    tasks = len(entry.experiments)
+    return {"entry": entry.label, "model": entry.model, "kind": entry.kind, "tasks": tasks, "counted": 0}
+
+
+def _cost(entry: Entry) -> Json:
     if entry.kind == "published":
         return _published(entry)
-    jury = jury_cost(entry.folders, entry.experiments.values())
+    judging = jury_cost(entry.folders, entry.experiments.values())
+    jury = {"jury": judging and asdict(judging)}
     counted = [item for item in entry.experiments.values() if item.tokens]
     if not counted:
-        return Cost(None, 0, None, None, "tokens were not counted", jury=jury)
-    tokens = {side: sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")}
+        return {"price": "tokens were not counted", **jury}
+    tokens = [sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")]
+    found = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
     some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
     price = prices().get(entry.model)
     if price is None:
-        return Cost(tokens, len(counted), None, None, f"{some}; no price in model_configs", jury=jury)
+        return {**found, "price": f"{some}; no price in model_configs"}
     rule = (
         f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
         "(model_configs); judges not included"
     )
-    usd, bound = price.of(tokens["input"], tokens["output"]), benchmark_bound(price, counted)
-    return Cost(tokens, len(counted), price, usd, rule, bound, jury)
+    usd = price.of(tokens[0], tokens[1])
+    of_usd = {"usd": usd, "usd_batch": price.in_batch(usd), "usd_bound": benchmark_bound(price, counted)}
+    return {**found, "price": rule, **of_usd}
 
 
-def _published(entry: Entry) -> Cost:
+def _published(entry: Entry) -> Json:
     suite = suites().get(entry.paper)
     if suite and suite.published and suite.published.costs:
         usd, rule = function(suite, suite.published.costs)(suite).get(entry.model, (None, ""))
         if usd is not None:
-            return Cost(None, 0, None, usd, rule, bound=usd)
-    return Cost(None, 0, None, None, "no cost is published")
+            return {"usd": usd, "price": rule, "usd_bound": usd}
+    return {"price": "no cost is published"}
 
 
 def benchmark_bound(price: Price, counted: Iterable[Experiment]) -> float | None:

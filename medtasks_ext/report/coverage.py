@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.report.privacy import is_open
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.runs.manifest import TaskState
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -20,26 +22,19 @@ State = Literal["missing", "failed", "waiting", "not asked", "without gold", "no
 _LENGTH = 200
 
 
-@dataclass(frozen=True)
-class Gap:
-    """A task without a score."""
-
-    entry: Entry
-    dataset: Dataset
-    strategy: str
-    state: State
-    reason: str
-
-
-def gaps(entry: Entry, tasks: Registry, strategies: Sequence[str]) -> list[Gap]:
-    """An entry's tasks without a score, in the registry's order; twins and drafts belong to no suite."""
+def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
+    """The frame `gaps`, each entry's in the registry's order; twins and drafts belong to no suite."""
     found = []
-    for dataset, strategy, name in grouped_tasks(tasks, strategies):
-        item = entry.experiments.get(name)
-        if item is None or item.score is None:
-            state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
-            found.append(Gap(entry, dataset, strategy, state, reason))
-    return found
+    for entry in entries:
+        for dataset, strategy, name in grouped_tasks(tasks, strategies):
+            item = entry.experiments.get(name)
+            if item is None or item.score is None:
+                state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
+                of = {"suite": dataset.metadata.suite, "dataset": dataset.id, "task": name}
+                found.append(
+                    {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
+                )
+    return table_of("gaps", found)
 
 
 def _without_score(item: Experiment) -> tuple[State, str]:

@@ -127,8 +127,8 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
                 names[item.dataset.id] = None
     for (suite, strategy), names in found.items():
         yield (
-            f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals that "
-            "rest on them are too narrow, and p-values by bootstrap too small"
+            f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals of "
+            "differences that rest on them are too narrow, and p-values by bootstrap too small"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,22 +12,26 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
-from medtasks_ext.report.compared import Compared, compared
-from medtasks_ext.report.cost import Cost, costs
-from medtasks_ext.report.coverage import Gap, gaps
+from medtasks_ext.report.axes import titles_of
+from medtasks_ext.report.compared import Compared, compared, pair_frame
+from medtasks_ext.report.cost import cost_frame
+from medtasks_ext.report.coverage import gap_frame
 from medtasks_ext.report.differences import differences
-from medtasks_ext.report.groups import GroupScore, group_scores, groups_of, rank
-from medtasks_ext.report.judged import Agreement, agreements
-from medtasks_ext.report.standing import Standing, standings
-from medtasks_ext.report.within import Within, within_models
+from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank
+from medtasks_ext.report.judged import judgement_frame
+from medtasks_ext.report.standing import standings
+from medtasks_ext.report.within import within_models
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.label_files import read_labels
-from medtasks_ext.results.labels import LabelScore, label_scores
+from medtasks_ext.results.labels import label_scores
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.result_frame import ResultParts, result_parts
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.registry import Registry
     from medtasks_ext.stats.statistic import Array
 
@@ -39,16 +44,23 @@ class Report:
     strategies: tuple[str, ...]  # that were asked for
     entries: list[Entry]  # those that were read, then published ones
     draws: list[dict[str, Array]]  # for each entry, task -> its score on each resample, (resamples,)
-    groups: list[GroupScore]  # scores of groups
-    standings: list[Standing]  # where own entries stand among published models
     comparisons: list[Compared]  # of entries on a suite with one strategy
-    within: list[Within]  # strategies and wordings of one model, in pairs
-    costs: list[Cost]  # for each entry
-    gaps: list[Gap]  # tasks without a score, and why, of entries that were read
-    agreements: list[Agreement]  # of judges
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
-    labels: list[LabelScore] = field(default_factory=list)  # scores on documents with a label
+    # the frames, whose columns `medtasks_ext.results.frames` has
+    groups: pa.Table  # a row per entry, strategy and group
+    standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
+    pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
+    within: pa.Table  # a row per suite and two ways to ask one model
+    labels: pa.Table  # a row per entry, suite, strategy and label of documents
+    judgements: pa.Table  # a row per judged task, judges and measure
+    costs: pa.Table  # a row per entry
+    gaps: pa.Table  # a row per task without a score, of entries that were read
+
+    @cached_property
+    def results(self) -> ResultParts:
+        """The frame `results`: a row per experiment and metric."""
+        return result_parts(self.entries, self.tasks)
 
     @property
     def sample(self) -> bool:
@@ -105,7 +117,7 @@ def gather(
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
         within = within_models(entries[: len(own)], _by_experiment(entries, draws), tasks)
-        groups = _groups(entries, draws, tasks, strategies)
+        groups = _groups(entries, tasks, strategies)
         by_label, more = label_scores(own, labels, tasks)
     faults += more
     return Report(
@@ -113,13 +125,14 @@ def gather(
         strategies=tuple(strategies),
         entries=entries,
         draws=draws,
-        groups=groups,
-        standings=standings(entries, draws, tasks, strategies),
+        groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
+        standings=standings(entries, tasks, strategies),
         comparisons=comparisons,
         within=within,
-        costs=[costs(entry) for entry in entries],
-        gaps=[gap for entry in own for gap in gaps(entry, tasks, strategies)],
-        agreements=[item for entry in own for item in agreements(entry, faults)],
+        pairs=pair_frame(comparisons, entries),
+        costs=cost_frame(entries),
+        gaps=gap_frame(own, tasks, strategies),
+        judgements=judgement_frame(own, faults),
         differences=differences(entries, comparisons),
         faults=faults,
         labels=by_label,
@@ -198,7 +211,7 @@ def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
             faults.append(
                 Fault(
                     f"{entry.label}, {name}",
-                    "its resampled scores are damaged: no interval of groups, no comparison",
+                    "its resampled scores are damaged: no comparison",
                     "medtasks rescore RUN",
                 )
             )
@@ -215,7 +228,6 @@ def _by_experiment(entries: Sequence[Entry], draws: Sequence[dict[str, Array]]) 
 
 def _groups(
     entries: Sequence[Entry],
-    draws: Sequence[dict[str, Array]],
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[GroupScore]:
@@ -230,13 +242,10 @@ def _groups(
     }
     rows = [
         row
-        for entry, values in zip(entries, draws, strict=True)
+        for entry in entries
         for strategy in strategies
         for row in group_scores(
-            entry,
-            strategy,
-            of_paper[entry.paper] if entry.kind == "published" else groups,
-            values,
+            entry, strategy, of_paper[entry.paper] if entry.kind == "published" else groups
         )
     ]
     rank(rows)

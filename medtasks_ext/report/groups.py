@@ -12,14 +12,19 @@ from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_group
 from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.rollup import weights_in
-from medtasks_ext.stats.bootstrap import LEVEL
+from medtasks_ext.stats.intervals import mean_interval, worth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry, Experiment
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
 ALL = "all"
@@ -76,8 +81,10 @@ class GroupScore:
     Attributes:
         sample: whether its rows are synthetic.
         score: 0-1; None where no task has one.
-        low: lower end of the 95 % interval, documents resampled within tasks; None where a task cannot be.
+        low: lower end of the 95 % interval; None where a task has none.
         high: upper end.
+        rough: whether the interval of one of its tasks is.
+        paper: the interval that the suite's paper prints.
         valid: mean over finished tasks of the share of readable answers.
         readable: the same under the repaired reading.
         if_readable: the score if every answer counted that the repaired reading finds.
@@ -99,6 +106,8 @@ class GroupScore:
     score: float | None
     low: float | None = None
     high: float | None = None
+    rough: bool = False
+    paper: Interval | None = None
     valid: float | None = None
     readable: float | None = None
     if_readable: float | None = None
@@ -193,16 +202,13 @@ def _group(
 # ---------------------------------------------------------------------- scores
 
 
-def group_scores(
-    entry: Entry, strategy: str, groups: tuple[Group, ...], draws: Mapping[str, Array]
-) -> list[GroupScore]:
+def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[GroupScore]:
     """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one.
 
     Args:
         entry: with its experiments.
         strategy: of them.
         groups: of interest.
-        draws: task -> its score on each resample, (resamples,).
     """
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
     printed = {group: entry.groups.get(group.name + suffix_of(strategy)) for group in groups if group.name}
@@ -211,7 +217,7 @@ def group_scores(
         for group, score in printed.items()
         if score is not None
     ]
-    return [*_computed(entry, strategy, groups, list(done.values()), draws), *rows] if done else rows
+    return [*_computed(entry, strategy, groups, list(done.values())), *rows] if done else rows
 
 
 @dataclass(frozen=True)
@@ -252,14 +258,13 @@ def _computed(
     strategy: str,
     groups: tuple[Group, ...],
     items: Sequence[Experiment],
-    draws: Mapping[str, Array],
 ) -> Iterator[GroupScore]:
     """The scores that follow from these experiments, in the groups that hold one of them."""
     names = tuple(item.dataset.id for item in items)
     has = np.array([item.score is not None for item in items])
     scores = np.array([item.score or 0.0 for item in items])
     layout = _layout(groups, names, frozenset(np.array(names)[has].tolist()))
-    limits = _limits(layout.weights, [draws.get(item.task) for item in items])
+    limits = _limits(layout.weights, items)
     documents = layout.members @ np.array([item.n for item in items])
     valid = _means(layout.members, [item.metrics.get("valid") for item in items])
     readable = _means(layout.members, [item.metrics.get("readable_repaired") for item in items])
@@ -274,10 +279,8 @@ def _computed(
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
-        low, high = limits[layout.way[place]]
+        low, high, rough = limits[layout.way[place]]
         beside = entry.printed.get(groups[place].name + suffix_of(strategy)) if groups[place].name else None
-        if beside and beside.interval and counted[place] == groups[place].n_tasks:
-            low, high = beside.interval.low, beside.interval.high
         yield GroupScore(
             entry,
             strategy,
@@ -286,6 +289,8 @@ def _computed(
             score=values[layout.way[place]] if counted[place] and groups[place].parts else None,
             low=low,
             high=high,
+            rough=rough,
+            paper=beside.interval if beside and counted[place] == groups[place].n_tasks else None,
             valid=beside.valid if beside else valid[place],
             readable=readable[place],
             if_readable=if_readable[layout.way[place]] if counted[place] and groups[place].parts else None,
@@ -297,6 +302,41 @@ def _computed(
             short=short[place],
             unlike=unlike[place],
         )
+
+
+def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
+    """The frame `groups`: a row per entry, strategy and group, in this order.
+
+    Args:
+        rows: with their ranks.
+        titles: of (axis, value).
+    """
+    return table_of(
+        "groups",
+        (
+            {
+                **vars(row),
+                **{"entry": row.entry.label, "model": row.entry.model, "kind": row.entry.kind},
+                **{"suite": row.group.suite, "axis": row.group.axis, "value": row.group.value},
+                "title": titles[row.group.axis, row.group.value],
+                **{"interval_low": row.low, "interval_high": row.high, "interval_rough": row.rough},
+                "paper_interval_low": row.paper.low if row.paper else None,
+                "paper_interval_high": row.paper.high if row.paper else None,
+                **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
+                "limited": row.entry.limited,
+                **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
+                **{"pending": len(row.pending), "rows_in_part": len(row.short)},
+                **{"asked_otherwise": len(row.unlike), "rank_of": row.of},
+            }
+            for row in rows
+        ),
+    )
+
+
+def is_derived(tasks: Registry, row: Json) -> bool:
+    """Whether a row of the frame stands for several values of its axis."""
+    sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
+    return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
 
 
 def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -322,17 +362,21 @@ def _means(members: Array, values: Sequence[float | None]) -> list[float | None]
     return [total / size if size else None for total, size in zip(sums.tolist(), sizes.tolist(), strict=True)]
 
 
-def _limits(weights: Array, draws: Sequence[Array | None]) -> list[tuple[float | None, float | None]]:
-    """Ends of the intervals of weighted means; None where a task that counts was not resampled."""
-    limits: list[tuple[float | None, float | None]] = [(None, None)] * len(weights)
-    has = np.array([values is not None for values in draws], dtype=bool)
+def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | None, float | None, bool]]:
+    """Ends of intervals of weighted means, and whether a task's is rough; None where a task has none."""
+    limits: list[tuple[float | None, float | None, bool]] = [(None, None, False)] * len(weights)
+    intervals = [item.intervals.get("score") for item in items]
+    has = np.array([interval is not None for interval in intervals], dtype=bool)
     whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
     if len(whole):
-        resampled = weights[whole][:, has] @ np.stack([values for values in draws if values is not None])
-        tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-        ends = np.quantile(resampled, tails, axis=1, overwrite_input=True).round(_DIGITS)
-        for row, (low, high) in zip(whole, ends.T.tolist(), strict=True):
-            limits[row] = (low, high)
+        known = [(item, one) for item, one in zip(items, intervals, strict=True) if one is not None]
+        scores = [item.score or 0.0 for item, _ in known]
+        lows, highs = [one.low for _, one in known], [one.high for _, one in known]
+        sizes = worth(scores, lows, highs, [max(item.n, 1) for item, _ in known])
+        ends = np.round(mean_interval(weights[whole][:, has], scores, sizes), _DIGITS)
+        roughs = (weights[whole][:, has] > 0) @ np.array([one.rough for _, one in known]) > 0
+        for row, (low, high), rough in zip(whole, ends.T.tolist(), roughs.tolist(), strict=True):
+            limits[row] = (low, high, rough)
     return limits
 
 

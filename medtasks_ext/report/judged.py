@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
 
 #: Metrics of a judged task that say how far it was judged, and how far two assessors agree.
 MEASURES = ("judged", "assessor_agreement", "assessor_kappa", "disputed")
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """One figure about the judges of one task."""
-
-    entry: Entry
-    experiment: Experiment
-    judges: tuple[str, ...]  # whom it is about
-    measure: str  # `judged` (share of answers that all judged), or the name of a measure of agreement
-    value: float | None  # None where it is undefined
-    missing: int  # judgements that are missing in the task
-
-
-def agreements(entry: Entry, faults: list[Fault]) -> list[Agreement]:
-    """The figures of an entry's judged tasks; files that cannot be read become faults."""
-    folders = [path for path in entry.folders if RunFolder(path).judgements.is_dir()]
-    found = []
-    for folder in folders:
+def judgement_frame(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
+    """The frame `judgements`: figures of judged tasks; files that cannot be read become faults."""
+    found: list[Json] = []
+    places = [(entry, path) for entry in entries for path in entry.folders]
+    for entry, folder in places:
+        if not RunFolder(folder).judgements.is_dir():
+            continue
         try:
-            found += list(_agreements(entry, folder))
+            found += [*_figures(entry, folder)]
         except (MedtasksError, KeyError, TypeError) as error:
             what = error.what if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             where = str(getattr(error, "where", None) or RunFolder(folder).judgements)
             faults.append(
                 Fault(where, f"{what}: no agreement of judges", "medtasks judge run RUN --jury NAME")
             )
-    return found
+    return table_of("judgements", found)
 
 
-def _agreements(entry: Entry, folder: Path) -> Iterator[Agreement]:
+def _figures(entry: Entry, folder: Path) -> Iterator[Json]:
     from medtasks_ext.judge.report import COMPOSITE, POOLED, read_figures
 
     figures = read_figures(folder)
@@ -52,15 +47,19 @@ def _agreements(entry: Entry, folder: Path) -> Iterator[Agreement]:
         snapshot = RunFolder(folder).judged_file(name)
         if "judged" not in item.metrics or not snapshot.is_file():
             continue
-        judges = tuple(str(judge["name"]) for judge in read_json(snapshot)["judges"])
-        missing = int(item.metrics.get("judgements_missing", 0))
+        judges = [str(judge["name"]) for judge in read_json(snapshot)["judges"]]
+        shared = {
+            **{"entry": entry.label, "suite": item.dataset.metadata.suite, "dataset": item.dataset.id},
+            **{"task": name, "strategy": item.strategy},
+            "missing": int(item.metrics.get("judgements_missing", 0)),
+        }
         for measure in MEASURES:
             if measure in item.metrics:
-                yield Agreement(entry, item, judges, measure, item.metrics[measure], missing)
+                yield {**shared, "judges": judges, "measure": measure, "value": item.metrics[measure]}
         for figure in figures:
             if (figure.table, figure.task) == ("judges", name) and figure.item in (COMPOSITE, POOLED):
-                pair = tuple(figure.between.split(" + "))
-                yield Agreement(entry, item, pair, figure.measure, figure.value, missing)
+                pair = figure.between.split(" + ")
+                yield {**shared, "judges": pair, "measure": figure.measure, "value": figure.value}
 
 
 def calibrated_scores(entry: Entry) -> Iterator[tuple[Experiment, dict[str, Any]]]:

@@ -14,9 +14,12 @@ from medtasks_ext.registry.columns import dataset_facts
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.examples import examples
+from medtasks_ext.report.groups import is_derived
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.results.frames import records
+from medtasks_ext.results.labels import is_secondary
+from medtasks_ext.stats.intervals import width_as_sd
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -25,10 +28,9 @@ if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.compared import Compared
-    from medtasks_ext.report.frames import Frames
     from medtasks_ext.report.gather import Report
-    from medtasks_ext.report.groups import GroupScore
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
+    from medtasks_ext.stats.intervals import Interval
 
 SCHEMA = 1
 Text = Literal["none", "open", "all"]
@@ -42,17 +44,17 @@ _HALF = 100  # parts of the last digit that is shown
 _MOST_FAULTS = 20
 
 
-def payload(frames: Frames, text: Text = "open") -> Json:
+def payload(report: Report, text: Text = "open") -> Json:
     """The object; faults that come up on the way are added to the report's.
 
     Args:
-        frames: of a report.
+        report: what it says.
         text: whose texts may be shown as examples: nobody's, of open and synthetic rows, or all.
     """
-    report = frames.report
     datasets = list(report.tasks.datasets.values())
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
-    groups = _shown_groups(frames)
+    groups = _shown_groups(report)
+    costs = report.costs.to_pylist()
     axes, titles = _axes(groups), axis_titles()
     named = titles_of((key, value) for key, values in axes.items() for value in values)
     found = {
@@ -62,7 +64,7 @@ def payload(frames: Frames, text: Text = "open") -> Json:
         "version": __version__,
         "sample": report.sample,
         "text": text,
-        "entries": [_entry(report, number) for number in range(len(report.entries))],
+        "entries": [_entry(*pair) for pair in zip(report.entries, costs, strict=True)],
         "datasets": [*dataset_facts(report.tasks)],
         "axes": [
             {"key": key, "title": titles[key], "values": [[value, named[key, value]] for value in values]}
@@ -72,12 +74,12 @@ def payload(frames: Frames, text: Text = "open") -> Json:
             f"{suite.title}: {suite.mean_rule}" for suite in report.tasks.suites.values() if suite.mean_rule
         ],
         "strategies": [[strategy, strategy_title(strategy)] for strategy in report.strategies],
-        **_results(frames, place),
+        **_results(report, place),
         "groups": _groups(report, groups, axes),
-        "standings": _standings(frames),
+        "standings": _standings(report),
         "comparisons": [_comparison(item, place) for item in report.comparisons],
-        "labels": _labels(frames),
-        "judges": _judges(frames, place),
+        "labels": _labels(report),
+        "judges": _judges(report, place),
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
     }
@@ -125,8 +127,9 @@ def _matrix(values: np.ndarray | None) -> list[list[float | None]]:
     return [] if values is None else [[number(value) for value in row] for row in values.tolist()]
 
 
-def _places(items: Iterable[Any]) -> dict[int, int]:
-    return {id(item): index for index, item in enumerate(items)}
+def _places(report: Report) -> dict[str, int]:
+    """Label of an entry -> its place."""
+    return {entry.label: index for index, entry in enumerate(report.entries)}
 
 
 def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
@@ -149,8 +152,8 @@ def _title(report: Report) -> str:
     return f"Medical evaluation of {some(models, 3)}"
 
 
-def _entry(report: Report, place: int) -> Json:
-    entry, cost = report.entries[place], report.costs[place]
+def _entry(entry: Entry, cost: Json) -> Json:
+    counted, usd = cost["counted"], cost["usd"]
     return {
         "label": entry.label,
         "model": entry.model,
@@ -161,37 +164,34 @@ def _entry(report: Report, place: int) -> Json:
         "settings": entry.words,
         "notes": list(entry.notes),
         "details": entry.details,
-        "tokens": cost.tokens,
-        "usd": None if cost.usd is None else round(cost.usd, 4),
-        "usd_tasks": [cost.counted, len(entry.experiments)],
-        "price": cost.rule,
+        "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
+        "usd": None if usd is None else round(usd, 4),
+        "usd_tasks": [counted, cost["tasks"]],
+        "price": cost["price"],
     }
 
 
-def _shown_groups(frames: Frames) -> list[tuple[GroupScore, Json]]:
-    """Groups with their rows of the frame: those that the page cannot work out of the tasks.
-
-    These are own ones, with their intervals, and what papers print.
-    """
+def _shown_groups(report: Report) -> list[Json]:
+    """The groups that the page cannot work out of the tasks: own ones, with intervals, and printed ones."""
     return [
-        (group, row)
-        for group, row in zip(frames.report.groups, frames.groups.to_pylist(), strict=True)
-        if not group.group.derived
+        row
+        for row in report.groups.to_pylist()
+        if not is_derived(report.tasks, row)
         and (row["kind"] != "published" or row["axis"] == "suite" or row["tasks_scored"] is None)
     ]
 
 
-def _axes(groups: Sequence[tuple[GroupScore, Json]]) -> dict[str, list[str]]:
+def _axes(groups: Sequence[Json]) -> dict[str, list[str]]:
     """Axis -> the values that occur."""
-    pairs = {(row["axis"], row["value"]) for _, row in groups}
+    pairs = {(row["axis"], row["value"]) for row in groups}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
     return {axis: found[axis] for axis in axis_titles() if axis in found}
 
 
-def _results(frames: Frames, place: Mapping[str, int]) -> Json:
-    report, of_all = frames.report, frames.results.experiments.to_pydict()
+def _results(report: Report, place: Mapping[str, int]) -> Json:
+    of_all = report.results.experiments.to_pydict()
     pairs = [
         (index, entry, item)
         for index, entry in enumerate(report.entries)
@@ -213,7 +213,10 @@ def _results(frames: Frames, place: Mapping[str, int]) -> Json:
         "score": [number(item.score) for *_, item in pairs],
         "low": of_own(interval.low if interval else None for interval in intervals),
         "high": of_own(interval.high if interval else None for interval in intervals),
-        "sd": of_own(_sd(report.draws[index].get(item.task)) for index, _, item in pairs),
+        "rough": [
+            1 if mine and one and one.rough else None for mine, one in zip(own, intervals, strict=True)
+        ],
+        "sd": of_own(_sd(interval) for interval in intervals),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": [
@@ -235,8 +238,9 @@ def _results(frames: Frames, place: Mapping[str, int]) -> Json:
     }
 
 
-def _sd(draws: np.ndarray | None) -> float | None:
-    return None if draws is None else float(draws.std())
+def _sd(interval: Interval | None) -> float | None:
+    """Of a score: means over the tasks that a reader chooses get their intervals from it."""
+    return None if interval is None else width_as_sd(interval)
 
 
 def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
@@ -250,74 +254,74 @@ def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> f
     return number(float((draws[1] - draws[0]).std()))
 
 
-def _labels(frames: Frames) -> Json | None:
+def _labels(report: Report) -> Json | None:
     """Scores by label, axes with their labels in the order of display; None where no document has one.
 
     Of departments the primary ones: a table by secondary ones is no help on a page.
     """
-    report = frames.report
-    shown = [
-        (label, row)
-        for label, row in zip(report.labels, frames.labels.to_pylist(), strict=True)
-        if not label.secondary
-    ]
-    axes: dict[str, list[str]] = {}
-    for _, row in shown:
-        values = axes.setdefault(row["axis"], [])
-        values += [row["value"]] if row["value"] not in values else []
-    entries, sources = _places(report.entries), list(dict.fromkeys(label.sources for label, _ in shown))
+    shown = [row for row in report.labels.to_pylist() if not is_secondary(row)]
+    axes: dict[str, dict[str, int]] = {}
+    for row in shown:
+        values = axes.setdefault(row["axis"], {})
+        values.setdefault(row["value"], len(values))
+    sources = list(dict.fromkeys(tuple(row["sources"]) for row in shown))
     figures = {
         **{"score": "score", "low": "interval_low", "high": "interval_high", "tasks": "tasks"},
         **{"documents": "documents", "of_all": "score_of_all", "of_all_low": "of_all_low"},
         **{"of_all_high": "of_all_high", "documents_of_all": "documents_of_all"},
     }
     columns = {
-        "entry": [entries[id(label.entry)] for label, _ in shown],
-        "strategy": [report.strategies.index(row["strategy"]) for _, row in shown],
-        "suite": [row["suite"] for _, row in shown],
-        "axis": [row["axis"] for _, row in shown],
-        "value": [axes[row["axis"]].index(row["value"]) for _, row in shown],
-        **{name: [_rounded(row[column]) for _, row in shown] for name, column in figures.items()},
-        "sources": [sources.index(label.sources) for label, _ in shown],
+        **_whose(report, shown),
+        "suite": [row["suite"] for row in shown],
+        "axis": [row["axis"] for row in shown],
+        "value": [axes[row["axis"]][row["value"]] for row in shown],
+        **{name: [_rounded(row[column]) for row in shown] for name, column in figures.items()},
+        "sources": [sources.index(tuple(row["sources"])) for row in shown],
     }
-    return {"axes": axes, "sources": sources, "rows": _packed(columns)} if shown else None
+    listed = {axis: [*values] for axis, values in axes.items()}
+    return {"axes": listed, "sources": sources, "rows": _packed(columns)} if shown else None
 
 
-def _groups(
-    report: Report, groups: Sequence[tuple[GroupScore, Json]], axes: Mapping[str, Sequence[str]]
-) -> Json:
-    entries, axis = _places(report.entries), {key: number for number, key in enumerate(axes)}
+def _whose(report: Report, rows: Sequence[Json]) -> dict[str, list[int]]:
+    """Places of entry and strategy of each row of a frame."""
+    entries = _places(report)
+    return {
+        "entry": [entries[row["entry"]] for row in rows],
+        "strategy": [report.strategies.index(row["strategy"]) for row in rows],
+    }
+
+
+def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[str]]) -> Json:
+    axis = {key: number for number, key in enumerate(axes)}
     value = {(key, one): number for key, values in axes.items() for number, one in enumerate(values)}
-    rows = [row for _, row in groups]
     figures = {"score": "score", "low": "interval_low", "high": "interval_high", "scored": "tasks_scored"}
     return _packed(
         {
-            "entry": [entries[id(group.entry)] for group, _ in groups],
-            "strategy": [report.strategies.index(row["strategy"]) for row in rows],
+            **_whose(report, rows),
             "axis": [axis[row["axis"]] for row in rows],
             "value": [value[row["axis"], row["value"]] for row in rows],
             "suite": [row["suite"] for row in rows],
             **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
+            "rough": [1 if row["interval_rough"] else None for row in rows],
             "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
             **{name: [_rounded(row[name]) for row in rows] for name in ("documents", "valid", "cut")},
         }
     )
 
 
-def _standings(frames: Frames) -> list[Json]:
+def _standings(report: Report) -> list[Json]:
     """Where own entries stand, with the published models by their places."""
-    report = frames.report
-    places = _places(report.entries)
+    places = _places(report)
     return [
         {
             **_rounded(row),
-            "entry": places[id(item.entry)],
-            "strategy": report.strategies.index(item.strategy),
-            "rivals": [[places[id(rival.entry)], number(rival.score)] for rival in item.rivals],
-            "peers": [places[id(rival.entry)] for rival in item.peers],
+            "entry": places[row["entry"]],
+            "strategy": report.strategies.index(row["strategy"]),
+            "rivals": [[places[label], number(score)] for label, score in row["rivals"]],
+            "peers": [places[label] for label in row["peers"]],
         }
-        for item, row in zip(report.standings, records(frames.standings), strict=True)
-        if item.rivals
+        for row in records(report.standings)
+        if row["rivals"]
     ]
 
 
@@ -352,31 +356,27 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
     }
 
 
-def _judges(frames: Frames, place: Mapping[str, int]) -> list[Json]:
-    report = frames.report
-    entries = _places(report.entries)
+def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
+    rows = report.judgements.to_pylist()
     return [
         {
-            "entry": entries[id(item.entry)],
-            "dataset": place[row["dataset"]],
-            "strategy": report.strategies.index(row["strategy"]),
-            "judges": row["judges"],
-            "measure": row["measure"],
-            "value": number(row["value"]),
-            "missing": row["missing"],
+            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            **{"judges": row["judges"], "measure": row["measure"]},
+            **{"value": number(row["value"]), "missing": row["missing"]},
         }
-        for item, row in zip(report.agreements, frames.judgements.to_pylist(), strict=True)
+        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]
 
 
 def _coverage(report: Report, place: Mapping[str, int]) -> Json:
-    entries, reasons = _places(report.entries), dict[str, int]()
-    columns: dict[str, list[Any]] = {
-        "entry": [entries[id(gap.entry)] for gap in report.gaps],
-        "dataset": [place[gap.dataset.id] for gap in report.gaps],
-        "strategy": [report.strategies.index(gap.strategy) for gap in report.gaps],
-        "reason": [reasons.setdefault(gap.reason, len(reasons)) for gap in report.gaps],
-        "state": [gap.state for gap in report.gaps],
+    rows, reasons = report.gaps.to_pylist(), dict[str, int]()
+    whose = _whose(report, rows)
+    columns = {
+        "entry": whose["entry"],
+        "dataset": [place[row["dataset"]] for row in rows],
+        "strategy": whose["strategy"],
+        "reason": [reasons.setdefault(row["reason"], len(reasons)) for row in rows],
+        "state": [row["state"] for row in rows],
     }
     return {"reasons": list(reasons), **_packed(columns)}
 

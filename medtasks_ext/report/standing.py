@@ -1,4 +1,10 @@
-"""Where own results stand among published models: on the tasks that they have, and that were asked alike."""
+"""Where own results stand among published models: on the tasks that they have, and that were asked alike.
+
+Nothing is claimed from fewer than three such tasks or 100 documents, and no side of the middle by an interval
+that holds it. Where a suite has enough published models, the score on some of its tasks becomes one on all of
+them (`stats.equating`); where not, a place is one on these tasks alone, and says so. What stands here as
+words is what terminal, page, card and site say.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +20,15 @@ import numpy as np
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.stats.bootstrap import LEVEL
+from medtasks_ext.results.frames import SPREAD, table_of
+from medtasks_ext.results.models import facts_of
+from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
+from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.conditions import Difference
     from medtasks_ext.results.experiments import Entry, Experiment
@@ -27,8 +39,12 @@ _SIZE = 2.0
 #: Billions of parameters in the name of a model: Qwen3-8B, 30B-A3B.
 _BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 _DIGITS = 12  # what differs in later ones is equal: it is rounding
-#: strong and weak values that are named
+#: Strong and weak values that are named.
 NAMED = 3
+#: Tasks that were asked alike, and documents of them, below which nothing is claimed.
+FEWEST_TASKS, FEWEST_DOCUMENTS = 3, 100
+#: Share of the places over which an interval may reach; beyond, there is no place.
+_WIDEST = 1 / 3
 _STRIP = 48  # characters of a strip
 #: suite and strategy -> published models, each with its scores: dataset -> score
 _Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
@@ -44,12 +60,17 @@ class Rival:
 
 @dataclass(frozen=True)
 class Strip:
-    """One value of an axis: the own score among those of the published models on the same tasks."""
+    """One value of an axis: the own score among those of the published models on the same tasks.
+
+    Only values with enough tasks and documents have one.
+    """
 
     axis: str  # of the suite
     value: str  # on it
     tasks: int  # how many are compared
     score: float  # own
+    low: float  # lower end of its 95 % interval
+    high: float  # upper end
     #: least, quarter, median, three quarters and greatest score of the published models
     spread: tuple[float, float, float, float, float]
     below: float  # share of them that score less, ties half
@@ -60,9 +81,43 @@ class Strip:
         return self.score - self.spread[2]
 
     @property
+    def side(self) -> int:
+        """1 above the median, -1 below, 0 where the interval holds it."""
+        return int(self.low > self.spread[2]) - int(self.high < self.spread[2])
+
+    def row(self) -> Json:
+        """Its part of the frame's row."""
+        figures = (self.score, self.low, self.high, *self.spread, self.below)
+        whose = {"axis": self.axis, "value": self.value, "tasks": self.tasks}
+        return whose | dict(zip(SPREAD, figures, strict=True))
+
+    @property
     def words(self) -> str:
         """The value with its lead."""
-        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median)"
+        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {_tasks(self.tasks)})"
+
+
+@dataclass(frozen=True)
+class Value:
+    """The own score on one value of an axis, beside no other model."""
+
+    axis: str
+    value: str
+    tasks: int
+    score: float
+
+    @property
+    def words(self) -> str:
+        """The value with its score."""
+        return f"{title(self.axis, self.value)} ({self.score:.2f}, {_tasks(self.tasks)})"
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """The score on a whole suite that a score on some of its tasks stands for."""
+
+    score: float
+    error: float  # half of its 95 % interval
 
 
 @dataclass(frozen=True)
@@ -76,40 +131,87 @@ class Standing:
     tasks: int  # how many these are
     of_suite: int  # tasks that the suite's score is taken over
     official: int  # of its tasks, those that were asked in the suite's own words
-    #: whether there are tasks that were asked as the published models were; else everything below is over all
-    #: of its tasks, and says nothing of places
-    placed: bool
-    alike: int  # tasks behind what follows
-    on_alike: float  # own score on these
-    low: float | None  # lower end of its 95 % interval; None where a task cannot be resampled
+    alike: int  # of its tasks, those that were asked as the published models were
+    documents_alike: int  # documents of these
+    #: own score on the tasks that were asked alike; where there is none, on all of its tasks, which says
+    #: nothing of places
+    on_alike: float
+    low: float | None  # lower end of its 95 % interval; None where a task has none
     high: float | None  # upper end
-    rivals: tuple[Rival, ...]  # published models with a score on all of these, the best first
-    places: tuple[int, int] | None  # least and greatest place within the interval; of a placed one alone
+    #: what this stands for on the whole suite; None where it is of the whole, or too few models are published
+    equivalent: Equivalent | None
+    #: published models, the best first, with their scores on the same tasks, or on the whole suite if there
+    #: is an `equivalent`
+    rivals: tuple[Rival, ...]
     reasons: dict[str, int]  # condition -> tasks that are unlike the published ones by it
     size: float | None  # billions of parameters, by its name
-    strips: tuple[Strip, ...]  # by the suite's axes
+    strips: tuple[Strip, ...]  # by the suite's axes; none where nothing is claimed
+    profile: tuple[Value, ...]  # its own scores by these axes, where it has no strips; the highest first
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are published models, and enough tasks and documents that were asked alike."""
+        return bool(self.rivals and self.alike >= FEWEST_TASKS and self.documents_alike >= FEWEST_DOCUMENTS)
+
+    @property
+    def marked(self) -> float:
+        """The score that stands among those of the rivals."""
+        return self.equivalent.score if self.equivalent else self.on_alike
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Of the 95 % interval of `marked`; None where a task has none."""
+        if self.equivalent:
+            return self.marked - self.equivalent.error, self.marked + self.equivalent.error
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def placed(self) -> bool:
+        """Whether it has a place: enough was asked alike, and the interval leaves out most of the field."""
+        return self.enough and self._range is not None and self._narrow(self._range)
+
+    @property
+    def places(self) -> tuple[int, int] | None:
+        """Least and greatest place within the interval; None where it has no place."""
+        return self._range if self.placed else None
+
+    @property
+    def _range(self) -> tuple[int, int] | None:
+        if self.ends is None:
+            return None
+        low, high = self.ends
+        scores = [rival.score for rival in self.rivals]
+        return 1 + sum(score > high for score in scores), 1 + sum(score > low for score in scores)
+
+    def _narrow(self, places: tuple[int, int]) -> bool:
+        return places[1] - places[0] + 1 <= _WIDEST * (len(self.rivals) + 1)
 
     @property
     def place(self) -> int:
-        """Its place among the published models: 1 above all."""
-        return 1 + sum(rival.score > self.on_alike for rival in self.rivals)
+        """Its place among the published models by the score alone: 1 above all."""
+        return 1 + sum(rival.score > self.marked for rival in self.rivals)
 
     @property
     def peers(self) -> list[Rival]:
         """The published models of its size."""
         size = self.size
-        return [item for item in self.rivals if size and _is_near(size, size_of(item.entry))]
+        return [
+            item
+            for item in self.rivals
+            if size and _is_near(size, size_of(item.entry, facts_of(item.entry, ())))
+        ]
 
     @property
     def strong(self) -> list[Strip]:
-        """The values in which it is furthest above the median, or least below."""
-        return sorted(self.strips, key=lambda strip: (-strip.below, -strip.lead))[:NAMED]
+        """The values whose intervals lie above the median, the furthest first."""
+        above = [strip for strip in self.strips if strip.side > 0]
+        return sorted(above, key=lambda strip: (-strip.below, -strip.lead))[:NAMED]
 
     @property
     def weak(self) -> list[Strip]:
-        """The values in which it is furthest below the median; none of the strong ones."""
-        rest = [strip for strip in self.strips if strip not in self.strong]
-        return sorted(rest, key=lambda strip: (strip.below, strip.lead))[:NAMED]
+        """The values whose intervals lie below the median, the furthest first."""
+        below = [strip for strip in self.strips if strip.side < 0]
+        return sorted(below, key=lambda strip: (strip.below, strip.lead))[:NAMED]
 
     @property
     def sentence(self) -> str:
@@ -119,102 +221,166 @@ class Standing:
         words += "" if self.strategy == "zero_shot" else f", {strategy_title(self.strategy)}"
         if not n:
             return words
-        if not self.placed:
-            why = ", ".join(f"{reason} in {count}" for reason, count in self.reasons.items())
-            return f"{words}; no place among {n} published models, which were asked otherwise ({why})"
-        if self.alike < self.tasks:
+        if not self.alike:
+            return f"{words}; no place among {n} published models, which were asked otherwise ({self._why})"
+        if not self.enough:
+            alike = f"{_tasks(self.alike)} with {self.documents_alike:,} documents"
+            return (
+                f"{words}; no place: {alike} {'was' if self.alike == 1 else 'were'} asked as the published "
+                f"models were, and {FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
+            )
+        if self.equivalent:
+            words += (
+                f"; {of}-equivalent {self.equivalent.score:.2f} ± {self.equivalent.error:.2f} by the "
+                f"{self.alike} that were asked as the published models were"
+            )
+        elif self.alike < self.tasks:
             words += f"; {self.on_alike:.2f} on the {self.alike} that were asked as the published models were"
-        return f"{words}, {self.between} of {n}"
+        if self.places is None:
+            return f"{words}: too little for a place among {n} published models"
+        first, last = self.places
+        place = f"place {first}" if first == last else f"place {first} to {last}"
+        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}"
 
     @property
-    def between(self) -> str:
-        """The published models next to it."""
-        ahead = [item for item in self.rivals if item.score > self.on_alike]
-        equal = [item for item in self.rivals if item.score == self.on_alike]
-        behind = [item for item in self.rivals if item.score < self.on_alike]
-        if equal:
-            return f"level with {equal[0].entry.model}"
-        if not ahead:
-            return f"above {behind[0].entry.model}, the best"
-        if not behind:
-            return f"below {ahead[-1].entry.model}, the last"
-        return f"between {ahead[-1].entry.model} and {behind[0].entry.model}"
+    def _on_these(self) -> str:
+        """That the place is one on some tasks, where the suite has too few models to equate."""
+        return " on these tasks alone" if self.alike < self.of_suite and not self.equivalent else ""
 
     @property
-    def strip(self) -> str:
-        """Published models from the least score to the greatest, their middle half thick, and the own one."""
-        scores = sorted(rival.score for rival in self.rivals)
-        least, most = min(scores[0], self.on_alike), max(scores[-1], self.on_alike)
+    def _side(self) -> str:
+        """Of the middle of the published models; empty where the interval holds it."""
+        if self.ends is None:
+            return ""
+        middle = float(np.median([rival.score for rival in self.rivals]))
+        low, high = self.ends
+        return ", above the middle" if low > middle else ", below the middle" if high < middle else ""
 
-        def place(score: float) -> int:
-            return round((score - least) / (most - least or 1) * (_STRIP - 1))
+    @property
+    def _why(self) -> str:
+        return ", ".join(f"{reason} in {count}" for reason, count in self.reasons.items())
 
-        quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
-        low, first, middle, third, high = map(place, quarters)
-        cells = [" "] * _STRIP
-        cells[low : high + 1] = "─" * (high + 1 - low)
-        cells[first : third + 1] = "━" * (third + 1 - first)
-        cells[middle] = "┃"
-        cells[place(self.on_alike)] = "●" if self.placed else "○"
-        return f"{least:.2f} {''.join(cells)} {most:.2f}"
+    def row(self) -> Json:
+        """Its row of the frame."""
+        equal = (
+            *("strategy", "score", "tasks", "of_suite", "official", "placed", "places", "alike"),
+            *("documents_alike", "on_alike", "low", "high", "size", "sentence", "among_peers", "remarks"),
+        )
+        return {
+            **{name: getattr(self, name) for name in equal},
+            **{"entry": self.entry.label, "suite": self.suite.id, "of": len(self.rivals) + 1},
+            "place": self.place if self.placed else None,
+            "equivalent": self.equivalent and self.equivalent.score,
+            "equivalent_error": self.equivalent and self.equivalent.error,
+            "reasons": [*self.reasons.items()],
+            "rivals": [(rival.entry.label, rival.score) for rival in self.rivals],
+            "peers": [rival.entry.label for rival in self.peers],
+            "strips": [strip.row() for strip in self.strips],
+            "strong": [{"axis": strip.axis, "value": strip.value} for strip in self.strong],
+            "weak": [{"axis": strip.axis, "value": strip.value} for strip in self.weak],
+        }
 
     @property
     def remarks(self) -> list[str]:
-        """How sure, among whom, strong and weak, and what is left out, a line each."""
+        """Among whom, strong and weak, and what is left out, a line each."""
         lines = []
-        if self.places and self.places[0] != self.places[1]:
-            first, last = self.places
-            lines.append(f"how sure: place {self.place}, between {first} and {last} within the 95 % interval")
+        if self.placed and self._on_these:
+            lines.append(
+                f"{self.suite.title} has {len(self.rivals)} published models, too few to tell its other "
+                "tasks from these"
+            )
+        if self.enough and not self.placed and self.ends:
+            lines.append("the error reaches over more than a third of the published models")
         lines += [self.among_peers] if self.among_peers else []
-        if len(self.strips) > 1 and self.tasks > 1:
-            lines += [
-                f"{words}: {', '.join(strip.words for strip in some)}"
-                for words, some in (("strongest", self.strong), ("weakest", self.weak))
-                if some
-            ]
-        if self.placed and self.reasons:
-            reasons = ", ".join(f"{reason} in {n}" for reason, n in self.reasons.items())
-            lines.append(f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {reasons}")
+        lines += [
+            f"{words}: {', '.join(strip.words for strip in some)}"
+            for words, some in (("above the median in", self.strong), ("below the median in", self.weak))
+            if some
+        ]
+        if len(self.profile) > 1:
+            some = min(NAMED, len(self.profile) // 2)
+            best, worst = self.profile[:some], self.profile[: -some - 1 : -1]
+            lines.append(
+                "its own scores alone, on tasks that are not equally hard: highest "
+                f"{', '.join(item.words for item in best)}; lowest {', '.join(item.words for item in worst)}"
+            )
+        if self.alike and self.reasons:
+            lines.append(
+                f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {self._why}"
+            )
         return lines
 
     @property
     def among_peers(self) -> str:
-        """Its place among models of its size, in words; empty where none is known."""
-        if not self.placed or not (peers := self.peers):
+        """Its places among models of its size, in words; empty where none is known."""
+        if not self.placed or self.ends is None or not (peers := self.peers):
             return ""
-        place = 1 + sum(item.score > self.on_alike for item in peers)
-        return (
-            f"place {place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
-        )
+        first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
+        place = f"place {first}" if first == last else f"place {first} to {last}"
+        return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+
+
+def mark_of(row: Json) -> float:
+    """The score of a row of the frame that stands among those of the rivals."""
+    return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
+
+
+def ends_of(row: Json) -> tuple[float, float] | None:
+    """The ends of its 95 % interval; None where it has none."""
+    if row["equivalent"] is not None:
+        return row["equivalent"] - row["equivalent_error"], row["equivalent"] + row["equivalent_error"]
+    return None if row["low"] is None else (row["low"], row["high"])
+
+
+def strip_of(row: Json) -> str:
+    """Published models from the least score to the greatest, their middle half thick, and the own one."""
+    scores: list[float] = sorted(rival["score"] for rival in row["rivals"])
+    mine = mark_of(row)
+    least, most = min(scores[0], mine), max(scores[-1], mine)
+
+    def place(score: float) -> int:
+        return round((score - least) / (most - least or 1) * (_STRIP - 1))
+
+    quarters = [scores[round(share * (len(scores) - 1))] for share in (0, 0.25, 0.5, 0.75, 1)]
+    low, first, middle, third, high = map(place, quarters)
+    cells = [" "] * _STRIP
+    cells[low : high + 1] = "─" * (high + 1 - low)
+    cells[first : third + 1] = "━" * (third + 1 - first)
+    cells[middle] = "┃"
+    cells[place(mine)] = "●" if row["placed"] else "○"
+    return f"{least:.2f} {''.join(cells)} {most:.2f}"
 
 
 def standings(
     entries: Sequence[Entry],
-    draws: Sequence[Mapping[str, Array]],
     tasks: Registry,
     strategies: Sequence[str],
-) -> list[Standing]:
-    """Where each own entry stands in each suite, with each strategy in which it has scores.
+) -> pa.Table:
+    """The frame `standings`: each own entry, suite, and strategy in which it has scores.
 
     Args:
         entries: own and published ones.
-        draws: for each entry, task -> its score on each resample.
         strategies: of the report.
     """
     published = _published(entries)
-    return [
-        found
-        for entry, values in zip(entries, draws, strict=True)
+    found = (
+        _standing(entry, tasks, suite, strategy, published)
+        for entry in entries
         if entry.kind != "published" and not entry.sample
         for suite in tasks.suites.values()
         for strategy in strategies
-        if (found := _standing(entry, values, tasks, suite, strategy, published))
-    ]
+    )
+    return table_of("standings", (item.row() for item in found if item))
 
 
-def size_of(entry: Entry) -> float | None:
-    """Billions of parameters of a model: as its paper says, else as its name does."""
-    said = entry.details.get("parameters_b", "")
+def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
+    """Billions of parameters of a model: as somebody states them, else as its name does.
+
+    Args:
+        entry: whose model it is.
+        known: what is known of the model (`results.models.facts_of`).
+    """
+    said = known.get("parameters_b", "").strip("~B ")
     try:
         return float(said)
     except ValueError:
@@ -231,12 +397,7 @@ def _tasks(n: int) -> str:
 
 
 def _standing(
-    entry: Entry,
-    draws: Mapping[str, Array],
-    tasks: Registry,
-    suite: Suite,
-    strategy: str,
-    published: _Published,
+    entry: Entry, tasks: Registry, suite: Suite, strategy: str, published: _Published
 ) -> Standing | None:
     if suite.published is None:
         return None
@@ -251,20 +412,31 @@ def _standing(
     unlike = {name: item.unlike_the_paper for name, item in own.items()}
     alike = [name for name, item in own.items() if item.may_stand_beside]
     chosen = alike or list(own)
-    scored = _scored(published.get((suite.id, strategy), []), chosen)
-    weights = group.weights(frozenset(chosen))
-    weight = np.array([weights[name] for name in chosen])
-    values = np.array([own[name].score for name in chosen], dtype=float)
+    items = [own[name] for name in chosen]
+    models = published.get((suite.id, strategy), [])
+    scored = _scored(models, chosen)
+    weight = _weights(group, chosen)
     table = np.array([scores for _, scores in scored], dtype=float).reshape(-1, len(chosen))
-    mine = float(weight @ values)
-    of_rivals = table @ weight
-    low, high, places = _range(weight, [draws.get(own[name].task) for name in chosen], of_rivals)
-    order = np.argsort(-of_rivals, kind="stable").tolist()
+    scores = np.array([item.score for item in items], dtype=float)
+    rivals = list(zip([rival for rival, _ in scored], (table @ weight).tolist(), strict=True))
+    interval = of_tasks(
+        weight, scores, [item.intervals.get("score") for item in items], [item.n for item in items]
+    )
+    documents = sum(item.n for item in items) if alike else 0
+    enough = len(alike) >= FEWEST_TASKS and documents >= FEWEST_DOCUMENTS
+    equivalent = None
+    if enough and 0 < len(alike) < group.n_tasks and (fit := _fit(models, group, tuple(chosen))):
+        score, error = fit.score(scores, np.array([*map(_variance, items)]))
+        equivalent = Equivalent(score, error)
+        of_all = _scored(models, [*group.counted])
+        whole = _weights(group, [*group.counted])
+        rivals = [(rival, float(whole @ np.array(values))) for rival, values in of_all]
     everything = group.weights(frozenset(own))
     reasons = Counter(
         words for found in unlike.values() for words in dict.fromkeys(one.condition for one in found)
     )
     reasons.update({"part of the rows or judgements": n} if (n := _parts(own, unlike)) else {})
+    claims = bool(enough and scored)
     return Standing(
         entry=entry,
         suite=suite,
@@ -273,17 +445,65 @@ def _standing(
         tasks=len(own),
         of_suite=group.n_tasks,
         official=sum(item.facts.wording == "official" for item in own.values()),
-        placed=bool(alike and scored),
-        alike=len(chosen),
-        on_alike=mine,
-        low=low,
-        high=high,
-        rivals=tuple(Rival(scored[place][0], float(of_rivals[place])) for place in order),
-        places=places if alike and scored else None,
+        alike=len(alike),
+        documents_alike=documents,
+        on_alike=float(weight @ scores),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        equivalent=equivalent,
+        rivals=tuple(Rival(*pair) for pair in sorted(rivals, key=lambda pair: -pair[1])),
         reasons=dict(reasons.most_common()),
-        size=size_of(entry),
-        strips=tuple(_strips(axes, chosen, values, table)) if scored else (),
+        size=size_of(entry, facts_of(entry, ())),
+        strips=tuple(_strips(axes, items, table)) if claims else (),
+        profile=() if claims else tuple(_profile(axes, list(own.values()))),
     )
+
+
+def _weights(group: Group, names: Sequence[str]) -> Array:
+    weights = group.weights(frozenset(names))
+    return np.array([weights[name] for name in names])
+
+
+def _variance(item: Experiment) -> float:
+    """Of a score, by the sampling of its documents."""
+    interval, score = item.intervals.get("score"), item.score or 0.0
+    return width_as_sd(interval) ** 2 if interval else score * (1 - score) / max(item.n, 1)
+
+
+def _fit(
+    models: Sequence[tuple[Entry, Mapping[str, float]]], group: Group, chosen: tuple[str, ...]
+) -> Equating | None:
+    """How the suite's score follows from these tasks; None where too few models have all of them."""
+    names = [*chosen, *sorted(group.counted - set(chosen))]
+    scored = _scored(models, names)
+    if len(scored) < FEWEST_MODELS:
+        return None
+    table = np.array([scores for _, scores in scored])
+    return _equating(
+        table.tobytes(), len(names), len(chosen), tuple(_weights(group, names)), _families(scored)
+    )
+
+
+@lru_cache(maxsize=64)
+def _equating(
+    table: bytes, n: int, asked: int, weights: tuple[float, ...], families: tuple[str, ...]
+) -> Equating:
+    """A fit, kept: runs of one suite are mostly asked the same tasks."""
+    scores = np.frombuffer(table).reshape(-1, n)
+    return equating(scores, np.array(weights), range(asked), families)
+
+
+def _families(models: Sequence[tuple[Entry, list[float]]]) -> tuple[str, ...]:
+    """Who made each model, as its paper says, else as other models whose names begin alike say."""
+    said = [facts_of(entry, ()).get("maker", "").lower() for entry, _ in models]
+    stems = [_stem(entry) for entry, _ in models]
+    makers = {stem: maker for stem, maker in zip(stems, said, strict=True) if maker}
+    return tuple(maker or makers.get(stem, stem) for maker, stem in zip(said, stems, strict=True))
+
+
+def _stem(entry: Entry) -> str:
+    """The letters with which its name begins."""
+    return (re.match(r"[^\W\d_]*", entry.model) or [""])[0].lower()
 
 
 @lru_cache(maxsize=32)
@@ -324,29 +544,53 @@ def _scored(
     ]
 
 
-def _range(
-    weight: Array, draws: Sequence[Array | None], rivals: Array
-) -> tuple[float | None, float | None, tuple[int, int] | None]:
-    """The interval of the own score, and of its place among fixed scores."""
-    known = [values for values in draws if values is not None]
-    if len(known) < len(draws):
-        return None, None, None
-    resampled = weight @ np.stack(known)
-    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    low, high = np.quantile(resampled, tails).tolist()
-    return low, high, (1 + int((rivals > high).sum()), 1 + int((rivals > low).sum()))
+def _members(groups: Sequence[Group], items: Sequence[Experiment]) -> Array:
+    """(groups, items) whether an item counts in a group; 0 in the groups with too few of them."""
+    found = np.array([[item.dataset.id in group.counted for item in items] for group in groups], dtype=float)
+    found = found.reshape(len(groups), len(items))
+    documents = found @ np.array([item.n for item in items])
+    found[(found.sum(axis=1) < FEWEST_TASKS) | (documents < FEWEST_DOCUMENTS)] = 0
+    return found
 
 
-def _strips(groups: Sequence[Group], chosen: Sequence[str], values: Array, table: Array) -> Iterator[Strip]:
-    members = np.array([[name in group.counted for name in chosen] for group in groups], dtype=float)
+def _strips(groups: Sequence[Group], items: Sequence[Experiment], table: Array) -> Iterator[Strip]:
+    members = _members(groups, items)
     sizes = members.sum(axis=1)
+    intervals = [item.intervals.get("score") for item in items]
     kept = np.flatnonzero(sizes).tolist()
+    if not kept or any(interval is None for interval in intervals):
+        return
+    known = [interval for interval in intervals if interval is not None]
     shares = members[kept] / sizes[kept, None]
+    scores = np.array([item.score for item in items], dtype=float)
+    worths = worth(
+        scores, [one.low for one in known], [one.high for one in known], [item.n for item in items]
+    )
+    lows, highs = mean_interval(shares, scores, worths)
     # (rivals, groups) and (groups,), rounded: what is equal stays equal
-    others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ values, _DIGITS)
+    others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ scores, _DIGITS)
     quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()
     below = ((others < mine) + 0.5 * (others == mine)).mean(axis=0).tolist()
     for place, number in enumerate(kept):
         group, (least, quarter, middle, three, greatest) = groups[number], quarters[place]
-        spread = (least, quarter, middle, three, greatest)
-        yield Strip(group.axis, group.value, int(sizes[number]), float(mine[place]), spread, below[place])
+        yield Strip(
+            group.axis,
+            group.value,
+            int(sizes[number]),
+            float(mine[place]),
+            float(lows[place]),
+            float(highs[place]),
+            (least, quarter, middle, three, greatest),
+            below[place],
+        )
+
+
+def _profile(groups: Sequence[Group], items: Sequence[Experiment]) -> list[Value]:
+    members = _members(groups, items)
+    scores = np.array([item.score for item in items], dtype=float)
+    found = [
+        Value(group.axis, group.value, int(row.sum()), float(row @ scores / row.sum()))
+        for group, row in zip(groups, members, strict=True)
+        if row.any()
+    ]
+    return sorted(found, key=lambda item: -item.score)

@@ -6,58 +6,45 @@ The numbers are those of `medtasks compare` on the same runs. A model's pairs of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
-from medtasks_ext.results.ways import Pair, Question, prompt_pairs, strategy_pairs
+from medtasks_ext.results.frames import table_of
+from medtasks_ext.results.ways import Pair, prompt_pairs, strategy_pairs
 from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.stats.comparison import Comparison
     from medtasks_ext.stats.statistic import Array
 
 
-@dataclass(frozen=True)
-class Within:
-    """Two ways to ask one model, on the tasks of a suite that it has scores of in both."""
-
-    pair: str  # the two in short, as `medtasks compare` names them
-    before: str  # label of the first way
-    after: str  # of the second
-    question: Question  # strategies or prompts
-    suite: str  # its id
-    sample: bool  # whether the rows are synthetic
-    tasks: int  # how many
-    score_before: float  # mean score of the first way
-    score_after: float  # of the second
-    comparison: Comparison  # second minus first, document by document
-    p_holm: float = 1.0  # adjusted by Holm, over all suites and pairs of the model
-    p_bh: float = 1.0  # adjusted by Benjamini and Hochberg
-
-
-def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> list[Within]:
-    """The pairs of every model.
+def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> pa.Table:
+    """The frame `within`: two ways to ask one model, on the tasks of a suite that it has in both.
 
     Args:
         draws: `id` of an experiment -> its score on each resample.
     """
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]
-    found: list[Within] = []
+    found: list[Json] = []
     by_model: dict[tuple[str, bool], list[Entry]] = {}
     for entry in entries:
         by_model.setdefault((entry.model, entry.sample), []).append(entry)
     for own in by_model.values():
         pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
-        found += _adjusted([line for pair in pairs for line in _lines(pair, draws, suites)])
-    return found
+        lines = [line for pair in pairs for line in _lines(pair, draws, suites)]
+        raw = [line["p_value"] for line in lines]
+        adjusted = zip(lines, holm(raw), benjamini_hochberg(raw), strict=True)
+        found += [{**line, "p_holm": one, "p_bh": other} for line, one, other in adjusted]
+    return table_of("within", found)
 
 
-def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> Iterator[Within]:
+def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> Iterator[Json]:
     shared: dict[str, dict[str, Shared]] = {}
     for name, one in pair.before.experiments.items():
         other = pair.after.experiments.get(name)
@@ -76,21 +63,12 @@ def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> I
             change = mean_change(parts)
             after = sum(sum(item.after for item in part) / len(part) for part in parts) / len(parts)
             named = f", {strategy_title(strategy)}" if strategy else ""
-            yield Within(
-                pair.words + named,
-                pair.before.label + named,
-                pair.after.label + named,
-                pair.question,
-                suite.value,
-                pair.before.sample,
-                sum(map(len, parts)),
-                after - change.difference,
-                after,
-                change,
-            )
-
-
-def _adjusted(lines: Sequence[Within]) -> list[Within]:
-    raw = [line.comparison.p_value for line in lines]
-    adjusted = zip(lines, holm(raw), benjamini_hochberg(raw), strict=True)
-    return [replace(line, p_holm=float(one), p_bh=float(other)) for line, one, other in adjusted]
+            yield {
+                "pair": pair.words + named,
+                **{"before": pair.before.label + named, "after": pair.after.label + named},
+                **{"question": pair.question, "suite": suite.value, "sample": pair.before.sample},
+                "tasks": sum(map(len, parts)),
+                **{"score_before": after - change.difference, "score_after": after},
+                **{"difference": change.difference, "p_value": change.p_value, "method": change.method},
+                **{"low": change.interval.low, "high": change.interval.high},
+            }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.frames import Frames
+    from medtasks_ext.report.gather import Report
 
 MARK = "medtasks-report.json"
 FILES = ("results.csv", "results.parquet", "groups.csv", "groups.parquet", "report.html")
@@ -46,14 +46,15 @@ def check_folder(folder: Path) -> None:
         raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
 
 
-def write_report(folder: Path, frames: Frames, data: Json) -> list[Path]:
+def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
     """Write the files; those of an earlier report stay until all new ones are complete.
 
     Args:
         folder: for them, as `check_folder` accepts it.
-        frames: for the tables.
+        report: for the tables.
+        data: of the page.
     """
-    every, groups, labels = frames.results, frames.groups, frames.labels
+    every, groups, labels = report.results, report.groups, report.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
         "results.parquet": lambda file: _parquet(every.packed(), file),

@@ -17,7 +17,7 @@ from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
-from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples
+from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, Part, document_test
 
@@ -190,7 +190,8 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
     if n > MOST_DOCUMENTS and len(weighted) > 1:
         after = sum(weight * item.after for weight, item in weighted)
         before = sum(weight * item.before for weight, item in weighted)
-        return compare_resamples((after, before), (draws[0], draws[1]))
+        least = least_half((weight, item.n) for weight, item in weighted)
+        return compare_resamples((after, before), (draws[0], draws[1]), least)
     counts = [(weight, item.counts()) for weight, item in weighted]
     return compare([Part(weight, *pair[::-1]) for weight, pair in counts], n, (draws[0], draws[1]))
 
@@ -274,7 +275,8 @@ def _shared(one: DocumentScores, other: DocumentScores, *, same_rows: bool) -> t
 def _counts(scores: DocumentScores, places: Array, like: Array | None = None) -> Counts:
     """Counts of some documents by unit; `like` gives the units where they shall be another entry's."""
     units = scores.units[places] if like is None else like
-    return Counts(by_unit(scores.counts[places], units.tolist()), {"score": scores.statistic})
+    matrix = by_unit(scores.counts[places], units.tolist())
+    return Counts(matrix, {"score": scores.statistic}, scores.labels)
 
 
 def _flips(

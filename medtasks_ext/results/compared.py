@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -19,60 +19,19 @@ from medtasks_ext.results.changes import (
     task_changes,
 )
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.labels import Labels, labelled, restricted
 from medtasks_ext.results.ways import Pair, pairs_to_compare
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.entries import Results
 
 ALPHA = 0.05
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a table: a group or a task, with p-values adjusted for all lines of the table."""
-
-    pair: Pair
-    change: GroupChange | TaskChange
-    name: str
-    p_holm: float
-    p_bh: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether it stands after Holm's adjustment."""
-        return self.p_holm < ALPHA
-
-    def record(self) -> Json:
-        """As files hold it."""
-        change = self.change
-        found = change.comparison
-        record = {
-            "pair": self.pair.words,
-            "name": self.name,
-            "before": change.before,
-            "after": change.after,
-            "difference": found.difference,
-            "interval_low": found.interval.low,
-            "interval_high": found.interval.high,
-            "p": found.p_value,
-            "p_holm": self.p_holm,
-            "p_bh": self.p_bh,
-            "method": found.method,
-            "detectable": found.detectable,
-        }
-        if isinstance(change, GroupChange):
-            return {**record, "tasks": change.n_shared, "of": change.n_tasks}
-        return {
-            **record,
-            "documents": change.shared.n,
-            "documents_of_one_alone": change.alone,
-            "gained": sum(flip.after > flip.before for flip in change.flips),
-            "lost": sum(flip.after < flip.before for flip in change.flips),
-            "differs": ", ".join(change.differs),
-        }
+_Change = TypeVar("_Change", GroupChange, TaskChange)
 
 
 @dataclass(frozen=True)
@@ -80,30 +39,16 @@ class Compared:
     """What changed."""
 
     pairs: list[Pair]  # entries that were compared
-    changes: list[tuple[Pair, TaskChange]]  # a task in two entries each
-    groups: list[Line]  # a line for each group
-    tasks: list[Line]  # a line for each task
+    groups: pa.Table  # frame `group_changes`: a row for each group
+    tasks: pa.Table  # frame `task_changes`: a row for each task
+    labels: pa.Table  # frame `group_changes`: a row for each label of documents
+    flipped: pa.Table  # frame `flipped`: the documents whose score changed
     faults: list[Fault]  # what was left out
-    labels: list[Line] = field(default_factory=list)  # a line for each label of documents
 
     @property
     def sample(self) -> bool:
         """Whether the rows are synthetic."""
         return self.pairs[0].before.sample
-
-    def flipped(self) -> list[Json]:
-        """The documents whose score changed, as files hold them."""
-        return [
-            {
-                "pair": pair.words,
-                "task": flip.task,
-                "document": flip.document,
-                "before": flip.before,
-                "after": flip.after,
-            }
-            for pair, change in self.changes
-            for flip in change.flips
-        ]
 
     def record(self) -> Json:
         """As files hold it."""
@@ -119,10 +64,10 @@ class Compared:
                 for pair in self.pairs
             ],
             "sample": self.sample,
-            "groups": [line.record() for line in self.groups],
-            "tasks": [line.record() for line in self.tasks],
-            "labels": [line.record() for line in self.labels],
-            "flipped": self.flipped(),
+            "groups": self.groups.to_pylist(),
+            "tasks": self.tasks.to_pylist(),
+            "labels": self.labels.to_pylist(),
+            "flipped": self.flipped.to_pylist(),
         }
 
 
@@ -157,11 +102,11 @@ def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] 
     of_labels = [item for pair in pairs for item in _label_changes(pair, labels, faults)]
     return Compared(
         pairs,
-        changes,
-        _group_lines(of_groups, tasks),
-        _lines(changes, "task"),
+        table_of("group_changes", _group_rows(of_groups, tasks)),
+        table_of("task_changes", _rows(changes, _of_task)),
+        table_of("group_changes", _rows(of_labels, _of_group)),
+        table_of("flipped", _flipped(changes)),
         faults,
-        _lines(of_labels, "name"),
     )
 
 
@@ -214,7 +159,7 @@ def _mean_of(name: str, changes: Sequence[TaskChange]) -> GroupChange:
     )
 
 
-def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Line]:
+def _group_rows(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Json]:
     """Suites and strategies are one family of tests; other groups, each set of tasks once, a second."""
     suites = suite_groups(tasks)
     known = {(id(pair), frozenset(tasks.leaves(item.name))) for pair, item in changes if item.name in suites}
@@ -224,10 +169,16 @@ def _group_lines(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -
         if item.name not in suites and members not in known:
             others.setdefault(members, (pair, item))
     first = [(pair, item) for pair, item in changes if item.name in suites]
-    return [*_lines(first, "name"), *_lines(others.values(), "name")]
+    return [*_rows(first, _of_group), *_rows(others.values(), _of_group)]
 
 
-def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
+def _rows(changes: Iterable[tuple[Pair, _Change]], own: Callable[[_Change], Json]) -> list[Json]:
+    """Rows of one family of tests.
+
+    Args:
+        changes: of pairs.
+        own: what a row says of a change besides before, after and the test.
+    """
     from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
     changes = list(changes)
@@ -236,6 +187,34 @@ def _lines(changes: Iterable[tuple[Pair, Any]], name: str) -> list[Line]:
     raw = np.array([change.comparison.p_value for _, change in changes])
     adjusted = zip(changes, holm(raw), benjamini_hochberg(raw), strict=True)
     return [
-        Line(pair, change, getattr(change, name), float(one), float(other))
+        {
+            "pair": pair.words,
+            **{"before": change.before, "after": change.after},
+            "difference": change.comparison.difference,
+            "interval_low": change.comparison.interval.low,
+            "interval_high": change.comparison.interval.high,
+            **{"p": change.comparison.p_value, "p_holm": one, "p_bh": other},
+            **{"method": change.comparison.method, "detectable": change.comparison.detectable},
+            **own(change),
+        }
         for (pair, change), one, other in adjusted
     ]
+
+
+def _of_group(change: GroupChange) -> Json:
+    return {"name": change.name, "tasks": change.n_shared, "of": change.n_tasks}
+
+
+def _of_task(change: TaskChange) -> Json:
+    return {
+        **{"name": change.task, "documents": change.shared.n, "documents_of_one_alone": change.alone},
+        "gained": sum(flip.after > flip.before for flip in change.flips),
+        "lost": sum(flip.after < flip.before for flip in change.flips),
+        "differs": ", ".join(change.differs),
+    }
+
+
+def _flipped(changes: Iterable[tuple[Pair, TaskChange]]) -> Iterator[Json]:
+    """The documents whose score changed, in each task the largest changes first."""
+    for pair, change in changes:
+        yield from ({"pair": pair.words, **vars(flip)} for flip in change.flips)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ class DocumentScores:
     unclosed: Array  # (n,) 1 where reasoning never ended; NaN where it is not reported
     counts: Array  # (n, k) what the score is computed from; rows that are not `scored` are 0
     statistic: Statistic  # how the score follows from column sums of `counts`
+    labels: tuple[str, ...] = ()  # hashes of the labels that the columns stand for, where these are labels
 
     @property
     def value(self) -> float:
@@ -55,7 +57,7 @@ class DocumentScores:
     def by_unit(self) -> Counts:
         """The counts of `score`, one row per unit that takes part: what the bootstrap resamples."""
         matrix = by_unit(self.counts[self.scored], self.units[self.scored])
-        return Counts(matrix, {"score": self.statistic})
+        return Counts(matrix, {"score": self.statistic}, self.labels)
 
 
 def score_statistic(dataset: Dataset) -> Statistic:
@@ -119,7 +121,14 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         unclosed=_column(ordered, "unclosed_reasoning"),
         counts=counts,
         statistic=statistic,
+        labels=_labels([ordered[i]["score"] for i in rows], statistic),
     )
+
+
+def _labels(items: Sequence[Any], statistic: Statistic) -> tuple[str, ...]:
+    """Hashes: models may answer with words of a patient's record."""
+    labels = statistic.labels(items) if statistic.labels else ()
+    return tuple(sha256(str(label).encode()).hexdigest()[:16] for label in labels)
 
 
 def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
@@ -158,7 +167,11 @@ def as_table(scores: DocumentScores) -> pa.Table:
             "unclosed": pa.array(scores.unclosed, pa.float64()),
             "counts": counts,
         },
-        metadata={"medtasks_schema": str(SCHEMA), "statistic": scores.statistic.name},
+        metadata={
+            "medtasks_schema": str(SCHEMA),
+            "statistic": scores.statistic.name,
+            **({"labels": " ".join(scores.labels)} if scores.labels else {}),
+        },
     )
 
 
@@ -190,6 +203,7 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
         unclosed=column["unclosed"].to_numpy(zero_copy_only=False),
         counts=counts,
         statistic=statistic,
+        labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
     )
 
 

@@ -37,7 +37,7 @@ from medtasks_ext.results.conditions import (
     runs_apart,
 )
 from medtasks_ext.runs.conditions import Conditions, RunConditions
-from medtasks_ext.stats.bootstrap import Interval
+from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
@@ -113,6 +113,8 @@ class Experiment:
     metrics: dict[str, float]
     intervals: dict[str, Interval]  # metric -> 95 % interval, where there is one
     n: int  # documents
+    #: metric -> interval as the code of the suite's paper computes it, where that is recorded
+    paper_intervals: dict[str, Interval] = field(default_factory=dict)
     #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: LoadedRecord = field(default_factory=LoadedRecord)
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted

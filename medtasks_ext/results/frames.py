@@ -6,10 +6,9 @@ it, and docs/report.md lists them as `documented` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry import suites
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Of the frames: it changes when a column goes, or means something else.
 SCHEMA = 1
+#: A strip of a standing: the own score with its interval, five of the published models, the share of them
+#: that score less.
+SPREAD = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
 #: Axes that all suites share.
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "documents", "access")
 
@@ -39,9 +41,23 @@ class Columns:
 
 
 _AXES = "AXES"  # stands for the axes, which depend on the suites
+_OF_PAPER = Columns(
+    "paper_interval_low:double paper_interval_high:double",
+    "the interval that the suite's paper prints, or its code computes",
+)
 _INTERVAL = Columns("score:double interval_low:double interval_high:double", "95 % interval")
 _P_VALUES = Columns(
     "p_value:double p_holm:double p_bh:double", "two-sided; adjusted by Holm, and by Benjamini and Hochberg"
+)
+
+_CHANGE = (
+    Columns("pair name", "which two are compared, in short; group, task or label"),
+    Columns("before:double after:double", "scores on what both were asked"),
+    Columns(
+        "difference:double interval_low:double interval_high:double", "after minus before; 95 % interval"
+    ),
+    Columns("p:double p_holm:double p_bh:double", "two-sided; adjusted over all rows"),
+    Columns("method detectable:double", "of the test; the smallest difference that is found with 80 % power"),
 )
 
 #: frame -> its columns
@@ -52,7 +68,12 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "entry model kind sample:bool",
             "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
         ),
-        Columns("metric value:double interval_low:double interval_high:double", "95 % interval"),
+        Columns(
+            "metric value:double interval_low:double interval_high:double interval_rough:bool",
+            "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
+            "less than 90 %",
+        ),
+        _OF_PAPER,
         Columns(
             "n:int64 valid:double cut:double inputs_cut:double unclosed:double",
             "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
@@ -84,10 +105,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "value",
         ),
         _INTERVAL,
+        _OF_PAPER,
         Columns(
-            "tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
-            "tasks with a score, all tasks, some are missing, only some documents were asked, documents of "
-            "the finished tasks",
+            "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
+            "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
+            "some documents were asked, documents of the finished tasks",
         ),
         Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",
@@ -127,13 +149,22 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "over all its tasks; how many these are, of how many, and how many in the suite's own words",
         ),
         Columns(
-            "alike:int64 on_alike:double low:double high:double",
-            "tasks that were asked as the paper's were; score on these; 95 % interval",
+            "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
+            "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
         ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
-        Columns("strips:strips strong:values weak:values", "by axis and value: among the published models"),
+        Columns(
+            "equivalent:double equivalent_error:double",
+            "score on the whole suite that the tasks asked alike stand for; half of its 95 % interval",
+        ),
+        Columns("remarks:texts", "what else is to know, in words"),
+        Columns(
+            "strips:strips strong:values weak:values",
+            "by axis and value with enough tasks: among the published models; whose interval is above or "
+            "below the median",
+        ),
     ),
     "labels": (
         Columns("entry model sample:bool strategy suite", "as above"),
@@ -144,6 +175,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "score_of_all:double of_all_low:double of_all_high:double documents_of_all:int64",
             "the same tasks on all of their documents",
         ),
+        Columns("sources:texts", "files that say the labels; empty where the rows do"),
     ),
     "judgements": (
         Columns("entry suite dataset task strategy", "what was judged"),
@@ -157,9 +189,22 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "usd:double usd_batch:double usd_bound:double price",
             "US dollars: of the tokens, as a batch, if every answer filled its budget; how that follows",
         ),
-        Columns(
-            "jury_usd:double jury_bound:double", "US dollars of judging: spent, and at most; empty: not known"
-        ),
+        Columns("jury:jury", "of judging: spent, at most, of how many tasks; empty if no model judged"),
+    ),
+    "gaps": (
+        Columns("entry suite dataset task strategy", "a task without a score"),
+        Columns("state reason", "what became of it, and why"),
+    ),
+    "group_changes": (*_CHANGE, Columns("tasks:int64 of:int64", "that both have a score of; of the group")),
+    "task_changes": (
+        *_CHANGE,
+        Columns("documents:int64 documents_of_one_alone:int64", "that both were asked; that one alone was"),
+        Columns("gained:int64 lost:int64", "documents whose score rose, and fell"),
+        Columns("differs", "conditions that are not alike"),
+    ),
+    "flipped": (
+        Columns("pair task document", "a document whose score changed"),
+        Columns("before:double after:double", "its scores"),
     ),
     "tasks": (
         Columns("entry suite dataset model strategy task", "as in the results"),
@@ -233,17 +278,22 @@ def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
     place = [("axis", pa.string()), ("value", pa.string())]
-    spread = ("score", "least", "first", "median", "third", "greatest", "below")
     lists = {
         "texts": pa.string(),
         "numbers": pa.float64(),
         "int64s": pa.int64(),
         "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
         "values": pa.struct(place),
-        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in spread)]),
+        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in SPREAD)]),
     }
     if name == "counts":
         return pa.map_(pa.string(), pa.int64())
+    if name == "jury":
+        spent = {"usd": pa.float64(), "unsure": pa.float64()}
+        spent |= dict.fromkeys(("replies", "unpriced", "estimated"), pa.int64())
+        bound = pa.struct([("usd", pa.float64()), ("batch", pa.float64())])
+        counts = [(part, pa.int64()) for part in ("tasks", "bounded", "unrecorded")]
+        return pa.struct([("spent", pa.struct(list(spent.items()))), ("bound", bound), *counts])
     return pa.list_(lists[name]) if name in lists else pa.type_for_alias(name or "string")
 
 
@@ -267,23 +317,14 @@ def table(frame: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.table(arrays, schema=pa.schema(fields, metadata=found.metadata))
 
 
-def table_of(
-    frame: str, items: Sequence[Any], values: Mapping[str, str | Callable[[Any], Any]] | None = None
-) -> pa.Table:
-    """A frame with a row for each of some records.
+def table_of(frame: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """A frame of rows, each with all of its columns.
 
-    Args:
-        frame: its name.
-        items: the records.
-        values: column -> attribute of a record, or what is worked out of it; other columns are attributes of
-            the same name.
+    Raises:
+        KeyError: a row lacks a column.
     """
-    given = values or {}
-    found = {}
-    for name in names(frame):
-        value = given.get(name, name)
-        found[name] = list(map(value if callable(value) else attrgetter(value), items))
-    return table(frame, found)
+    found = list(rows)
+    return table(frame, {name: [row[name] for row in found] for name in names(frame)})
 
 
 def records(frame: pa.Table) -> list[Json]:

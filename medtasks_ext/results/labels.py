@@ -14,9 +14,14 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
 from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+from medtasks_ext.results.frames import table_of
+from medtasks_ext.stats.bootstrap import resample, score_interval
+from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import SampleDocument
@@ -57,29 +62,9 @@ class Labels:
         return self.by_question.get(document.rpartition("#")[0], ())
 
 
-@dataclass(frozen=True)
-class LabelScore:
-    """An entry's score on the documents with one label, beside that on all documents of the same tasks."""
-
-    entry: Entry
-    suite: str
-    strategy: str
-    axis: str
-    value: str
-    score: float  # mean over the tasks that have such documents, each counting once, 0-1
-    interval: Interval | None  # 95 %, documents resampled within tasks; None where a task has fewer than two
-    tasks: int  # those tasks
-    documents: int  # with the label
-    of_all: float  # score of the same tasks on all their documents
-    interval_of_all: Interval | None
-    documents_of_all: int
-    sample: bool  # whether the rows are synthetic
-    sources: tuple[str, ...] = ()  # names of the files that say the labels; none where the rows do
-
-    @property
-    def secondary(self) -> bool:
-        """Whether it is of a secondary department; its primary one has a score, too."""
-        return self.axis == DEPARTMENT and "," in self.value
+def is_secondary(row: Json) -> bool:
+    """Whether a row of the frame `labels` is of a secondary department; its primary one has a row, too."""
+    return row["axis"] == DEPARTMENT and "," in row["value"]
 
 
 @dataclass(frozen=True)
@@ -131,10 +116,11 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     if places is None or not scores.scored[places].any():
         return None
     some = _chosen(scores, places)
+    interval = score_interval(some.by_unit(), item.dataset.id)
     return replace(
         item,
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
-        intervals={},
+        intervals={} if interval is None else {"score": interval},
         n=len(some.documents),
         conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
         read_resampled=lambda: draws(some, item.dataset.id),
@@ -232,8 +218,11 @@ def department_values() -> tuple[str, ...]:
 
 def label_scores(
     entries: Sequence[Entry], labels: Sequence[Labels], tasks: Registry
-) -> tuple[list[LabelScore], list[Fault]]:
-    """Scores by label of each entry, suite and strategy, and what labels could not be used for.
+) -> tuple[pa.Table, list[Fault]]:
+    """Scores by label of each entry, suite and strategy (frame `labels`), and what labels were no use for.
+
+    A score is a mean over the tasks that have such documents, each counting once; beside it stands that of
+    the same tasks on all of their documents.
 
     Rows that name departments or levels themselves need no file; a file goes before them.
 
@@ -241,7 +230,7 @@ def label_scores(
         entries: that were read, with scores of documents.
         labels: of files.
     """
-    found: list[LabelScore] = []
+    found: list[Json] = []
     faults: list[Fault] = []
     used: set[int] = set()
     known: dict[tuple[str, str], list[Labels]] = {}
@@ -266,7 +255,7 @@ def label_scores(
             of = f" by {given.model}" if given.model else ""
             what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
             faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
-    return found, faults
+    return table_of("labels", found), faults
 
 
 def _own_of(item: Experiment, known: dict[tuple[str, str], list[Labels]]) -> list[Labels]:
@@ -309,8 +298,7 @@ class _Part:
     score: float
     n: int
     whole: Experiment
-    resampled: Array | None  # its score on each resample, (resamples,)
-    resampled_whole: Array | None  # that of the whole experiment
+    interval: Interval | None  # of its score
 
 
 #: (`id` of an experiment with labels, label) -> its part
@@ -324,14 +312,11 @@ def _parts(found: Iterable[Labelled]) -> _Parts:
         by_dataset.setdefault(one.item.dataset.id, {})[id(one)] = one
     parts: _Parts = {}
     for same in by_dataset.values():
-        whole = {id(one.item): one.item.read_resampled() for one in same.values()}
         for value in dict.fromkeys(value for one in same.values() for value in one.places):
             for key, one in same.items():
                 part = restricted(one, value)
                 if part is not None and part.score is not None:
-                    parts[key, value] = _Part(
-                        part.score, part.n, one.item, part.read_resampled(), whole[id(one.item)]
-                    )
+                    parts[key, value] = _Part(part.score, part.n, one.item, part.intervals.get("score"))
     return parts
 
 
@@ -342,32 +327,36 @@ def _scores(
     axis: str,
     found: Sequence[Labelled],
     parts: _Parts,
-) -> Iterator[LabelScore]:
-    sample = entry.sample
+) -> Iterator[Json]:
+    owner = {"entry": entry.label, "model": entry.model, "sample": entry.sample}
     for value in dict.fromkeys(value for one in found for value in one.labels.values):
         some = [part for one in found if (part := parts.get((id(one), value)))]
         if not some:
             continue
-        yield LabelScore(
-            entry=entry,
-            suite=suite,
-            strategy=strategy,
-            axis=axis,
-            value=value,
-            score=float(np.mean([part.score for part in some])),
-            interval=_interval([part.resampled for part in some]),
-            tasks=len(some),
-            documents=sum(part.n for part in some),
-            of_all=float(np.mean([part.whole.score for part in some])),
-            interval_of_all=_interval([part.resampled_whole for part in some]),
-            documents_of_all=sum(part.whole.n for part in some),
-            sample=sample,
-            sources=tuple(
-                sorted({source for one in found if value in one.places for source in one.labels.sources})
-            ),
+        low, high = _ends([(part.score, part.interval, part.n) for part in some])
+        of_all_low, of_all_high = _ends(
+            [(part.whole.score or 0.0, part.whole.intervals.get("score"), part.whole.n) for part in some]
         )
+        yield {
+            **owner,
+            **{"suite": suite, "strategy": strategy, "axis": axis, "value": value},
+            "score": float(np.mean([part.score for part in some])),
+            "interval_low": low,
+            "interval_high": high,
+            "tasks": len(some),
+            "documents": sum(part.n for part in some),
+            "score_of_all": float(np.mean([part.whole.score for part in some])),
+            "of_all_low": of_all_low,
+            "of_all_high": of_all_high,
+            "documents_of_all": sum(part.whole.n for part in some),
+            "sources": sorted(
+                {source for one in found if value in one.places for source in one.labels.sources}
+            ),
+        }
 
 
-def _interval(values: Sequence[Array | None]) -> Interval | None:
-    known = [item for item in values if item is not None]
-    return percentile_interval(np.mean(known, axis=0)) if len(known) == len(values) else None
+def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | None, float | None]:
+    """Of the 95 % interval of the mean of some tasks: (score, its interval, documents) of each."""
+    scores, intervals, sizes = zip(*tasks, strict=True)
+    found = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
+    return (found.low, found.high) if found else (None, None)

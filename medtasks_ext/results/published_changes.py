@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.models import identity_of, published_rows, version_of
 from medtasks_ext.results.published import published_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping
 
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of a suite's table.
+
+    Attributes:
+        suite: title of the suite.
+        name: of the model, as the table prints it.
+        version: that it is of, or the id of open weights on the hub; None where nobody says.
+    """
+
+    suite: str
+    name: str
+    version: str | None
+
+    @property
+    def words(self) -> str:
+        """As readers see it; the version where the name does not tell."""
+        version = self.version or "version not said"
+        return self.name if version in self.name else f"{self.name} ({version})"
 
 
 @dataclass(frozen=True)
@@ -23,87 +43,122 @@ class PublishedChange:
     """One suite and strategy.
 
     Attributes:
-        suite: title of the suite.
+        before: the first model's row.
+        after: the second's.
         strategy: of the scores.
-        before: mean score of the first model on the shared tasks.
-        after: of the second.
-        tasks: (task, score of the first, score of the second), the largest changes first.
+        scores: (task, score of the first, score of the second), the largest changes first. A table without
+            scores of tasks has those of its groups.
     """
 
-    suite: str
+    before: PublishedRow
+    after: PublishedRow
     strategy: str
-    before: float
-    after: float
-    tasks: tuple[tuple[str, float, float], ...]
+    scores: tuple[tuple[str, float, float], ...]
+
+    @property
+    def suite(self) -> str:
+        """Title of the suite."""
+        return self.before.suite
+
+    @property
+    def mean_before(self) -> float:
+        """Mean score of the first on what both have."""
+        return fmean(before for _, before, _ in self.scores)
+
+    @property
+    def mean_after(self) -> float:
+        """Mean score of the second."""
+        return fmean(after for _, _, after in self.scores)
 
     @property
     def better(self) -> int:
-        """Tasks on which the second is better."""
-        return sum(after > before for _, before, after in self.tasks)
+        """How often the second is better."""
+        return sum(after > before for _, before, after in self.scores)
 
     @property
     def worse(self) -> int:
-        """Tasks on which the second is worse."""
-        return sum(after < before for _, before, after in self.tasks)
+        """How often the second is worse."""
+        return sum(after < before for _, before, after in self.scores)
 
 
-def published_named(name: str, entries: Sequence[Entry]) -> list[Entry]:
-    """The published models of a name, one of a suite at most: its own, else the one that begins so.
+@dataclass(frozen=True)
+class PublishedComparison:
+    """What papers print of two models.
 
-    Raises:
-        MedtasksError: there is none.
+    Attributes:
+        before: title of the first.
+        after: of the second.
+        changes: suite by suite, where one table has both.
+        alone: rows of suites that have one of the two only.
     """
-    found: dict[str, Entry] = {}
-    # a date or version may follow: gpt-4o-0806, GPT-4o (2024-05-13)
-    dated = re.compile(rf"{re.escape(name)}(-\d[\w-]*| \(.*\))", re.IGNORECASE)
-    for matches in (re.compile(re.escape(name), re.IGNORECASE), dated):
-        for entry in entries:
-            if matches.fullmatch(entry.model):
-                found.setdefault(entry.paper, entry)
-    if not found:
-        models = {entry.model.lower(): entry.model for entry in entries}
-        close = [model for key, model in models.items() if name.lower() in key][:4]
-        close = close or [models[key] for key in get_close_matches(name.lower(), models, n=4)]
-        raise MedtasksError(
-            f"no run and no published model is called {name!r}"
-            + (f"; similar: {', '.join(close)}" if close else ""),
-            remedy="name folders of runs; or models as `medtasks report --published all` lists them",
-        )
-    return list(found.values())
+
+    before: str
+    after: str
+    changes: tuple[PublishedChange, ...]
+    alone: tuple[PublishedRow, ...]
 
 
-def published_changes(one: str, other: str, tasks: Registry) -> list[PublishedChange]:
+def published_changes(one: str, other: str, tasks: Registry) -> PublishedComparison:
     """What papers print of two models, where one paper has both.
 
+    Args:
+        one: name of the first, as `results.models.published_rows` takes it.
+        other: of the second.
+
     Raises:
-        MedtasksError: a name is unknown, or no paper has both.
+        MedtasksError: a name is unknown or means several, both mean one model, or no paper has both.
     """
     entries = published_entries(tasks)
-    first, second = published_named(one, entries), published_named(other, entries)
-    by_suite = {entry.paper: entry for entry in second}
-    found = []
-    for entry in first:
-        if (rival := by_suite.get(entry.paper)) is None:
-            continue
-        strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-        for strategy in strategies:
-            both = [
-                (name, item.score, rival.experiments[name].score)
-                for name, item in entry.experiments.items()
-                if item.strategy == strategy and name in rival.experiments
-            ]
-            shared = [(name, one, two) for name, one, two in both if one is not None and two is not None]
-            if shared:
-                title = tasks.suites[entry.paper].title
-                before, after = fmean(item[1] for item in shared), fmean(item[2] for item in shared)
-                ordered = sorted(shared, key=lambda item: -abs(item[2] - item[1]))
-                found.append(PublishedChange(title, strategy, before, after, tuple(ordered)))
-    if not found:
-        papers = " and ".join(
-            f"{name} by {', '.join(tasks.suites[entry.paper].title for entry in some)}"
-            for name, some in ((one, first), (other, second))
-        )
+    first, second = ({entry.paper: entry for entry in published_rows(name, entries)} for name in (one, other))
+    if any(entry is second.get(paper) for paper, entry in first.items()):
+        raise MedtasksError(f"{one!r} and {other!r} are one model", remedy="name two models")
+    changes = [
+        change
+        for paper, entry in first.items()
+        if paper in second
+        for change in _changes(entry, second[paper], tasks)
+    ]
+    papers = dict.fromkeys([*first, *second])
+    alone = [
+        _row(first.get(paper) or second[paper], tasks)
+        for paper in papers
+        if not (paper in first and paper in second)
+    ]
+    if not changes:
         raise MedtasksError(
-            f"no paper prints scores of tasks of both: {papers}", remedy="name two models of one paper"
+            "no paper prints scores of tasks of both: "
+            + "; ".join(f"{row.suite} has {row.words}" for row in alone),
+            remedy="name two models of one paper",
         )
-    return found
+    titles = _title(one, first), _title(other, second)
+    return PublishedComparison(titles[0], titles[1], tuple(changes), tuple(alone))
+
+
+def _title(name: str, rows: Mapping[str, Entry]) -> str:
+    model = identity_of(next(iter(rows.values())))
+    return model.title if model else name
+
+
+def _row(entry: Entry, tasks: Registry) -> PublishedRow:
+    model = identity_of(entry)
+    version = version_of(entry) or (model.hub_id if model else None)
+    return PublishedRow(tasks.suites[entry.paper].title, entry.model, version)
+
+
+def _changes(one: Entry, other: Entry, tasks: Registry) -> Iterator[PublishedChange]:
+    scores: dict[str, list[tuple[str, float, float]]] = {}
+    for name, item in one.experiments.items():
+        rival = other.experiments.get(name)
+        if rival is not None and item.score is not None and rival.score is not None:
+            scores.setdefault(item.strategy, []).append((name, item.score, rival.score))
+    if not scores:
+        whole = one.paper  # the group of all tasks is a mean of the others
+        shared = [
+            (name, score, other.groups[name])
+            for name, score in one.groups.items()
+            if name in other.groups and name != whole
+        ]
+        scores = {"zero_shot": shared} if shared else {}
+    for strategy, found in scores.items():
+        ordered = sorted(found, key=lambda item: -abs(item[2] - item[1]))
+        yield PublishedChange(_row(one, tasks), _row(other, tasks), strategy, tuple(ordered))

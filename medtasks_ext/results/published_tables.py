@@ -8,7 +8,7 @@ from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.experiments import Entry, Printed
 from medtasks_ext.results.published import published, published_entry, published_experiments
 from medtasks_ext.results.suite_figures import normalised
-from medtasks_ext.stats.bootstrap import Interval
+from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -32,7 +32,7 @@ def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
     printed = {
         row["model"]: {
             suite.id + suffix: Printed(
-                Interval(*(float(row[f"{strategy}_{end}"]) / 100 for end in ("ci_low", "ci_high"))),
+                Interval(float(row[f"{strategy}_ci_low"]) / 100, float(row[f"{strategy}_ci_high"]) / 100),
                 float(valid[row["model"]][strategy]) / 100,
             )
             for strategy, suffix in SUFFIX.items()

@@ -34,7 +34,8 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
-from medtasks_ext.stats.bootstrap import Interval, task_intervals
+from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
+from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -120,10 +121,11 @@ def _medtasks_task(
             {**stored, "metrics": metrics}, run, dataset, strategy, choice.words, where
         ),
         metrics=metrics,
-        intervals={
-            metric: Interval(low, high)
+        intervals=intervals_of_record(stored.get("intervals", {}), metrics, stored["n"]),
+        paper_intervals={
+            metric: Interval(official["low"], official["high"])
             for metric, item in stored.get("intervals", {}).items()
-            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
+            if (official := item.get("t_interval_of_bootstrap_mean"))
         },
         n=stored["n"],
         loaded=stored["loaded"],
@@ -246,15 +248,11 @@ def _lm_eval_task(
     faults += nan
     logged = samples_file(file, name)
     samples = _lm_eval_samples(logged, faults)
-    intervals: dict[str, Interval] = {}
+    intervals = {}
     resampled = None
     if samples is not None:
         records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
-        intervals = {
-            metric: Interval(low, high)
-            for metric, item in records.items()
-            if (low := item["interval_low"]) is not None and (high := item["interval_high"]) is not None
-        }
+        intervals = intervals_of_record(records, metrics, len(samples))
     n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     stored = {
         "version": content.get("versions", {}).get(name, ""),

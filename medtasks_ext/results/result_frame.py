@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
 
 #: column -> its value, of what has the column
@@ -91,7 +91,10 @@ _OF_EXPERIMENT: _Values = {
     "otherwise": lambda item: item.otherwise or None,
     "sample": lambda item: item.sample,
 }
-_OF_METRIC = ("metric", "value", "interval_low", "interval_high")
+_OF_METRIC = (
+    *("metric", "value", "interval_low", "interval_high", "interval_rough"),
+    *("paper_interval_low", "paper_interval_high"),
+)
 
 
 def _version(entry: Entry, package: str) -> str | None:
@@ -197,12 +200,18 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
     experiments = [item for entry in entries for item in entry.experiments.values()]
     of_dataset = [number[item.dataset.id] for item in experiments]
     rows = [
-        (place, metric or None, item.metrics.get(metric), low, high)
+        (
+            place,
+            metric or None,
+            item.metrics.get(metric),
+            *_ends(item.intervals.get(metric)),
+            getattr(item.intervals.get(metric), "rough", None),
+            *_ends(item.paper_intervals.get(metric)),
+        )
         for place, item in enumerate(experiments)
         for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]
-        for low, high in [_ends(item.intervals.get(metric))]
     ]
-    place, *metrics = zip(*rows, strict=True) if rows else [()] * 5
+    place, *metrics = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
     row = np.array(place, dtype=np.int64)
     costs = iter([usd_of(entry, item) for entry in entries for item in entry.experiments.values()])
     return ResultParts(

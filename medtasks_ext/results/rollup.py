@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import suffix_of
-from medtasks_ext.stats.bootstrap import Interval, mean_over_tasks, percentile_interval
+from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.stats.statistic import Array
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class Row:
     n_tasks: int  # tasks that the group's score is taken over
     n_documents: int  # documents of its finished tasks
     sample: bool  # whether any of it comes from synthetic rows
-    #: 95 % percentile interval of the score, documents resampled within each task; None where a scored task
-    #: has fewer than two documents
+    #: 95 % interval of the score; None where a scored task has none
     interval: Interval | None = None
 
     @property
@@ -46,7 +44,7 @@ def roll_up(
     tasks: Sequence[str],
     metrics: Mapping[str, Mapping[str, float]],
     sizes: Mapping[str, int],
-    resampled: Mapping[str, Array] | None = None,
+    intervals: Mapping[str, Interval] | None = None,
     parts: Sequence[Sequence[str]] | None = None,
 ) -> Row:
     """The row of a group.
@@ -55,7 +53,7 @@ def roll_up(
         tasks: all tasks that it holds.
         metrics: task -> metric -> value, for finished tasks.
         sizes: task -> number of documents, for finished tasks.
-        resampled: task -> its score on each resample, for the interval.
+        intervals: task -> the interval of its score.
         parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
             other tasks of the group are run and shown without counting. An empty list: there is no score.
     """
@@ -63,11 +61,8 @@ def roll_up(
     done = [metrics[task] for task in tasks if task in metrics]
     means = [mean(metrics[task]["score"] for task in part) for part in counted]
     scored = [task for part in counted for task in part]
-    draws = (
-        [mean_over_tasks([resampled[task] for task in part]) for part in counted]
-        if resampled and all(task in resampled for task in scored)
-        else []
-    )
+    [weights] = weights_in([(tasks, parts)], set(scored))
+    known = intervals or {}
     return Row(
         name=name,
         score=mean(value for value in means if value is not None),
@@ -76,7 +71,12 @@ def roll_up(
         n_tasks=sum(map(len, parts or [tasks])),
         n_documents=sum(sizes.get(task, 0) for task in tasks),
         sample=any("SAMPLE_DATA" in item for item in done),
-        interval=percentile_interval(mean_over_tasks(draws)) if draws else None,
+        interval=of_tasks(
+            [*weights.values()],
+            [metrics[task]["score"] for task in weights],
+            [known.get(task) for task in weights],
+            [sizes.get(task, 1) for task in weights],
+        ),
     )
 
 
@@ -94,7 +94,7 @@ def counted_parts(
 
 
 def weights_in(
-    groups: Iterable[tuple[Sequence[str], Sequence[Sequence[str]]]], scored: Collection[str]
+    groups: Iterable[tuple[Sequence[str], Sequence[Sequence[str]] | None]], scored: Collection[str]
 ) -> list[dict[str, float]]:
     """For each group, task -> its weight in the score.
 
@@ -130,13 +130,12 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
         n = sum(map(len, parts))
         return Row(group, entry.groups[group], None, n, n, 0, sample=False)
     found = {name: entry.experiments[name] for name in leaves if name in entry.experiments}
-    draws = {name: item.read_resampled() for name, item in found.items() if item.score is not None}
     return roll_up(
         group,
         leaves,
         {name: item.metrics for name, item in found.items()},
         {name: item.n for name, item in found.items()},
-        {name: values for name, values in draws.items() if values is not None},
+        {name: item.intervals["score"] for name, item in found.items() if "score" in item.intervals},
         parts,
     )
 

@@ -13,7 +13,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.folders import CACHE_REMEDY, data_dir
-from medtasks_ext.rows.remote import RemoteFile
+from medtasks_ext.rows.remote import database_file
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -56,7 +56,7 @@ def _place(dataset: Dataset, database: Database) -> str:
 def _downloaded(dataset: Dataset, database: Database) -> Path:
     url = database.url.format(revision=database.revision)
     try:
-        return RemoteFile(url, database.revision, digest=database.digest).get()
+        return database_file(database).get()
     except MedtasksError as error:
         raise MedtasksError(
             f"{dataset.id} needs this database: {error.what}",

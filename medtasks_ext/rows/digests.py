@@ -7,9 +7,6 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-#: `KIND:HEX`, as `rows.download.digests` has them.
-PATTERN = r"(sha256|git|members):[0-9a-f]{40,64}"
-
 
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's content."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
+
+if TYPE_CHECKING:
+    from medtasks_ext.rows.row import ReadRow
 
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -29,7 +32,15 @@ class Faults:
     notes: Counter[str] = field(default_factory=Counter)
     #: told which row is read or rendered, every `STEP` rows
     watch: Callable[[str], None] | None = None
+    #: sees each test row with what is asked about it
+    examine: Callable[[ReadRow, Any], None] | None = None
     _n_tried: int = 0
+
+    def anew(self) -> Faults:
+        """These, without what was found: the rows are read from another place."""
+        for found in (self.kept, self.blanks, self.notes):
+            found.clear()
+        return self
 
     def add(self, fault: RowError) -> None:
         """Keep the fault, or raise it."""

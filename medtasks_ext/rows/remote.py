@@ -1,4 +1,9 @@
-"""Public files: on the Hugging Face hub or at a URL, each at a pinned revision, downloaded once."""
+"""Public files: on the Hugging Face hub or at a URL, each at a pinned revision, downloaded once.
+
+A file is pinned if a SHA-256 of ours says what it holds: what a server says of its own answer (a hub's ETag,
+the git hash in an address) is none. One that is not pinned is on trial until its rows were read
+(`rows.first_use`): then its hash is recorded, and other content is refused from then on.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from urllib.parse import urlsplit
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.registry.datalock import is_sha256
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows import transfer
 from medtasks_ext.rows.digests import git_blob, has_digest, sha256_of
@@ -19,9 +25,14 @@ from medtasks_ext.rows.folders import FETCHED, data_dir
 from medtasks_ext.rows.transfer import OTHERWISE
 
 if TYPE_CHECKING:
-    from medtasks_ext.rows.spec import Source
+    from medtasks_ext.rows.spec import Database, Source
 
 _FIRST_USE = "first_use"  # folder of the cache: what files that are not pinned held at first
+_HUB_URL = "https://huggingface.co/datasets/"
+_HUB = "the hub"  # the first place of a file of the hub; the others are URLs
+#: File on trial -> the place that sent it, and places whose answers could not be used, in this process.
+_SENT: dict[str, str] = {}
+_REFUSED: dict[str, set[str]] = {}
 _TERMS = "accept the terms on the dataset's page and run `hf auth login`"
 _SHA256, _GIT_SHA1 = 64, 40  # hexadecimal digits
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -44,6 +55,7 @@ class RemoteFile:
     digest: str | None = None  # of its content (`rows.digests`); None where it is not known
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
+    size: int | None = None  # bytes, where they are pinned
 
     @property
     def source(self) -> str:
@@ -59,8 +71,24 @@ class RemoteFile:
 
     @property
     def is_pinned(self) -> bool:
-        """Whether its content is known before it is fetched; a commit of the hub names it, too."""
-        return bool(self.digest or (self.repo and COMMIT.fullmatch(self.revision)))
+        """Whether a SHA-256 of ours says what it holds."""
+        return is_sha256(self.digest)
+
+    @property
+    def record(self) -> Path:
+        """Where it is recorded what it held at its first use, if it is not pinned."""
+        return cache_dir() / _FIRST_USE / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether nobody knows yet what it holds: it is not pinned, was never used, and not carried here."""
+        return not (self.is_pinned or self.record.is_file() or self._is_carried)
+
+    @property
+    def _is_carried(self) -> bool:
+        """Whether a user has brought it here below the data folder."""
+        root, path = data_dir(), self._kept()
+        return bool(root and path and root in path.parents)
 
     @property
     def urls(self) -> list[str]:
@@ -76,7 +104,18 @@ class RemoteFile:
                 others.append(f"https://archive.softwareheritage.org/api/1/content/{key}:{value}/raw/")
         elif found := _ARCHIVE.fullmatch(self.name):
             others.append("https://codeload.github.com/{}/zip/{}".format(*found.groups()))
-        return [*([] if self.repo else [self.name]), *others, *self.mirrors]
+        return [*dict.fromkeys([*([] if self.repo else [self.name]), *others, *self.mirrors])]
+
+    @property
+    def hosts(self) -> list[str]:
+        """All URLs at which it is had."""
+        hub = f"{_HUB_URL}{self.repo}/resolve/{self.revision}/{self.name}"
+        return [*dict.fromkeys([*([hub] if self.repo else []), *self.urls])]
+
+    @property
+    def is_packed_on_demand(self) -> bool:
+        """Whether its server packs it anew for each request: then its size says nothing."""
+        return _ARCHIVE.fullmatch(self.name) is not None
 
     def is_right(self, path: Path) -> bool:
         """Whether a file has its content, as far as that is known."""
@@ -108,29 +147,39 @@ class RemoteFile:
         """
         if kept := self._kept():
             return kept
-        failed: list[MedtasksError] = []
-        if self.repo:
-            try:
-                return self._as_at_first(self._checked(self._from_hub()))
-            except MedtasksError as error:
-                failed.append(error)
-        elif is_offline():
+        if not self.repo and is_offline():
             raise MedtasksError(
                 "is not in the local cache and HF_HUB_OFFLINE is set",
                 where=self.source,
                 remedy=f"run once with internet, or {OTHERWISE}",
             )
-        for url in [] if is_offline() else self.urls:
+        failed: list[MedtasksError] = []
+        for place in self._places:
+            if place in _REFUSED.get(self.source, ()):
+                continue
             try:
-                return self._as_at_first(self._from(url))
+                path = self._as_at_first(self._from(place))
             except MedtasksError as error:
                 failed.append(error)
+                continue
+            _SENT[self.source] = place
+            return path
         raise self._nowhere(failed)
 
-    def _from(self, url: str) -> Path:
-        """The file from one URL; a part that an earlier call left is taken up where the content is known."""
+    @property
+    def _places(self) -> list[str]:
+        return [*([_HUB] if self.repo else []), *([] if is_offline() else self.urls)]
+
+    def _from(self, place: str) -> Path:
+        """The file from one place; the part of an earlier call is taken up where the content is known."""
+        if place == _HUB:
+            return self._checked(self._from_hub())
         return transfer.fetch(
-            url, self._cached, lambda part: self._checked(part, url), resumes=bool(self.digest)
+            place,
+            self._cached,
+            lambda part: self._checked(part, place),
+            resumes=bool(self.digest),
+            size=self.size,
         )
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
@@ -141,27 +190,49 @@ class RemoteFile:
         raise MedtasksError(what, where=url or self.source, remedy=f"try again later, or {OTHERWISE}")
 
     def _as_at_first(self, path: Path) -> Path:
-        """The file, if it is what it was at its first use. The first use of an unpinned file is recorded.
+        """The file, if it is what it was at its first use.
 
         Raises:
             MedtasksError: the source sends other content than before.
         """
-        if self.is_pinned:
+        if self.is_pinned or not self.record.is_file() or read_json(self.record)["sha256"] == sha256_of(path):
             return path
-        record = cache_dir() / _FIRST_USE / f"{hashlib.sha256(self.source.encode()).hexdigest()[:16]}.json"
-        found = sha256_of(path)
-        if not record.is_file():
-            write_json(record, {"source": self.source, "sha256": found})
-        elif read_json(record)["sha256"] != found:
+        drop(path)
+        raise MedtasksError(
+            "is not pinned, and has other content than was recorded for it",
+            where=self.source,
+            remedy=f"if the new content is right, remove {self.record}: scores on it are others than before",
+        )
+
+    def keep(self) -> None:
+        """Record what it holds, since it was of use: the end of its trial."""
+        if path := self.here():
+            write_json(self.record, {"source": self.source, "sha256": sha256_of(path)})
+
+    def reject(self) -> bool:
+        """Remove it, since it is of no use; another place is asked next time.
+
+        Returns:
+            Whether there is a place that was not asked.
+        """
+        place = _SENT.pop(self.source, None)
+        if path := self.here():
             drop(path)
-            raise MedtasksError(
-                "is not pinned, and has other content than was recorded for it",
-                where=self.source,
-                remedy=f"if the new content is right, remove {record}: scores on it are others than before",
-            )
-        return path
+        refused = _REFUSED.setdefault(self.source, set())
+        if place is None:  # an earlier process left it
+            return not is_offline()
+        if any(other not in {*refused, place} for other in self._places):
+            refused.add(place)
+            return True
+        return False
+
+    def ask_all(self) -> None:
+        """Ask every place again, the next time that it is needed."""
+        _REFUSED.pop(self.source, None)
 
     def _nowhere(self, failed: list[MedtasksError]) -> MedtasksError:
+        if not failed:
+            return MedtasksError("no other place has it", where=self.source, remedy=OTHERWISE)
         if len(failed) == 1:
             return failed[0]
         why = "; ".join(f"{urlsplit(str(error.where)).hostname or 'hub'}: {error.what}" for error in failed)
@@ -206,9 +277,16 @@ def remote_files(source: Source) -> list[RemoteFile]:
     names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
     files = list(dict.fromkeys(remote_file(source, name) for name in names))
     if database:
-        url = database.url.format(revision=database.revision)
-        files.append(RemoteFile(url, database.revision, digest=database.digest))
+        files.append(database_file(database))
     return files
+
+
+def database_file(database: Database) -> RemoteFile:
+    """The database on which answers are run."""
+    url = database.url.format(revision=database.revision)
+    return RemoteFile(
+        url, database.revision, digest=database.digest, mirrors=tuple(database.hosts), size=database.size
+    )
 
 
 def remote_file(source: Source, name: str) -> RemoteFile:
@@ -219,15 +297,21 @@ def remote_file(source: Source, name: str) -> RemoteFile:
     listed = (*download.test, *download.fewshot)
     members = [member for item in listed for whole, _, member in [item.partition("!")] if whole == file]
     patterns = [pattern for layout in source.original for pattern in layout.read]
+    stated, pin = download.mirrors.get(file, []), download.digests.get(file)
+    hosts = (
+        [url for url in pin.hosts if not url.startswith(_HUB_URL)] if pin else []
+    )  # the hub is asked itself
     return RemoteFile(
         file if download.repo else file.format(revision=download.revision),
         download.revision,
         download.repo,
-        digest=download.digests.get(file),
+        digest=pin.digest if pin else None,
         members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
-        mirrors=tuple(
-            url.format(revision=download.revision, file=file) for url in download.mirrors.get(file, [])
+        mirrors=(
+            *(url.format(revision=download.revision, file=file) for url in stated),
+            *hosts,
         ),
+        size=pin.size if pin else None,
     )
 
 

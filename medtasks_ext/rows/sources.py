@@ -169,8 +169,15 @@ def _downloaded_original(dataset: Dataset, source: Source, download: Download) -
     names = [*download.test, *download.fewshot]
     places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
-    where = f"{download.repo or download.test[0]}@{download.revision}"
+    where = _where(source, download)
     return _original("hub", dataset, source, places, where, names=called, revision=download.revision)
+
+
+def _where(source: Source, download: Download) -> str:
+    """Where rows come from, for people: the repository of the hub, or the address of the first file."""
+    if download.repo:
+        return f"{download.repo}@{download.revision}"
+    return remote_file(source, download.test[0]).source
 
 
 def _original(*given: Any, **more: Any) -> Rows:
@@ -188,7 +195,7 @@ def _downloaded(source: Source, download: Download) -> Rows:
         ids = set(map(str, json.loads(remote_file(source, download.test_ids).get().read_bytes())))
         fewshot = [row for row in test if str(row["id"]) not in ids]
         test = [row for row in test if str(row["id"]) in ids]
-    where = f"{download.repo or download.test[0]}@{download.revision}"
+    where = _where(source, download)
     return Rows("hub", test, fewshot, where, revision=download.revision)
 
 

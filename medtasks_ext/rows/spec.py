@@ -7,14 +7,15 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from typing_extensions import Self
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.official import InsidePath, Official
 from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
-from medtasks_ext.rows.digests import PATTERN
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
 
@@ -68,13 +69,17 @@ class Database(Strict):
         url: where it is fetched from if it is not there, with `{revision}`.
         revision: commit of the URL.
         digest: of its content, as in `rows.download.digests`.
+        size: bytes.
+        hosts: other URLs at which it is had.
         sample: SQL text beside the sample rows, from which their database is built.
     """
 
     file: str
     url: str
     revision: str
-    digest: str | None = Field(default=None, pattern=PATTERN)
+    digest: Digest | None = None
+    size: int | None = Field(default=None, ge=0)
+    hosts: list[str] = []
     sample: str = "sample_db.sql"
 
 
@@ -235,6 +240,11 @@ class Terms(Strict):
     token: bool = False
 
 
+def _as_pin(said: Any) -> Any:
+    """What a task file says of a file's content: its digest alone, or with size and hosts."""
+    return {"digest": said} if isinstance(said, str) else said
+
+
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
@@ -260,7 +270,7 @@ class Download(Strict):
     test_ids: str | None = None
     reader: Reader | None = None
     terms: Terms | None = None
-    digests: dict[str, Annotated[str, Field(pattern=PATTERN)]] = {}
+    digests: dict[str, Annotated[LockedFile, BeforeValidator(_as_pin)]] = {}
     mirrors: dict[str, list[str]] = {}
 
     @model_validator(mode="after")
@@ -358,6 +368,15 @@ class Exclusion(Strict):
         return self
 
 
+def _known_system(name: str) -> str:
+    if name not in CODE_SYSTEMS:
+        raise ValueError(f"unknown classification; one of: {', '.join(CODE_SYSTEMS)}")
+    return name
+
+
+CodeSystem = Annotated[str, AfterValidator(_known_system), Field(json_schema_extra={"enum": [*CODE_SYSTEMS]})]
+
+
 class DrawByClass(Strict):
     """Few-shot rows drawn by class, as many of each class as of any other.
 
@@ -399,6 +418,13 @@ class Source(RowSchema):
             test rows that are held out. Otherwise shots are its first rows.
         max_test: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
         cut: which end of the longest column is cut where a prompt in one turn does not fit the context.
+        mentions: share of the gold mentions (of spans, entities, passages) that stand in the input, where it
+            is below 1; `medtasks data check` finds fewer a fault.
+        codes: the classification whose codes the gold answers are, or field of the answer -> classification
+            (`rows/codes.py`).
+        n_options: options that each question has, where all have as many.
+        holds: expressions over the fields that are true of each row, such as
+            `answer == options[answer_idx]`; a row that lacks a column passes.
     """
 
     official_name: str | None = None
@@ -417,6 +443,10 @@ class Source(RowSchema):
     draw_fewshot: bool | DrawByClass = False
     max_test: int | None = None
     cut: Literal["start", "end"] = "end"
+    mentions: float | None = Field(default=None, ge=0, le=1)
+    codes: CodeSystem | dict[str, CodeSystem] | None = None
+    n_options: int | None = Field(default=None, ge=2)
+    holds: list[str] = []
 
     @model_validator(mode="after")
     def _has_schema(self) -> Source:

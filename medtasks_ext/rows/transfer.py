@@ -10,7 +10,8 @@ import logging
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
+import zipfile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
@@ -36,6 +37,8 @@ _LONGEST_PAUSE = 60.0
 #: From how many seconds on a user is told that a server asks to wait.
 _TOLD_FROM = 5.0
 _PIECE = 1 << 20
+_ANY = "*/*"  # a file, of which no page is taken; who asks for another type looks at it
+_SNIFFED = 256  # bytes from which a web page is told
 #: Bytes that no source comes near: a server that never ends would fill the disk.
 _LARGEST = 64 << 30
 _AGENT = f"medtasks/{__version__} (dataset download)"
@@ -80,6 +83,7 @@ def fetch(
     otherwise: str = OTHERWISE,
     resumes: bool = True,
     largest: int | None = None,
+    size: int | None = None,
     attempts: int = ATTEMPTS,
 ) -> Path:
     """A file, downloaded unless it is there. It takes its place only whole; processes wait for each other.
@@ -89,8 +93,10 @@ def fetch(
         target: where it goes.
         check: looks at the content before it goes there; raises where it is not the right one.
         otherwise: as for `download`.
-        resumes: whether a part that an earlier call left is taken up: its content must be known then.
+        resumes: whether its content is known: then a part that an earlier call left is taken up, and a
+            server need not say how long it is.
         largest: as for `download`.
+        size: as for `download`.
         attempts: as for `download`.
 
     Raises:
@@ -106,7 +112,15 @@ def fetch(
             return target
         if not resumes:
             part.unlink(missing_ok=True)
-        download(url, part, otherwise=otherwise, largest=largest, attempts=attempts)
+        download(
+            url,
+            part,
+            otherwise=otherwise,
+            largest=largest,
+            size=size,
+            ends_unsaid=resumes,
+            attempts=attempts,
+        )
         try:
             check(part)
         except MedtasksError:
@@ -120,8 +134,10 @@ def download(
     part: Path,
     *,
     otherwise: str = OTHERWISE,
-    accept: str = "*/*",
+    accept: str = _ANY,
     largest: int | None = None,
+    size: int | None = None,
+    ends_unsaid: bool = True,
     attempts: int = ATTEMPTS,
 ) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
@@ -132,6 +148,9 @@ def download(
         otherwise: what helps where it cannot be had, for the message.
         accept: the type of content that is asked for.
         largest: bytes beyond which it is refused; by default more than any source has.
+        size: bytes that it has, where they are known; a server that announces others is not read.
+        ends_unsaid: whether a server need not say how long it is. Where nobody knows the content, an answer
+            that ended early could not be told from a whole one; archives have a mark at their end.
         attempts: how often it is asked for in all.
 
     Raises:
@@ -140,7 +159,8 @@ def download(
     """
     for attempt in range(1, attempts + 1):
         try:
-            return _attempt(url, part, accept, largest or _LARGEST)
+            _attempt(url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
+            return _check_content(part, url) if accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
             pause = _pause_after(error, url, part, attempt)
             if pause is None or attempt == attempts:
@@ -149,7 +169,7 @@ def download(
     return None
 
 
-def _attempt(url: str, part: Path, accept: str, largest: int) -> None:
+def _attempt(url: str, part: Path, accept: str, largest: int, size: int | None, *, ends_unsaid: bool) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise _RefusedError("is no web address")
     start = part.stat().st_size if part.is_file() else 0
@@ -164,9 +184,23 @@ def _attempt(url: str, part: Path, accept: str, largest: int) -> None:
         said = answer.headers.get("Content-Length") or ""
         length = start + int(said) if said.isdigit() else 0
         _check_size(length, largest)
+        if size and length and length != size:
+            raise _RefusedError(f"sends {length:,} bytes, not {size:,}")
         _write(answer, part, "ab" if resumed else "wb", largest)
     if length > part.stat().st_size:
         raise http.client.IncompleteRead(b"", length - part.stat().st_size)
+    if not (length or ends_unsaid or zipfile.is_zipfile(part)):
+        raise _RefusedError("does not say how long the file is, so an early end would not be seen")
+
+
+def _check_content(part: Path, url: str) -> None:
+    """Refuse a page where a file was asked for: a login, a captive portal, `too many requests`."""
+    if PurePosixPath(urlsplit(url).path).suffix.lower() in (".html", ".htm"):
+        return
+    with part.open("rb") as content:
+        start = content.read(_SNIFFED).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html")):
+        raise _RefusedError("sends a web page (HTML) in place of the file")
 
 
 def _check_size(n_bytes: int, largest: int) -> None:
@@ -182,7 +216,7 @@ def _write(answer: http.client.HTTPResponse, part: Path, mode: str, largest: int
     except OSError as error:
         raise cannot_write(part, error, CACHE_REMEDY) from None
     with file:
-        while piece := answer.read(_PIECE):
+        while piece := answer.read1(_PIECE):  # as it comes: what a killed process had is kept
             _check_size(file.tell() + len(piece), largest)
             try:
                 file.write(piece)

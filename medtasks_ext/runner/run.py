@@ -28,7 +28,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
-from medtasks_ext.results.resampled import load_resampled, save_resampled
+from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
@@ -65,7 +65,8 @@ from medtasks_ext.runs.manifest import (
 from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
-from medtasks_ext.stats.bootstrap import interval_record, task_intervals
+from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
+from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -540,7 +541,7 @@ class Run:
                     "intervals": {
                         **{name: item.get("intervals", {}) for name, item in results.items()},
                         **{
-                            row.name: {"score": interval_record(row.interval)}
+                            row.name: {"score": interval_record(_of_group(row.interval))}
                             for row in rows
                             if row.name not in results and row.score is not None
                         },
@@ -582,12 +583,20 @@ class Run:
         """
         metrics = {name: item["metrics"] for name, item in results.items()}
         sizes = {name: item["n"] for name, item in results.items()}
-        stored = {name: load_resampled(self.files.resampled_file(name)) for name in results}
-        resampled = {name: values for name, values in stored.items() if values is not None}
+        intervals = {
+            name: found["score"]
+            for name, item in results.items()
+            if "score"
+            in (found := intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]))
+        }
         return [
-            roll_up(name, self.registry.leaves(name), metrics, sizes, resampled, self.registry.parts(name))
+            roll_up(name, self.registry.leaves(name), metrics, sizes, intervals, self.registry.parts(name))
             for name in names
         ]
+
+
+def _of_group(interval: Interval | None) -> Estimated | None:
+    return Estimated(interval, WILSON_OF_UNITS) if interval else None
 
 
 #: What of the manifest changes with every call, and stands in the manifest alone.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval, resampling_weights
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 Weighting = Literal["linear", "quadratic"]
 Metric = Literal["ordinal", "interval"]
-#: Resamples of pairs of raters. There are so few pairs that more resamples are drawn than of documents.
-PAIR_RESAMPLES, PAIR_SEED = 2000, 0
 _BLOCK = 2**22  # numbers that are held at once
 
 
@@ -62,14 +61,10 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
     if table.ndim != 2 or n < 2 or table.shape[1] < 2:
         return Estimate(None, n=n)
     k = table.shape[1]
-    cases, raters = table.mean(axis=1, keepdims=True), table.mean(axis=0, keepdims=True)
-    ms_cases = k * float(((cases - table.mean()) ** 2).sum()) / (n - 1)
-    residual = table - cases - raters + table.mean()
-    ms_error = float((residual**2).sum()) / ((n - 1) * (k - 1))
-    if ms_cases <= 1e-12 * max(1.0, ms_error):
+    value = float(_iccs(table[None], np.ones((1, n)))[0])
+    if math.isnan(value):
         return Estimate(None, n=n)
-    value = (ms_cases - ms_error) / ms_cases
-    if ms_error <= 1e-12 * ms_cases:
+    if value >= 1 - 1e-12:
         return Estimate(1.0, 1.0, 1.0, n)
     low, high = icc_3k_interval(value, n, k)
     return Estimate(value, low, high, n)
@@ -284,7 +279,7 @@ def at_least_zero(estimate: Estimate) -> Estimate:
 def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Estimate:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
-    The interval is the bootstrap's over pairs (2,000 resamples, percentiles). `n` counts the pairs; one
+    The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one
     without an ICC (no variation on what it shares) is left out.
 
     Args:
@@ -303,9 +298,7 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
     if not found:
         return Estimate(None)
     values = np.asarray(found)
-    rng = np.random.default_rng(PAIR_SEED)
-    means = values[rng.integers(0, len(values), (PAIR_RESAMPLES, len(values)))].mean(axis=1)
-    interval = percentile_interval(means)
+    interval = percentile_interval(resampling_weights("pairs of raters", len(values)) @ values / len(values))
     return Estimate(float(values.mean()), interval.low, interval.high, len(values))
 
 

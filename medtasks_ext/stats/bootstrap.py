@@ -1,8 +1,10 @@
-"""Bootstrap intervals: documents of a task resampled with replacement, 1,000 times.
+"""Bootstrap: documents of a task resampled with replacement, 1,000 times.
 
 BRIDGE (Methods, Statistical Analysis) resamples the test documents 1,000 times and computes every
 metric anew. Since each metric is a function of summed counts, a resample is a vector of weights (how
-often each document was drawn), and all resamples of all metrics are one matrix product.
+often each document was drawn), and all resamples of all metrics are one matrix product. Paired comparisons
+of models take the resamples; the intervals of scores (`stats.intervals`) take the variance of those that are
+no means.
 """
 
 from __future__ import annotations
@@ -20,28 +22,28 @@ from threadpoolctl import ThreadpoolController
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
+from medtasks_ext.stats.intervals import (
+    EARLIER,
+    LEVEL,
+    Estimated,
+    Interval,
+    intervals_of,
+    is_mean,
+    of_earlier,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
     from medtasks_ext.stats.statistic import Array, Matrix
 
-RESAMPLES, LEVEL = 1000, 0.95
+RESAMPLES = 1000
 METHOD = "percentile bootstrap, 95 %"
-METHOD_OF_CLUSTERS = "percentile bootstrap of clusters, 95 %"
 #: metrics that say what was there rather than how good it was
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are drawn at once
 _FACTOR = 2**21  # weights that are multiplied at once
 _KEPT = 500  # units; the weights of so many take half a megabyte, and are kept
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval on the scale of its metric."""
-
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -192,16 +194,6 @@ def t_interval_of_bootstrap_mean(values: Array, level: float = LEVEL) -> Interva
     return Interval(centre - half, centre + half)
 
 
-def mean_over_tasks(values: Sequence[Array]) -> Array:
-    """A group's score on each resample: documents are resampled within each task, tasks are not.
-
-    Args:
-        values: the score of each task on its resamples, (resamples,) each.
-    """
-    means: Array = np.mean(values, axis=0)
-    return means
-
-
 class OfficialInterval(TypedDict):
     """BRIDGE's own interval: of the mean of the resamples."""
 
@@ -216,7 +208,7 @@ class IntervalRecord(TypedDict):
     interval_low: float | None  # None where there are fewer than two units
     interval_high: float | None
     interval_method: str  # how it was taken, in words
-    resamples: int
+    rough: NotRequired[bool]  # whether intervals of its kind hold the truth in less than 90 %
     clusters: NotRequired[int]  # how many there are, where several questions share what they are about
     t_interval_of_bootstrap_mean: NotRequired[OfficialInterval]
 
@@ -241,35 +233,80 @@ def task_intervals(
         without gold.
     """
     counts = counts_of(samples, aggregations)
-    resampled = resample(counts, dataset)
+    wanted = counts if official else [item for item in counts if _is_resampled(item)]
+    resampled = resample(wanted, dataset)
     n_units = len(set(map(unit_of, samples)))
     clusters = n_units if n_units < len(set(map(question_of, samples))) else None
     records = {}
-    for metric in (name for item in counts for name in item.statistics if name not in NOT_ESTIMATED):
-        found = resampled.get(metric)
-        records[metric] = interval_record(percentile_interval(found.values) if found else None, clusters)
-        if found and official:
-            records[metric]["t_interval_of_bootstrap_mean"] = _official(found.published)
+    for item in counts:
+        estimated = intervals_of(item, {name: found.values for name, found in resampled.items()})
+        for metric in item.statistics:
+            if metric in NOT_ESTIMATED:
+                continue
+            records[metric] = interval_record(estimated.get(metric), clusters)
+            if official and metric in resampled:
+                records[metric]["t_interval_of_bootstrap_mean"] = _official(resampled[metric].published)
     return records, resampled["score"].values if "score" in resampled else None
 
 
-def interval_record(interval: Interval | None, clusters: int | None = None) -> IntervalRecord:
-    """A percentile interval, or that there is none, as results record it.
+def _is_resampled(counts: Counts) -> bool:
+    return any(
+        name == "score" or not is_mean(statistic.value) for name, statistic in counts.statistics.items()
+    )
+
+
+def score_interval(counts: Counts, dataset: str) -> Interval | None:
+    """The interval of one score alone; None for fewer than two units.
 
     Args:
-        interval: of a metric.
-        clusters: how many there are, if clusters of documents were drawn.
+        counts: with `score` as its statistic.
+        dataset: id of the dataset.
     """
-    method, drawn = (METHOD, "documents") if clusters is None else (METHOD_OF_CLUSTERS, "clusters")
+    means = is_mean(counts.statistics["score"].value)
+    draws = {} if means else {name: item.values for name, item in resample([counts], dataset).items()}
+    found = intervals_of(counts, draws).get("score")
+    return found.interval if found else None
+
+
+def interval_record(found: Estimated | None, clusters: int | None = None) -> IntervalRecord:
+    """An interval, or that there is none, as results record it.
+
+    Args:
+        found: interval of a metric.
+        clusters: how many there are, if documents are in clusters.
+    """
+    drawn = "documents" if clusters is None else "clusters"
     record: IntervalRecord = {
-        "interval_low": interval.low if interval else None,
-        "interval_high": interval.high if interval else None,
-        "interval_method": method if interval else f"none: fewer than two {drawn}",
-        "resamples": RESAMPLES if interval else 0,
+        "interval_low": found.interval.low if found else None,
+        "interval_high": found.interval.high if found else None,
+        "interval_method": found.method if found else f"none: fewer than two {drawn}, or all of them alike",
     }
+    if found and found.interval.rough:
+        record["rough"] = True
     if clusters is not None:
         record["clusters"] = clusters
     return record
+
+
+def intervals_of_record(
+    records: Mapping[str, IntervalRecord], metrics: Mapping[str, float], documents: int
+) -> dict[str, Interval]:
+    """Metric -> its interval; the percentiles of earlier versions become an interval of today.
+
+    Args:
+        records: metric -> interval as recorded.
+        metrics: metric -> value.
+        documents: of the task.
+    """
+    found = {}
+    for metric, item in records.items():
+        low, high = item["interval_low"], item["interval_high"]
+        if low is None or high is None:
+            continue
+        found[metric] = Interval(low, high, item.get("rough", False))
+        if item["interval_method"].startswith(EARLIER) and metric in metrics:
+            found[metric] = of_earlier(metrics[metric], found[metric], documents)
+    return found
 
 
 def _official(values: Array) -> OfficialInterval:

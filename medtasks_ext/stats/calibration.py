@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.bootstrap import RESAMPLES, Interval, percentile_interval, resampling_weights
+from medtasks_ext.stats.bootstrap import RESAMPLES, percentile_interval, resampling_weights
 from medtasks_ext.stats.counts import by_unit
+from medtasks_ext.stats.intervals import Interval
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:

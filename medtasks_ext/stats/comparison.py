@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import LEVEL, Interval, percentile_interval
+from medtasks_ext.stats.bootstrap import percentile_interval
+from medtasks_ext.stats.intervals import LEVEL, Interval
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -42,7 +43,7 @@ class Comparison:
 
     Attributes:
         difference: of the scores on all documents.
-        interval: 95 % percentile interval of the difference.
+        interval: 95 % percentile interval of the difference, no narrower than `least_half` says.
         p_value: two-sided.
         method: where the p-value is from.
         detectable: the smallest true difference that would be found with 80 % power.
@@ -118,21 +119,37 @@ def _normal_tail(differences: Array) -> Array:
     return tail
 
 
-def compare_resamples(scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike]) -> Comparison:
-    """Compare two models by a score of any kind: of a task, or of a group (`mean_over_tasks`).
+def least_half(tasks: Iterable[tuple[float, int]]) -> float:
+    """Half of the width that the interval of a difference has at least.
+
+    It is that of one document more in each task whose scores differ as far as can be. Without it two models
+    with the same answers would differ by nothing, for sure.
+
+    Args:
+        tasks: (weight in the score, documents) of each.
+    """
+    return _Z * sqrt(sum(weight**2 / (n * (n + 1)) for weight, n in tasks if n))
+
+
+def compare_resamples(
+    scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike], least: float = 0.0
+) -> Comparison:
+    """Compare two models by a score of any kind: of a task, or of a group.
 
     Args:
         scores: of both models, on all documents.
         resampled: the same on each resample, (resamples,) each, drawn alike for both.
+        least: `least_half` of its tasks.
 
     Raises:
         ValueError: they are not of one length, or not finite.
     """
     first, second = paired(*resampled)
-    differences = first - second
+    differences, difference = first - second, float(scores[0] - scores[1])
+    found = percentile_interval(differences)
     return Comparison(
-        float(scores[0] - scores[1]),
-        percentile_interval(differences),
+        difference,
+        Interval(min(found.low, difference - least), max(found.high, difference + least)),
         float(bootstrap_p_value(differences)),
         BOOTSTRAP,
         detectable_difference(float(np.std(differences, ddof=1))),
@@ -150,12 +167,13 @@ def detectable_difference(standard_error: float) -> float:
     return (Z_ALPHA + Z_BETA) * standard_error
 
 
-def all_pairs(scores: ArrayLike, resampled: ArrayLike) -> Pairs:
+def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0) -> Pairs:
     """Compare all pairs of models as `compare_resamples` does, a row of pairs at a time.
 
     Args:
         scores: (models,), on all documents.
         resampled: (models, resamples), drawn alike for all.
+        least: `least_half` of the tasks.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -170,9 +188,10 @@ def all_pairs(scores: ArrayLike, resampled: ArrayLike) -> Pairs:
     for row in range(n - 1):
         others = slice(row + 1, n)
         differences = resampled[row] - resampled[others]
-        low[row, others], high[row, others] = np.quantile(
-            differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1
-        )
+        ends = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
+        difference = scores[row] - scores[others]
+        low[row, others] = np.minimum(ends[0], difference - least)
+        high[row, others] = np.maximum(ends[1], difference + least)
         p_value[row, others] = p_value[others, row] = bootstrap_p_value(differences)
         low[others, row], high[others, row] = -high[row, others], -low[row, others]
     return Pairs(scores[:, None] - scores[None, :], low, high, p_value)
@@ -203,7 +222,8 @@ def compare(
         sum(part.weight * counts.values()[metric] for part, counts in zip(parts, side, strict=True))
         for side in ([part.first for part in parts], [part.second for part in parts])
     )
-    found = compare_resamples((first, second), resampled)
+    least = least_half((part.weight, part.first.n_units) for part in parts)
+    found = compare_resamples((first, second), resampled, least)
     test = document_test(parts, documents, metric)
     return found if test is None else replace(found, p_value=test.p_value, method=test.method)
 

@@ -26,10 +26,13 @@ class Counts:
     Attributes:
         matrix: (n_units, k), dense or sparse.
         statistics: metric -> how its value follows from column sums of the matrix.
+        labels: what the columns of `statistic.label_counts` stand for; none where that is unknown, or
+            counts are others.
     """
 
     matrix: Matrix
     statistics: dict[str, Statistic]
+    labels: tuple[Hashable, ...] = ()
 
     @property
     def n_units(self) -> int:
@@ -95,7 +98,8 @@ def counts_of(
         else:
             theirs = [unit for unit, sample in zip(units, ordered, strict=True) if metric in sample]
             matrix = by_unit(statistic.counts(items), theirs)
-            found.append((items, statistic, Counts(matrix, {metric: statistic})))
+            labels = tuple(statistic.labels(items)) if statistic.labels else ()
+            found.append((items, statistic, Counts(matrix, {metric: statistic}, labels)))
     return [counts for _, _, counts in found]
 
 

@@ -30,6 +30,7 @@ class Statistic:
         counts: items of n documents -> (n, k). k may depend on the items. A statistic of several
             documents at once (the trials of a question) puts its counts into the row of the first.
         value: sums of the rows (..., k) -> metric (...). Never NaN: a ratio without a whole is 0.
+        labels: items -> the labels that the columns of `label_counts` stand for; None of other counts.
     """
 
     # no dataclass: lm-eval's copy of a configuration would take it apart
@@ -40,8 +41,9 @@ class Statistic:
         counts: Callable[[Sequence[Any]], Matrix],
         value: Callable[[Array], Array],
         published: Callable[[Array], Array] | None = None,
+        labels: Callable[[Sequence[Any]], Sequence[Hashable]] | None = None,
     ) -> None:
-        self.name, self.counts, self.value = name, counts, value
+        self.name, self.counts, self.value, self.labels = name, counts, value, labels
         #: `value` as the suite's own bootstrap takes it on a resample, where that is something else; on all
         #: documents both agree
         self.published = published or value

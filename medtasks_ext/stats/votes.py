@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resampled_sums, resampling_weights
+from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import Interval, of_shares
 from medtasks_ext.stats.statistic import Array, ratios
 
 WIN, TIE, LOSS = 1, 0, -1
@@ -81,8 +82,9 @@ def _rate(by: str, counts: Mapping[str, Mapping[int, int]], dataset: str, undeci
     shares = _shares(table.sum(axis=0))
     intervals: dict[str, Interval | None] = dict.fromkeys(RATES)
     if len(table) > 1:
-        [sums] = resampled_sums([table], resampling_weights(dataset, len(table)))
-        intervals = {name: percentile_interval(values) for name, values in _shares(sums).items()}
+        intervals = {
+            name: of_shares(table @ np.array(which), table.sum(axis=1)) for name, which in RATES.items()
+        }
     return Rate(by, len(table), {name: float(value) for name, value in shares.items()}, intervals, undecided)
 
 

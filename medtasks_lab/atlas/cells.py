@@ -10,9 +10,9 @@ from medtasks_ext.results.published import published
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry
-    from medtasks_ext.results.labels import LabelScore
     from medtasks_ext.results.prices import Price
     from medtasks_lab.atlas.models import Model
     from medtasks_lab.atlas.spec import Printed
@@ -51,7 +51,7 @@ class Data:
     entries: Sequence[Entry] = ()  # own ones
     prices: Mapping[str, Price] = field(default_factory=dict)  # label of an own one -> of its model
     compared: Sequence[ExpertRate] = ()  # by experts of one's own
-    labels: Sequence[LabelScore] = ()  # own ones' scores on documents with a label
+    labels: Sequence[Json] = ()  # own ones' scores on documents with a label, rows of the frame
 
 
 def printed_figures(given: Printed | None) -> dict[tuple[str, str], float | str]:

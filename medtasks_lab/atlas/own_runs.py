@@ -87,7 +87,7 @@ def departments(item: Item, data: Data) -> Iterator[Cell]:
 
 def levels(item: Item, data: Data) -> Iterator[Cell]:
     """Zero-shot scores of own runs by level of difficulty, where files or rows name one."""
-    for line in data.labels:
-        if (line.axis, line.suite, line.strategy) == (DIFFICULTY, data.suite.id, "zero_shot"):
-            note = f"{line.tasks} tasks, {line.documents} documents"
-            yield Cell(line.entry.label, line.value, None, item.scale * line.score, own=True, note=note)
+    for row in data.labels:
+        if (row["axis"], row["suite"], row["strategy"]) == (DIFFICULTY, data.suite.id, "zero_shot"):
+            note = f"{row['tasks']} tasks, {row['documents']} documents"
+            yield Cell(row["entry"], row["value"], None, item.scale * row["score"], own=True, note=note)

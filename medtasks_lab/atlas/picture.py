@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.report.pictures.spec import Value, picture, themes
+from medtasks_ext.report.pictures.spec import Value, colours_of, picture, themes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,20 +25,67 @@ _WIDE = 0.3
 #: so few models of a scatter are all named
 _FEW = 12
 _OWN, _REST = "own run", "published"
+#: columns that hold the ends of another one's intervals
+_ENDS = (", low", ", high")
+#: of a letter in labels
+_LETTER = 7
 
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
-    """The spec of a picture; None where there is nothing to draw, such as a block of own runs without one."""
+def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
+    """The specs of a picture, with what their names add to the block's.
+
+    Empty where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
+    unlike scales, shares of 1 and ratings of 1 to 5, is several pictures: one scale of colours would say that
+    0.9 is less than 2.
+    """
     if how.kind == "scatter":
-        return _scatter(item, how, cells)
-    rows = _lines(how, [cell for cell in cells if not cell.point])
+        spec = _scatter(item, how, cells)
+        return [] if spec is None else [(how.name, spec)]
+    table = [cell for cell in cells if not cell.point]
+    scales = _scales(table) if how.kind == "heat" else {}
+    if len(scales) < 2:
+        spec = _of_table(item, how, table)
+        return [] if spec is None else [(how.name, spec)]
+    found = []
+    for name, columns in scales.items():
+        part = how.model_copy(update={"measure": f"{how.measure}, {name}"})
+        spec = _of_table(item, part, [cell for cell in table if cell.column in columns])
+        if spec is not None:
+            found.append(("_".join(filter(None, (how.name, name.replace(" ", "_")))), spec))
+    return found
+
+
+def _of_table(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
+    every = len({cell.row for cell in cells if figure(cell) is not None and not cell.own})
+    rows = _lines(how, cells)
     columns = _columns(how, rows)
     if not rows or not columns:
         return None
+    shown = sum(not _is_own(line) for line in rows.values())
+    if shown < every:  # lines that are left out are counted
+        how = how.model_copy(update={"measure": f"{how.measure}; the best {shown} of {every}"})
     make = {"heat": _heat, "dots": _dots, "bars": _bars}[how.kind]
     return make(item, how, rows, columns)
+
+
+def _scales(cells: Sequence[Cell]) -> dict[str, set[str]]:
+    """Scale -> columns on it, where a table of small figures has columns on several."""
+    most: dict[str, float] = {}
+    for cell in cells:
+        if (value := figure(cell)) is not None:
+            most[cell.column] = max(most.get(cell.column, 0.0), value)
+    if not most or max(most.values()) > 5:
+        return {}
+    shares = {column for column, value in most.items() if value <= 1}
+    found = {"0 to 1": shares, "1 to 5": most.keys() - shares}
+    return {name: columns for name, columns in found.items() if columns}
+
+
+def _room(names: Sequence[str]) -> int:
+    """Pixels that the longest of some labels takes: labels are never cut."""
+    return max(_ROOM, _LETTER * max(map(len, names), default=0) + 12)
 
 
 def figure(cell: Cell | None) -> float | None:
@@ -72,21 +119,27 @@ def _marked(how: Drawn, rows: Table) -> tuple[list[str], str]:
 
 
 def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
-    """Own lines first, then the others, by their first figure or as they stand."""
+    """Own lines first, then the others, by the mean of their figures that are drawn or as they stand."""
     table = _table(cells)
-    first = how.columns[0] if how.columns else None
 
     def place(name: str) -> tuple[bool, float]:
         line = table[name]
         values = [
             value
             for column, cell in line.items()
-            if (value := figure(cell)) is not None and first in (None, column)
+            if (value := figure(cell)) is not None
+            and (column in how.columns if how.columns else not column.endswith(_ENDS))
         ]
-        return not _is_own(line), -(values[0] if values else float("-inf")) if how.descending else 0.0
+        mean = float(np.mean(values)) if values else float("-inf")
+        return not _is_own(line), -mean if how.descending else 0.0
 
     names = [
-        name for name in sorted(table, key=place) if any(figure(c) is not None for c in table[name].values())
+        name
+        for name in sorted(table, key=place)
+        if any(
+            figure(cell) is not None and (not how.columns or column in how.columns)
+            for column, cell in table[name].items()
+        )
     ]
     own = [name for name in names if _is_own(table[name])]
     return {name: table[name] for name in dict.fromkeys([*own, *names[: how.most]])}
@@ -99,9 +152,7 @@ def _columns(how: Drawn, rows: Table) -> list[str]:
         for column, cell in line.items()
         if figure(cell) is not None
     )
-    named = how.columns or [
-        column for column in known if column != how.spread and not column.endswith((", low", ", high"))
-    ]
+    named = how.columns or [column for column in known if column != how.spread and not column.endswith(_ENDS)]
     return [column for column in named if column in known]
 
 
@@ -136,9 +187,9 @@ def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
         height=18 if len(rows) > 30 else 24,
         angle=0 if level else -40,
         above=14 * max(map(len, names)) - 8 if level else 6,
-        head=step if level else 200,
+        head=step if level else _LETTER * max(map(len, columns)) + 12,
         beside=12 if level else 110,
-        room=_ROOM,
+        room=_room(lines),
         gap=1,
         numbers=True,
         domain=[min(values), max(values)],
@@ -185,7 +236,7 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
         width=_WIDTH,
         height=(11 if len(rows) > 40 else 13) * len(columns) + 8,
         size=45 if len(rows) > 40 else 65,
-        room=_ROOM,
+        room=_room(lines),
         domain=[min(ends) - room, max(ends) + room],
         measure=measure,
         format=f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
@@ -217,7 +268,7 @@ def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
         series=list(columns),
         width=_WIDTH,
         height=14 * len(columns) + 10,
-        room=_ROOM,
+        room=_room([*rows]),
         measure=how.measure,
         format="~s",
         legend={"title": None} if len(columns) > 1 else None,
@@ -255,7 +306,6 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
         }
         for point in points
     ]
-    series = themes()["light"]["series"]
     groups = [kind for kind in (_OWN, *how.groups, _REST) if any(point.kind == kind for point in points)]
     return picture(
         "scatter",
@@ -270,7 +320,7 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
         measure=how.measure,
         format=f".{how.digits}f",
         groups=groups,
-        colours=[series[1], series[0], *series[2:]] if groups[0] == _OWN else series,
+        colours=colours_of(groups),
         legend={"title": None} if len(groups) > 1 else None,
         front=[{"x": point.x, "value": point.y} for point in front],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
@@ -68,7 +68,14 @@ class Claim(Strict):
     column: str = ""
     level: float = 0.0
     tasks: tuple[str, ...] = ()  # easier: names of two tasks
-    tolerance: float = 0.0
+    tolerance: float = 0.0  # rounding of the printed figure; a count has none
+    contradicted: str = ""  # what in the paper's own data says another figure, where one does
+
+    @model_validator(mode="after")
+    def _counts_are_exact(self) -> Claim:
+        if self.query in ("better", "above", "easier") and self.tolerance:
+            raise ValueError("a count has no tolerance; `contradicted` says which data say otherwise")
+        return self
 
 
 class ModelPair(Strict):

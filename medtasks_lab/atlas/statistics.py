@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -233,7 +234,7 @@ def _families(item: Item, data: Data) -> Iterator[Cell]:
     for relation, found in by_relation.items():
         first, second = (np.array(side) for side in zip(*found, strict=True))
         row = f"{relation}, {len(found)} pairs"
-        yield Cell(row, "difference", None, item.scale * float(np.mean(first - second)))
+        yield Cell(row, "mean difference", None, item.scale * float(np.mean(first - second)))
         yield Cell(row, "better", None, float(np.sum(first > second)))
         yield Cell(row, "p over pairs", None, paired_test(first, second).p_value)
 
@@ -287,9 +288,39 @@ def largest_deviation(cells: Sequence[Cell]) -> float | None:
     return max((cell.deviation for cell in cells if cell.deviation is not None), default=None)
 
 
-def holds(item: Item, cells: Sequence[Cell]) -> bool:
-    """Whether all recomputed figures are the printed ones, within what rounding allows."""
+@dataclass(frozen=True)
+class Checked:
+    """How the printed figures of a block compare with what the data give."""
+
+    printed: int  # figures that the paper prints
+    compared: int  # of these, those that were recomputed
+    off: tuple[Cell, ...]  # of these, those that came out as another figure
+    #: of these, those that are known to contradict the paper's own data
+    contradicted: tuple[Cell, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether what was recomputed came out, but for known contradictions."""
+        return len(self.off) == len(self.contradicted)
+
+    @property
+    def right(self) -> int:
+        """How many figures came out as printed."""
+        return self.compared - len(self.off)
+
+
+def checked(item: Item, cells: Sequence[Cell]) -> Checked:
+    """Compare the printed figures with the recomputed ones, within what rounding allows; counts are exact."""
     allowed = {claim.says: claim.tolerance for claim in item.claims}
-    return all(
-        cell.deviation is None or cell.deviation <= allowed.get(cell.row, item.tolerance) for cell in cells
+    known = {claim.says for claim in item.claims if claim.contradicted}
+    off = tuple(
+        cell
+        for cell in cells
+        if cell.deviation is not None and cell.deviation > allowed.get(cell.row, item.tolerance)
+    )
+    return Checked(
+        sum(cell.printed is not None for cell in cells),
+        sum(cell.deviation is not None for cell in cells),
+        off,
+        tuple(cell for cell in off if cell.row in known),
     )

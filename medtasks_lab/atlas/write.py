@@ -65,16 +65,14 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> li
 def _pictures(stem: Path, item: Item, cells: Sequence[Cell]) -> list[Path]:
     made = []
     for how in item.pictures:
-        spec = drawn(item, how, cells)
-        if spec is None:
-            continue
-        name = f"{stem.name}_{how.name}" if how.name else stem.name
-        vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
-        content = svg(spec)
-        write_text(vector, content)
-        with atomic_file(image) as file:
-            file.write(png(content))
-        made += [vector, image]
+        for part, spec in drawn(item, how, cells):
+            name = f"{stem.name}_{part}" if part else stem.name
+            vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
+            content = svg(spec)
+            write_text(vector, content)
+            with atomic_file(image) as file:
+                file.write(png(content))
+            made += [vector, image]
     return made
 
 

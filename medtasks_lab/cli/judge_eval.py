@@ -20,7 +20,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
     from medtasks_lab.studies.judge_sft import GoldCase, PointKey
 

@@ -20,7 +20,7 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_lab.atlas.cells import Cell, Data
 from medtasks_lab.atlas.models import own_models, published_models
 from medtasks_lab.atlas.spec import Atlas, atlases
-from medtasks_lab.atlas.statistics import cells_of, holds, largest_deviation
+from medtasks_lab.atlas.statistics import Checked, cells_of, checked, largest_deviation
 from medtasks_lab.atlas.write import best, decimals, text, wide, write_all, write_item
 from medtasks_lab.human.results import is_pairwise, read_rates
 
@@ -79,6 +79,7 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     sound = True
     found: dict[str, list[Cell]] = {}
+    tally: list[Checked] = []
     for suite, items in chosen.items():
         of_suite = tasks.suites[suite]
         published = published_models(tasks, of_suite)
@@ -91,13 +92,21 @@ def reproduce(
                     f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
                     f"({named}): not ranked among these"
                 )
-        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels)
+        data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels.to_pylist())
         for name in items:
             item, key = known[suite].items[name], f"{suite}:{name}"
             found[key] = cells_of(item, data)
             sound &= _print_line(key, item, found[key])
+            tally.append(checked(item, found[key]))
             if folder:
                 write_item(folder, key, item, found[key])
+    if len(found) > 1:
+        right, printed = sum(item.right for item in tally), sum(item.printed for item in tally)
+        off, of_data = sum(len(item.off) for item in tally), sum(item.compared for item in tally)
+        typer.echo(
+            f"{printed:,} printed figures: {right:,} come out, {off:,} {'does' if off == 1 else 'do'} not, "
+            f"{printed - of_data:,} are restated without data to recompute them from"
+        )
     if len(found) == 1:
         [(key, cells)] = found.items()
         _print_table(known[key.partition(":")[0]].items[key.partition(":")[2]], cells)
@@ -191,17 +200,34 @@ def _price(words: str) -> Price:
 
 
 def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:
-    """One block in a line; whether it comes out as printed."""
-    off, right = largest_deviation(cells), holds(item, cells)
-    printed = [cell for cell in cells if cell.printed is not None]
-    pairs = [cell for cell in printed if cell.deviation is not None]
-    if off is not None:
-        words = f"{len(pairs):,} of {len(printed):,} printed figures recomputed, at most {off:.4f} off"
-        words = f"{'✓' if right else '✗'} {words}"
+    """One block in a line; whether it comes out as printed, but for known contradictions."""
+    found = checked(item, cells)
+    typer.echo(f"{key}  {item.title}: {_words(found, cells)}")
+    sources = {claim.says: claim.contradicted for claim in item.claims}
+    for cell in found.contradicted:
+        n = decimals([cell.printed, cell.recomputed])
+        figures = f"{text(cell.printed, n)} printed, {text(cell.recomputed, n)}"
+        typer.echo(f"  {cell.row}: {figures} by {sources[cell.row]}")
+    return found.sound
+
+
+def _words(found: Checked, cells: Sequence[Cell]) -> str:
+    """A check mark stands for figures that were recomputed and came out, nothing else."""
+    restated = found.printed - found.compared
+    if not found.printed:
+        return f"{len(cells):,} figures, none printed"
+    if not found.compared:
+        return f"{restated:,} printed figures restated; no data to recompute them from"
+    words = f"{found.right:,} of {found.compared:,} printed figures come out"
+    if found.sound:
+        off = [cell.deviation for cell in cells if cell.deviation is not None and cell not in found.off]
+        words += f", at most {max(off, default=0.0):.4f} off"
     else:
-        words = f"{len(printed):,} printed figures" if printed else f"{len(cells):,} figures, none printed"
-    typer.echo(f"{key}  {item.title}: {words}")
-    return right
+        words += f", at most {largest_deviation(cells):.4f} off"
+    if found.contradicted:
+        words += f"; {len(found.contradicted)} contradicts the paper's own data"
+    words += f"; {restated:,} more restated" if restated else ""
+    return f"{'✓' if not found.off else '✗'} {words}"
 
 
 def _print_table(item: Item, cells: Sequence[Cell]) -> None:

@@ -13,7 +13,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.stats.agreement import Kappa, kappas
-from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
 from medtasks_lab.human.forms import Export, Item, clean
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
@@ -180,9 +180,8 @@ def _criterion(task: str, criterion: str, found: Mapping[str, Mapping[str, int]]
     given = [len(votes) for votes in found.values()]
     low = high = None
     if len(found) > 1:
-        weights = resampling_weights(task, len(found)).astype(float)
-        interval = percentile_interval((weights @ met) / (weights @ given))
-        low, high = interval.low, interval.high
+        interval = of_shares(met, given)
+        low, high = (interval.low, interval.high) if interval else (None, None)
     by_expert: dict[str, dict[str, int]] = {}
     for item, votes in found.items():
         for expert, vote in votes.items():
@@ -232,8 +231,7 @@ def write_review(
             "evaluation": "review of test items on five criteria, each physician alone",
             **origin(read, key),
             "tasks": key["tasks"],
-            "interval_method": f"{METHOD}, over items",
-            "resamples": RESAMPLES,
+            "interval_method": f"{WILSON_OF_UNITS}, over items",
             "criteria": rows,
             "agreement": agreement,
             "items": [asdict(one) for one in items],

@@ -15,14 +15,14 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.agreement import Kappa, kappas
-from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
 from medtasks_lab.human.forms import Export, Item
 from medtasks_lab.human.kinds import Language, Option, load_kind
 from medtasks_lab.human.results import agreement_row, origin
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.human.ingest import Filled, Ingested
 
 SCALE = range(1, 6)
@@ -167,10 +167,7 @@ def survey_of(rows: Iterable[Filled], key: Mapping[str, Any]) -> Survey:
             assigned.append(Assigned(value, category, counts[category] / n, n, counts))
     right = [sum(place[intended[value]] == vote for value, vote in by.items()) for by in votes.values()]
     total = [len(by) for by in votes.values()]
-    interval = None
-    if len(votes) > 1:
-        weights = resampling_weights(key["suite"], len(votes)).astype(float)
-        interval = percentile_interval((weights @ right) / (weights @ total))
+    interval = of_shares(right, total)
     return Survey(
         assigned,
         sum(right) / sum(total) if total else None,
@@ -217,7 +214,6 @@ def write_survey(folder: Path, found: Survey, read: Ingested, key: Mapping[str, 
             "comments": len(found.comments),
             "agreement": [agreement_row(one) for one in found.agreement],
             "published": published_survey(key["suite"]),
-            "interval_method": f"{METHOD}, over clinicians",
-            "resamples": RESAMPLES,
+            "interval_method": f"{WILSON_OF_UNITS}, over clinicians",
         },
     )

@@ -15,7 +15,7 @@ from medtasks_ext.jsonfile import read_json
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
 from medtasks_ext.results.condition_words import jury_words
 from medtasks_ext.results.older_conditions import jury_of
-from medtasks_ext.stats.bootstrap import Interval, interval_record
+from medtasks_ext.stats.bootstrap import METHOD, interval_record
 from medtasks_ext.stats.calibration import (
     FEWEST_ANCHORS,
     FEWEST_LEVELS,
@@ -24,6 +24,7 @@ from medtasks_ext.stats.calibration import (
     calibrated_score,
     out_of_sample_errors,
 )
+from medtasks_ext.stats.intervals import Estimated, Interval
 from medtasks_lab.judge.anchors import read_anchors
 
 if TYPE_CHECKING:
@@ -186,7 +187,9 @@ def _keep(run: Run, found: Sequence[Calibration], digest: str) -> None:
                 continue
             record = run.files.read_task(line.task)
             record["metrics"][METRIC] = line.calibrated
-            record["intervals"][METRIC] = interval_record(line.interval)
+            record["intervals"][METRIC] = interval_record(
+                Estimated(line.interval, f"{METHOD} of anchors and documents") if line.interval else None
+            )
             record["judged_metrics"] = list(dict.fromkeys([*record["judged_metrics"], METRIC]))
             record["calibrated"] = {
                 "rater": calibration.rater,

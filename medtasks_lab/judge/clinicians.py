@@ -17,7 +17,7 @@ from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
 from medtasks_ext.metrics.open_ended import bertscore_f_values, rouge_scores
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.agreement import icc_of_groups, krippendorff_alpha, rank_correlation, rating_table
-from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import of_shares
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
@@ -215,8 +215,6 @@ def duel(near: str, away: str) -> str:
 
 
 def _share(name: str, between: str, level: str, measure: str, hits: Array) -> Figure:
-    interval = None
-    if len(hits) > 1:
-        interval = percentile_interval(resampling_weights(name, len(hits)) @ hits.astype(float) / len(hits))
+    interval = of_shares(hits)
     low, high = (interval.low, interval.high) if interval else (None, None)
     return Figure("quality", name, between, level, measure, float(hits.mean()), low, high, len(hits))

@@ -81,7 +81,7 @@ def scores_of(site: Site) -> Scores:
     for place, line in enumerate(site.lines):
         groups = of_suite[line.entry.paper] if line.published else every
         for strategy in strategies:
-            for row in group_scores(line.entry, strategy, groups, {}):
+            for row in group_scores(line.entry, strategy, groups):
                 if row.score is not None:
                     rows[place, strategy, row.group] = row
     whole: dict[str | None, Group] = {group.suite: group for group in every if group.axis == "suite"}
@@ -95,25 +95,11 @@ def scores_of(site: Site) -> Scores:
     return Scores(site, strategies, tuple(group for group in every if group in held), rows, classes, whole)
 
 
-def interval_of(line: BoardLine, row: GroupScore) -> tuple[float, float, bool] | None:
-    """The 95 % interval of a group's score, and whether it is approximate.
-
-    A paper's is the printed one. A submission carries the standard deviation of each task's score; tasks are
-    resampled independently, so the variance of their mean follows, and the interval is a normal one.
-    """
-    if line.record is None:
-        return None if row.low is None or row.high is None else (row.low, row.high, False)
-    scored = {
-        item.dataset.id: line.record.tasks[item.task].spread
-        for item in line.entry.experiments.values()
-        if item.strategy == row.strategy and item.score is not None
-    }
-    weights = row.group.weights(frozenset(scored))
-    spreads = [(weight, scored[name]) for name, weight in weights.items()]
-    if row.score is None or not spreads or any(spread is None for _, spread in spreads):
-        return None
-    half = 1.96 * math.sqrt(sum((weight * spread.sd) ** 2 for weight, spread in spreads if spread))
-    return max(0.0, row.score - half), min(1.0, row.score + half), True
+def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
+    """The 95 % interval of a group's score, and 1 where it is the paper's own."""
+    if row.paper:
+        return whole_of(row.paper.low), whole_of(row.paper.high), 1
+    return None if row.low is None or row.high is None else (whole_of(row.low), whole_of(row.high), 0)
 
 
 # ---------------------------------------------------------------------- for the page
@@ -206,7 +192,6 @@ def _cell(row: GroupScore | None) -> int | list[int] | None:
     return value if is_whole(row) else [value, row.scored or 0]
 
 
-def _interval(scores: Scores, place: int, strategy: str, group: Group) -> list[int] | None:
+def _interval(scores: Scores, place: int, strategy: str, group: Group) -> tuple[int, int, int] | None:
     row = scores.rows.get((place, strategy, group))
-    found = interval_of(scores.site.lines[place], row) if row else None
-    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
+    return interval_of(row) if row else None

@@ -14,6 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, told_apart
+from medtasks_ext.results.models import facts_of, identity_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.read import submission_folders, submitted_entry
 from medtasks_lab.submissions.record import Submission, read_record
@@ -21,7 +22,16 @@ from medtasks_lab.submissions.record import Submission, read_record
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
-#: What published tables call the same: proprietary weights.
+#: fact of the registry of models -> what it is called here
+_FACTS = {
+    "maker": "organisation",
+    "access": "access",
+    "domain": "domain",
+    "reasoning": "reasoning",
+    "released": "date",
+    "licence": "license",
+}
+#: Weights that nobody may have.
 _ACCESS = {"closed": "proprietary"}
 
 
@@ -31,6 +41,8 @@ class BoardLine:
 
     entry: Entry
     record: Submission | None  # of a submitted one
+    #: what is known of the model (`results.models.facts_of`)
+    known: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def published(self) -> bool:
@@ -39,8 +51,9 @@ class BoardLine:
 
     @cached_property
     def model(self) -> str:
-        """What lines of one model have in common: its id on the hub, else its name."""
-        return (self.entry.details.get("hub_id") or self.entry.model).casefold()
+        """What lines of one model have in common: its id in the registry or on the hub, else its name."""
+        known = identity_of(self.entry)
+        return (known.id if known else self.entry.details.get("hub_id") or self.entry.model).casefold()
 
     @property
     def page(self) -> str:
@@ -51,16 +64,14 @@ class BoardLine:
     @cached_property
     def facts(self) -> dict[str, str | float]:
         """What can be filtered by, as far as it is known."""
-        said = self.entry.details
-        access = said.get("access", "")
-        found = {
-            "organisation": said.get("organisation") or said.get("creator") or self._owner,
-            "size": size_of(self.entry),
-            "access": _ACCESS.get(access, access),
-            "domain": said.get("domain", "").partition(" ")[0].lower(),
-            "reasoning": said.get("reasoning", ""),
-            "date": said.get("release_date", ""),
-            "license": said.get("license") or said.get("license_paper", ""),
+        found: dict[str, str | float | None] = {
+            ours: self.known.get(name, "") for name, ours in _FACTS.items()
+        }
+        found |= {
+            "organisation": found["organisation"] or self._owner,
+            "size": size_of(self.entry, self.known),
+            "access": _ACCESS.get(self.known.get("access", ""), self.known.get("access", "")),
+            "domain": self.known.get("domain", "").partition(" ")[0].lower(),
         }
         return {name: value for name, value in found.items() if value}
 
@@ -115,14 +126,10 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     """
     site = Site(tasks)
     own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
-    told_apart([line.entry for line in own])
+    told_apart([entry for entry, _ in own])
     papers = published_entries(tasks) if published else []
-    known = {
-        str(entry.details["hub_id"]).casefold(): entry.details
-        for entry in papers
-        if entry.details.get("hub_id")
-    }
-    site.lines = [*(BoardLine(entry, None) for entry in papers), *(_with_facts(line, known) for line in own)]
+    for entry, record in [*((entry, None) for entry in papers), *own]:
+        site.lines.append(BoardLine(entry, record, facts_of(entry, papers)))
     if not site.lines:
         raise MedtasksError(
             "there is nothing to show",
@@ -132,7 +139,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     return site
 
 
-def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[BoardLine]:
+def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[tuple[Entry, Submission]]:
     found = []
     for folder in submission_folders(root):
         try:
@@ -148,14 +155,5 @@ def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[Boa
                 )
             )
         if entry.experiments:
-            found.append(BoardLine(entry, record))
+            found.append((entry, record))
     return found
-
-
-def _with_facts(line: BoardLine, known: Mapping[str, Mapping[str, str]]) -> BoardLine:
-    """What a paper says of the same model, where its submission does not say it."""
-    said = line.entry.details
-    hub_id = said.get("hub_id") or line.entry.model
-    about = known.get(hub_id.casefold(), {})
-    line.entry.details = {**about, **said}
-    return line

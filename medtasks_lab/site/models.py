@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.standing import Standing, standings
+from medtasks_ext.report.standing import mark_of, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
@@ -36,10 +36,11 @@ class ModelPages:
         self._scores = scores
         self._places = {id(line): place for place, line in enumerate(scores.site.lines)}
         entries = [line.entry for line in scores.site.lines]
-        self._standings: dict[int, list[Standing]] = {}
-        for item in standings(entries, [{}] * len(entries), scores.site.tasks, scores.strategies):
-            if item.rivals:
-                self._standings.setdefault(id(item.entry), []).append(item)
+        self._standings: dict[str, list[Json]] = {}
+        found = standings(entries, scores.site.tasks, scores.strategies)
+        for row in found.to_pylist():
+            if row["rivals"]:
+                self._standings.setdefault(row["entry"], []).append(row)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
         self._groups: list[Group] = groups
         self._ranks = {
@@ -80,7 +81,7 @@ class ModelPages:
             "published": line.published,
             "source": self._source(line),
             "places": list(self._of_suites(line)),
-            "standings": [_standing(item) for item in self._standings.get(id(entry), [])],
+            "standings": [_standing(item) for item in self._standings.get(entry.label, [])],
             "tasks": [_task(item, line, reasons) for item in items],
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
@@ -118,7 +119,7 @@ class ModelPages:
                     "title": self._scores.site.tasks.suites[group.suite or ""].title,
                     "strategy": strategy_title(strategy),
                     "score": whole_of(row.score),
-                    "interval": _rounded(interval_of(line, row)),
+                    "interval": interval_of(row),
                     "tasks": row.scored,
                     "of": group.n_tasks,
                     "short": len(row.short),
@@ -128,19 +129,15 @@ class ModelPages:
                 }
 
 
-def _rounded(found: tuple[float, float, bool] | None) -> list[int] | None:
-    return None if found is None else [whole_of(found[0]), whole_of(found[1]), int(found[2])]
-
-
-def _standing(item: Standing) -> Json:
+def _standing(row: Json) -> Json:
     return {
-        "suite": item.suite.id,
-        "strategy": strategy_title(item.strategy),
-        "sentence": item.sentence,
-        "remarks": item.remarks,
-        "placed": item.placed,
-        "own": whole_of(item.on_alike),
-        "rivals": [whole_of(rival.score) for rival in item.rivals],
+        "suite": row["suite"],
+        "strategy": strategy_title(row["strategy"]),
+        "sentence": row["sentence"],
+        "remarks": row["remarks"],
+        "placed": row["placed"],
+        "own": whole_of(mark_of(row)),
+        "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }
 
 

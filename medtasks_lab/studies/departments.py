@@ -17,8 +17,9 @@ from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primar
 from medtasks_ext.results.labels import DEPARTMENT, Labels, department_labels, department_values
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.spec import Judging
-from medtasks_ext.stats.bootstrap import percentile_interval, resample
+from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
+from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Statistic, as_they_are
 from medtasks_lab.studies.judge_evaluation import OF_COUNTS, Figure
 
@@ -224,8 +225,12 @@ def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[st
         rows.append((both, len(model - people), len(people - model), labels - union, people == model, 1))
     statistics = {name: Statistic(name, as_they_are, _of(name)) for name in MEASURES}
     counts = Counts(as_they_are(rows), statistics)
-    limits = {name: percentile_interval(item.values) for name, item in resample([counts], DEPARTMENT).items()}
-    return {name: Figure(value, limits.get(name)) for name, value in counts.values().items()}
+    draws = {name: item.values for name, item in resample([counts], DEPARTMENT).items()}
+    limits = intervals_of(counts, draws)
+    return {
+        name: Figure(value, limits[name].interval if name in limits else None)
+        for name, value in counts.values().items()
+    }
 
 
 def _of(measure: str) -> Any:

@@ -17,8 +17,9 @@ from medtasks_ext.judge.cases import JudgedTask
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.judge.scoring_point import point_rubric
 from medtasks_ext.results.published import published
-from medtasks_ext.stats.bootstrap import Interval, percentile_interval, resample
+from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.intervals import Interval, intervals_of
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
 from medtasks_lab.studies.judge_sft import GoldCase, PointKey, groups_by_question, point_texts
 
@@ -97,7 +98,8 @@ def _intervals(truth: Sequence[bool], given: Sequence[bool], questions: Sequence
     rows = [(t and g, not t and g, t and not g, not t and not g) for t, g in zip(truth, given, strict=True)]
     statistics = {name: Statistic(name, as_they_are, value) for name, value in OF_COUNTS.items()}
     counts = Counts(by_unit(as_they_are(rows), questions), statistics)
-    return {name: percentile_interval(item.values) for name, item in resample([counts], TASK).items()}
+    draws = {name: item.values for name, item in resample([counts], TASK).items()}
+    return {name: found.interval for name, found in intervals_of(counts, draws).items()}
 
 
 # ---------------------------------------------------------------------- counts, and published rates

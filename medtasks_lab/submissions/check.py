@@ -19,6 +19,7 @@ from medtasks_ext.stats.statistic import mean
 from medtasks_lab.submissions.documents import (
     PublicScores,
     documents_of,
+    earlier_spread,
     public_scores,
     read_documents,
     spread_of,
@@ -29,7 +30,8 @@ from medtasks_lab.submissions.record import DOCUMENTS, FILES, RECORD, Place, Sub
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
-    from medtasks_lab.submissions.record import TaskResult
+    from medtasks_ext.stats.intervals import Interval
+    from medtasks_lab.submissions.record import Spread, TaskResult
 
 _MADE = "the files are written by `medtasks submit`, never by hand"
 
@@ -187,22 +189,30 @@ def _task(name: str, item: TaskResult, documents: PublicScores, dataset: Dataset
         yield finding
         return
     again = {"score": documents.value, "valid": documents.valid, "unclosed": documents.unclosed}
-    draws = documents.draws(dataset.id)
+    interval = documents.interval(dataset.id)
     stated = {"score": item.score, "valid": item.valid, "unclosed": item.unclosed}
     for key, value in again.items():
         if not _same(stated[key], value):
             what = f"is {stated[key]}, and follows as {value} from the documents"
             yield Finding(RECORD, f"tasks.{name}.{key}", what, _MADE)
     spread = item.spread
-    if draws is None:
+    if interval is None:
         # the run's own, which nobody can compute from sums; there must be no other
         if spread is not None and (documents.sums is None or not spread.low <= spread.high):
             yield Finding(RECORD, f"tasks.{name}.spread", "does not follow from the documents", _MADE)
         return
-    expected = spread_of(draws)
-    if spread is None or not all(map(_same, (spread.low, spread.high, spread.sd), expected)):
+    if spread is None or not _follows(spread, documents, dataset, interval):
         what = "is not the interval that follows from the documents"
         yield Finding(RECORD, f"tasks.{name}.spread", what, _MADE)
+
+
+def _follows(spread: Spread, documents: PublicScores, dataset: Dataset, interval: Interval) -> bool:
+    """Whether a spread is that of the documents, as this version or an earlier one states it."""
+    stated = (spread.low, spread.high, spread.sd)
+    if all(map(_same, stated, spread_of(interval))):
+        return True
+    draws = documents.draws(dataset.id)
+    return draws is not None and all(map(_same, stated, earlier_spread(draws)))
 
 
 def _sound(name: str, documents: PublicScores, dataset: Dataset) -> Finding | None:

@@ -16,7 +16,8 @@ import numpy as np
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
-from medtasks_ext.stats.bootstrap import percentile_interval, resample
+from medtasks_ext.stats.bootstrap import percentile_interval, resample, score_interval
+from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.stats.statistic import Statistic, mean
 from medtasks_lab.submissions.record import DOCUMENTS, RECORD
 
@@ -58,6 +59,16 @@ class PublicScores:
         """Share of answers whose reasoning never ended, where it is reported."""
         return _mean(self.scores.unclosed)
 
+    def interval(self, dataset: str) -> Interval | None:
+        """The 95 % interval of the score; None where documents' counts are not public, or there are too few.
+
+        Args:
+            dataset: its id.
+        """
+        if self.sums is not None or not self.scores.scored.any():
+            return None
+        return score_interval(self.scores.by_unit(), dataset)
+
     def draws(self, dataset: str) -> Array | None:
         """The score on each resample; None where documents' counts are not public, or there are too few.
 
@@ -75,8 +86,13 @@ def _mean(values: Array) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def spread_of(draws: Array) -> tuple[float, float, float]:
-    """Ends of the 95 % interval, and the standard deviation, of a score on its resamples."""
+def spread_of(interval: Interval) -> tuple[float, float, float]:
+    """Ends of the 95 % interval, and the standard deviation that it stands for."""
+    return interval.low, interval.high, width_as_sd(interval)
+
+
+def earlier_spread(draws: Array) -> tuple[float, float, float]:
+    """The same as submissions of earlier versions have it: percentiles of the score on its resamples."""
     interval = percentile_interval(draws)
     return interval.low, interval.high, float(draws.std())
 

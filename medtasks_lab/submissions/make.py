@@ -236,7 +236,7 @@ def _documents(item: Experiment) -> PublicScores:
 
 
 def _task(item: Experiment, documents: PublicScores) -> TaskResult:
-    draws = documents.draws(item.dataset.id) if documents.sums is None else item.read_resampled()
+    interval = documents.interval(item.dataset.id) if documents.sums is None else item.intervals.get("score")
     tokens = (
         {name: item.tokens[name] for name in ("input", "output") if name in item.tokens}
         if item.tokens
@@ -250,8 +250,8 @@ def _task(item: Experiment, documents: PublicScores) -> TaskResult:
         valid=documents.valid,
         unclosed=documents.unclosed,
         spread=None
-        if draws is None
-        else Spread(**dict(zip(("low", "high", "sd"), spread_of(draws), strict=True))),
+        if interval is None
+        else Spread(**dict(zip(("low", "high", "sd"), spread_of(interval), strict=True))),
         conditions=public_conditions(_counted(item)),
         tokens=tokens or None,
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.results.experiments import Entry, Experiment
-from medtasks_ext.stats.bootstrap import Interval
-from medtasks_lab.submissions.record import RECORD, Submission
+from medtasks_ext.stats.intervals import Interval, of_earlier
+from medtasks_lab.submissions.record import RECORD, Submission, TaskResult
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -60,8 +60,15 @@ def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
         dataset=dataset,
         conditions=item.conditions,
         metrics=metrics,
-        intervals={"score": Interval(item.spread.low, item.spread.high)} if item.spread else {},
+        intervals=_intervals(item),
         n=item.n,
         loaded=loaded,
         tokens=None if item.tokens is None else dict(item.tokens),  # type: ignore[arg-type]
     )
+
+
+def _intervals(item: TaskResult) -> dict[str, Interval]:
+    """That of the score; the percentiles of an earlier version become an interval of today."""
+    if item.spread is None or item.score is None:
+        return {}
+    return {"score": of_earlier(item.score, Interval(item.spread.low, item.spread.high), item.n)}

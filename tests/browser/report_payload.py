@@ -10,7 +10,6 @@ import numpy as np
 
 from medtasks_ext.registry import STRATEGIES, Registry, registry
 from medtasks_ext.report import gather, payload
-from medtasks_ext.report.frames import Frames
 from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.published import published_entries
@@ -62,7 +61,7 @@ def made_report(
         published_entries=lambda tasks: _some_published(tasks, published),
     ):
         report = gather.gather([Path("runs")], registry(), strategies, "all" if published else "none")
-    made = payload.payload(Frames(report), text)  # type: ignore[arg-type]
+    made = payload.payload(report, text)  # type: ignore[arg-type]
     made["judges"] = _judges(made)
     made["tasks"]["bridge_mie"]["examples"] = EXAMPLES
     return made

@@ -160,7 +160,7 @@ def test_a_line_leads_to_its_model_and_back(opened):
     browser = opened("index.html")
     browser.open(address_of(browser, "Org/Best-8B"))
     text = browser.js("document.querySelector('main').innerText")
-    assert "1 of 101" in text and "above gemini-2.5-flash, the best of 98" in text
+    assert "1 of 101" in text and "place 1 of 99, above the middle" in text
     browser.open(address_of(browser, "BRIDGE"))
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"
 

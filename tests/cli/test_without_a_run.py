@@ -20,7 +20,8 @@ def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tm
     known = {row["model"]: row for row in rows if row["model"] in printed}
     assert len(known) == 95
     for model, row in known.items():
-        assert float(row["interval_low"]) == pytest.approx(float(printed[model]["zero_shot_ci_low"]) / 100)
+        low = float(printed[model]["zero_shot_ci_low"]) / 100
+        assert float(row["paper_interval_low"]) == pytest.approx(low) and not row["interval_low"]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Published results: BRIDGE" in page
 
@@ -31,15 +32,18 @@ def test_a_report_of_nothing_is_refused(medtasks):
 
 
 def test_two_published_models_are_set_side_by_side(medtasks):
-    [zero_shot, *_] = json.loads(medtasks("compare", "gpt-4o", "gpt-oss-120b", "--json").out)
+    found = json.loads(medtasks("compare", "gpt-4o", "gpt-oss-120b", "--json").out)
+    zero_shot = found["changes"][0]
     with (reference_folder() / "bridge_leaderboard.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["strategy"] == "zero_shot"]
     means = [
         fmean(float(row["score"]) / 100 for row in rows if row["model"] == model)
         for model in ("gpt-4o-0806", "gpt-oss-120b")
     ]
-    assert [zero_shot["before"], zero_shot["after"]] == pytest.approx(means)
-    assert len(zero_shot["tasks"]) == 87
+    sides = list(zip(*[scores for _, *scores in zero_shot["scores"]], strict=True))
+    assert [fmean(side) for side in sides] == pytest.approx(means)
+    assert len(zero_shot["scores"]) == 87
+    assert [row["suite"] for row in found["alone"]] == ["MedHELM", "MLB", "HealthBench"]
     outcome = medtasks("compare", "gpt-4o", "gpt-oss-120b")
     assert "BRIDGE, zero-shot" in outcome.out and "are not tested" in outcome.out
 

@@ -30,16 +30,25 @@ def good(n: int, start: int = 0) -> list[dict]:
     ]
 
 
-def test_gold_that_the_suites_own_reading_loses_is_a_note_and_no_fault(medtasks, data_dir):
-    """BRIDGE splits a line of an answer at its semicolons, and reads a gold line as it stands."""
-    line = "entity: {}, type: Drug;"
+def _ruccon(data_dir, n_lost: int, n: int = 100) -> None:
+    """Rows of RuCCoN of which BRIDGE's reading loses a part of some: it splits a line at its semicolons."""
+    names = [f"цефтриаксон {i}; 1 г" if i < n_lost else f"парацетамол {i}" for i in range(n)]
     rows = [
-        {"task": "RuCCoN", "id": str(number), "split": "test", "input": name, "output": line.format(name)}
-        for number, name in enumerate(["парацетамол", "цефтриаксон; 1 г", "ибупрофен"])
+        {
+            "task": "RuCCoN",
+            "id": str(i),
+            "split": "test",
+            "input": f"Назначен {name} внутрь. " + "Жалобы на боль. " * 20,
+        }
+        | {"output": f"entity: {name}, type: Drug;"}
+        for i, name in enumerate(names)
     ]
-    # one item by the repaired reading, two by the suite's: nothing is lost
-    rows[0]["output"] += "\n" + line.format("парацетамол,")
     write_jsonl(data_dir / "bridge" / "ruccon" / "test.jsonl", rows)
+
+
+@pytest.mark.usefixtures("made_rows")
+def test_gold_that_the_suites_own_reading_loses_is_a_note_where_the_task_declares_it(medtasks, data_dir):
+    _ruccon(data_dir, 1)
     outcome = medtasks("data", "check", data_dir)
     assert outcome.code == 0, outcome.out
     lost = next(text for text in outcome.out.splitlines() if "loses a part of 1 gold answer:" in text)
@@ -48,6 +57,12 @@ def test_gold_that_the_suites_own_reading_loses_is_a_note_and_no_fault(medtasks,
     score = lost.split("perfect answers score ")[1].split(",")[0]
     assert float(score) < 1
     assert score in ran.out
+
+
+def test_a_larger_loss_than_the_task_declares_is_a_fault(medtasks, data_dir):
+    _ruccon(data_dir, 50)
+    outcome = medtasks("data", "check", data_dir)
+    assert outcome.code == 1 and "where 1.0000 is the highest score" in outcome.out
 
 
 def test_valid_files_are_counted_and_what_is_not_there_is_said_in_one_line(medtasks, chip_ctc):
@@ -332,11 +347,11 @@ def test_files_of_the_source_are_told_from_others_of_their_name(data_dir, monkey
         for file in remote_files(source_of(dataset))
     ]
     monkeypatch.setattr("medtasks_ext.data.known.remote_files", lambda source: files)
-    told = known_content(dataset, [folder])
+    told = known_content(dataset, [folder]).notes
     assert [note.split(":")[0] for note in told] == [
         "dev.json is the pinned test.json (sha256",
         "test.json is the pinned test.json (sha256",
     ]
     (folder / "dev.json").write_text("[]", encoding="utf-8")
     other = "dev.json is not the pinned file of this name: sha256:"
-    assert known_content(dataset, [folder])[0].startswith(other)
+    assert known_content(dataset, [folder]).notes[0].startswith(other)

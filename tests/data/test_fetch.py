@@ -20,6 +20,8 @@ from medtasks_ext.rows.remote import remote_files
 from tests.conftest import ROOT, declare_suites
 from tests.rows.hub_server import Hub
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 MEDQA, MMLU, BULLETS = "medhelm_medqa", "clinicbench_mmlu_med", "medhelm_medbullets"
 RAW = "https://raw.githubusercontent.com"
 HEADER = "question,opa,opb,opc,opd,ope,answer_idx\n"
@@ -183,8 +185,8 @@ def test_content_that_changed_under_a_pinned_address_is_refused(medtasks, hub, t
 def test_a_file_whose_rows_cannot_be_read_is_no_success(medtasks, hub):
     hub.files[path_of(hub, "medbullets_op5.csv")] = (HEADER + "What?,a,b,c,d,e,Z\n").encode()
     outcome = medtasks("data", "fetch", BULLETS)
-    assert outcome.code == 1 and "is here, but cannot be read: test row 1" in outcome.err
-    assert "0 of 1 datasets" in outcome.out
+    assert outcome.code == 1 and "nothing of it was kept: test row 1" in outcome.err
+    assert "0 of 1 datasets" in outcome.out and "{revision}" not in outcome.err
 
 
 def test_offline_nothing_is_asked_for_and_the_message_says_so(medtasks, hub, monkeypatch):

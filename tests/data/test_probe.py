@@ -39,7 +39,7 @@ def served(tasks_of, monkeypatch, tmp_path):
     lock = file.with_name("data.lock")
     pinned = json.loads(lock.read_text())
     (name,) = pinned["files"]
-    pinned["files"][name]["digest"] = f"sha256:{hashlib.sha256(ROWS.encode()).hexdigest()}"
+    pinned["files"][name] = {"digest": f"sha256:{hashlib.sha256(ROWS.encode()).hexdigest()}"}
     lock.write_text(json.dumps(pinned))
     forget()
     path = url.removeprefix(server.url).replace("{revision}", pinned["revision"])

@@ -13,6 +13,8 @@ from medtasks_ext.rows.places import source_page
 from medtasks_lab.originals.cl100k import SHA256, URL
 from tests.conftest import ROOT, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 DATASETS = registry().datasets
 
 

@@ -26,6 +26,7 @@ def filled(medtasks, tmp_path, name: str, form: str):
     return folder
 
 
+@pytest.mark.usefixtures("made_rows")
 @pytest.mark.parametrize("form", ["jsonl", "csv", "xlsx"])
 @pytest.mark.parametrize("name", [HOSPICE, "mlb_maexam", "medhelm_ehrshot", "bridge_mie", "medhelm_n2c2_ct"])
 def test_the_example_rows_put_where_rows_belong_can_be_run(medtasks, tmp_path, monkeypatch, name, form):

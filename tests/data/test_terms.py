@@ -14,6 +14,8 @@ from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.terms import record_file
 from tests.rows.hub_server import Hub
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 AREA, BLOCK = "bridge_cares_area", "bridge_cares_icd10_block"
 
 

@@ -18,6 +18,8 @@ from medtasks_ext.rows.missing import source_of
 from tests.conftest import declare_suites
 from tests.rows.hub_server import Hub
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 URL, BRANCH, COMMIT, PINNED = (
     "medhelm_live_sct_bench",
     "medhelm_live_healthqa_br",
@@ -102,6 +104,11 @@ def change(hub, part, more):
     hub.files[path] = more(hub.files[path])
 
 
+def held(file):
+    """What a lock says of the content of files, without who has seen it and where it is had."""
+    return {name: {key: item[key] for key in ("digest", "size")} for name, item in file.items()}
+
+
 def lines_of(outcome, part):
     return [line.strip() for line in outcome.out.splitlines() if part in line]
 
@@ -111,7 +118,8 @@ def test_where_says_what_is_unpinned(medtasks, hub):
     assert outcome.code == 0, outcome.text
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "sct_cleaned_full.csv")] == [True]
     assert [line.endswith(UNPINNED) for line in lines_of(outcome, "healthqa-br.parquet")] == [True]
-    assert UNPINNED not in "".join(lines_of(outcome, "MedXpertQA@") + lines_of(outcome, "oss_eval.jsonl"))
+    assert all(line.endswith(UNPINNED) for line in lines_of(outcome, "MedXpertQA@"))  # the hub's word alone
+    assert UNPINNED not in "".join(lines_of(outcome, "oss_eval.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -144,13 +152,14 @@ def test_the_first_use_holds_also_without_data_fetch(medtasks, hub, tmp_path, na
 def test_fetch_says_it_and_status_counts_it(medtasks, hub):
     outcome = medtasks("data", "fetch", URL, BRANCH, COMMIT)
     assert outcome.code == 0, outcome.text
-    said = {line.split()[1]: "1 file unpinned: recorded now" in line for line in lines_of(outcome, "✓")}
-    assert said == {URL: True, BRANCH: True, COMMIT: False}
+    said = {line.split()[1]: line.partition("; ")[2] for line in lines_of(outcome, "✓")}
+    recorded = "unpinned: recorded now, other content is refused later"
+    assert said == {URL: f"1 file {recorded}", BRANCH: f"1 file {recorded}", COMMIT: f"2 files {recorded}"}
     status = json.loads(medtasks("data", "status", URL, BRANCH, COMMIT, "--json").out)
     assert all(item["here"] for item in status)
-    assert [item["pinned"] for item in status] == [False, False, True]
+    assert [item["pinned"] for item in status] == [False, False, False]
     printed = medtasks("data", "status", URL, BRANCH, COMMIT).out
-    assert printed.count("unpinned: ") == 2 and "; 2 not pinned, recorded at first use" in printed
+    assert printed.count("unpinned: ") == 3 and "; 3 not pinned, recorded at first use" in printed
 
 
 def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks, hub):
@@ -163,32 +172,33 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     files = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
     tasks = {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")}
 
-    def held():
+    def locks():
         return {name: json.loads(file.read_text()) if file.is_file() else {} for name, file in files.items()}
 
-    before = held()
+    before = locks()
     names, commit = [URL, BRANCH, COMMIT], "d" * 40
     hub.commits = {"main": commit}
     hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
     assert probe.main([str(tmp_path / "sources.csv"), *names]) == 0
-    assert held() == before  # not asked for
+    assert locks() == before  # not asked for
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    after = held()
-    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH}
+    after = locks()
+    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH, COMMIT}
     assert before[BRANCH] == {} and after[BRANCH]["revision"] == commit
     csv_, parquet = as_csv(rows_of(URL)), as_parquet(rows_of(BRANCH))
-    assert after[BRANCH]["files"] == {"healthqa-br.parquet": content_of(parquet)}
-    assert after[URL] == {**before[URL], "files": {"sct_cleaned_full.csv": content_of(csv_)}}
+    assert held(after[BRANCH]["files"]) == {"healthqa-br.parquet": content_of(parquet)}
+    assert held(after[URL]["files"]) == {"sct_cleaned_full.csv": content_of(csv_)}
+    assert after[URL]["rows"]["test"]["n"] == 16 and (root / KEYS[0] / "documents.lock").is_file()
     assert {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")} == tasks
     forget()
     assert UNPINNED not in medtasks("data", "where", *names).out
     assert "not pinned" not in medtasks("data", "status", *names).out
     assert medtasks("dev", "validate", URL, BRANCH).code == 0
     assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    assert held() == after
+    assert locks() == after
     shutil.rmtree(tmp_path / "cache")
     change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
-    assert "sends other content than is pinned" in medtasks("data", "fetch", URL).err
+    assert f" bytes, not {len(csv_):,}" in medtasks("data", "fetch", URL).err
 
 
 def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
@@ -199,10 +209,12 @@ def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwis
     outcome = medtasks("data", "pin", URL, BRANCH, COMMIT)
     assert outcome.code == 0, outcome.text
     locks = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
-    held = {name: json.loads(locks[name].read_text(encoding="utf-8")) for name in (URL, BRANCH, COMMIT)}
-    assert held[BRANCH]["revision"] == commit and held[COMMIT]["revision"] == revision
-    pinned = content_of(as_lines(rows_of(COMMIT)))
-    assert held[COMMIT]["files"] and all(file == pinned for file in held[COMMIT]["files"].values())
+    found = {name: json.loads(locks[name].read_text(encoding="utf-8")) for name in (URL, BRANCH, COMMIT)}
+    assert found[BRANCH]["revision"] == commit and found[COMMIT]["revision"] == revision
+    pinned, files = content_of(as_lines(rows_of(COMMIT))), held(found[COMMIT]["files"])
+    assert files and all(file == pinned for file in files.values())
+    hub = "https://huggingface.co/datasets/Larxel/healthqa-br/resolve/"
+    assert found[BRANCH]["files"]["healthqa-br.parquet"]["hosts"] == [f"{hub}{commit}/healthqa-br.parquet"]
     assert f"sct_cleaned_full.csv: {content_of(as_csv(rows_of(URL)))['digest']}" in outcome.out
     forget()
     again = medtasks("data", "pin", URL, BRANCH, COMMIT)

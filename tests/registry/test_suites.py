@@ -304,7 +304,7 @@ def published_rows(tasks: Registry, suite: str) -> dict[tuple[str, str, str], tu
     """Published models' scores in the groups of a suite."""
     groups = tuple(group for group in groups_of(tasks) if group.suite == suite)
     entries = [entry for entry in published_entries(tasks) if entry.paper == suite]
-    rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups, {})]
+    rows = [row for entry in entries for row in group_scores(entry, "zero_shot", groups)]
     return {
         (row.entry.label, row.group.axis, row.group.value): (row.score, row.scored, row.partial)
         for row in rows

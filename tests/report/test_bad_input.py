@@ -99,12 +99,12 @@ def test_a_score_that_is_no_number_is_left_out(medtasks, run):
     assert "1/87 partial" in outcome.out and "NaN" not in (run.parent / "out" / "results.csv").read_text()
 
 
-def test_damaged_resamples_cost_intervals_not_scores(medtasks, run):
+def test_damaged_resamples_cost_comparisons_not_scores_or_intervals(medtasks, run):
     np.save(run / "tasks" / f"{GATED}.npy", np.full(1000, np.nan))
     (run / "tasks" / f"{OPEN}.npy").write_bytes(b"cut short")
     outcome = medtasks("report", "run", "--published", "none")
     assert outcome.code == 1 and "resampled scores are damaged" in outcome.out
-    assert "0.8000 [–]" in outcome.out
+    assert "0.8000 [0." in outcome.out
 
 
 @pytest.mark.parametrize("content", [None, "", '{"doc_id": 0, "doc": {"id"'])

@@ -10,6 +10,7 @@ from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.results.experiments import Entry, Experiment
 from medtasks_ext.results.rollup import group_row
 from medtasks_ext.runs.conditions import Asked, Conditions, Observed, Rows, Wording
+from medtasks_ext.stats.intervals import Interval, wilson
 
 TASKS = registry()
 GROUPS = groups_of(TASKS)
@@ -28,32 +29,26 @@ def conditions(strategy: str, n: int, sample: bool, cut: int | None) -> Conditio
 
 
 def entry(seed: int, share: float, *, label="model", sample=False, strategy="zero_shot") -> Entry:
-    """Random scores on a random share of all datasets; a few tasks cannot be resampled."""
+    """Random scores on a random share of all datasets; a few tasks have no interval."""
     generator = np.random.default_rng(seed)
     experiments = {}
     for dataset in TASKS.datasets.values():
         if generator.random() < share:
             score = round(generator.random(), 2)
-            draws = generator.normal(score, 0.05, 1000) if generator.random() < 0.98 else None
+            ends = wilson(score, len(dataset.id)) if generator.random() < 0.98 else None
             task = dataset.task(strategy)
             experiments[task] = Experiment(
                 task,
                 dataset,
                 conditions(strategy, len(dataset.id), sample, 1 if generator.random() < 0.5 else None),
                 {"score": score, "valid": generator.random()},
-                {},
+                {"score": Interval(*map(float, ends))} if ends else {},
                 len(dataset.id),
                 loaded={"n_test": len(dataset.id)},
-                read_resampled=lambda draws=draws: draws,
             )
             if generator.random() < 0.1:
                 del experiments[task].metrics["score"]
     return Entry(label, label, "medtasks", experiments)
-
-
-def draws_of(one: Entry) -> dict[str, np.ndarray]:
-    found = {name: item.read_resampled() for name, item in one.experiments.items() if item.score is not None}
-    return {name: values for name, values in found.items() if values is not None}
 
 
 def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_apart():
@@ -69,7 +64,7 @@ def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_a
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
     one = entry(5, share, strategy=strategy)
-    rows = group_scores(one, strategy, GROUPS, draws_of(one))
+    rows = group_scores(one, strategy, GROUPS)
     compared = 0
     for row in rows:
         if not row.group.name:
@@ -91,7 +86,7 @@ def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
 def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_):
     entries = [entry(seed, share, label=str(number)) for number, (seed, share) in enumerate(given_)]
     suites = tuple(group for group in GROUPS if group.axis == "suite" and group.parts)
-    rows = [row for one in entries for row in group_scores(one, "zero_shot", suites, {})]
+    rows = [row for one in entries for row in group_scores(one, "zero_shot", suites)]
     rank(rows)
     for row in rows:
         mine = scored(row.entry, row.group)
@@ -121,7 +116,7 @@ def test_synthetic_rows_are_ranked_among_themselves_and_strategies_each_for_itse
     rows = [
         row
         for one, strategy in zip(entries, ("zero_shot", "zero_shot", "cot"), strict=True)
-        for row in group_scores(one, strategy, GROUPS, {})
+        for row in group_scores(one, strategy, GROUPS)
     ]
     rank(rows)
     assert {(row.rank, row.of) for row in rows if row.score is not None} == {(1, 1)}

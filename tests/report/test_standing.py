@@ -1,15 +1,17 @@
-"""Where an own run stands among published models: on the tasks that it has, and that were asked alike."""
+"""Where an own run stands among published models: what is claimed, from how much, and in which words."""
 
 import json
 import re
 from statistics import fmean, median
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.stats.equating import equating
 from medtasks_ext.stats.statistic import mean
 from tests.report.made import write_run
 
@@ -18,74 +20,148 @@ TASKS = registry()
 SOME = [
     item
     for item in TASKS.datasets.values()
-    if item.metadata.suite == "bridge" and score_statistic(item) is mean and 0 < item.n_documents < 400
-][:3]
+    if item.metadata.suite == "bridge" and score_statistic(item) is mean and 0 < item.n_documents < 900
+]
+ASKED = {"loaded": {"instruction": "official"}}
+PUBLISHED = {entry.model: entry for entry in published_entries(TASKS) if entry.paper == "bridge"}
 
 
-def published(names):
-    """Model -> mean of its zero-shot scores of these tasks."""
-    return {
-        entry.model: fmean(entry.experiments[name].score for name in names)
-        for entry in published_entries(TASKS)
-        if entry.paper == "bridge"
-    }
+def table(strategy="zero_shot"):
+    """(models, tasks) published scores, and the models' makers."""
+    suffix = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}[strategy]
+    names = [item.id for item in TASKS.datasets.values() if item.metadata.suite == "bridge"]
+    rows = [[entry.experiments[name + suffix].score for name in names] for entry in PUBLISHED.values()]
+    makers = {}
+    for entry in PUBLISHED.values():
+        if entry.details.get("organisation"):
+            makers[stem(entry)] = entry.details["organisation"].lower()
+    families = [
+        entry.details.get("organisation", "").lower() or makers.get(stem(entry), stem(entry))
+        for entry in PUBLISHED.values()
+    ]
+    return np.array(rows), names, np.array(families)
 
 
-#: such that half of the published models are better on the first two
-SHARE = median(published([item.id for item in SOME[:2]]).values())
+def stem(entry):
+    return re.match(r"[A-Za-z]*", entry.model)[0].lower()
 
 
-def scores_of(share):
+def like(model, items, more=0.0):
+    """As many right answers as a published model has, or some more."""
     found = {}
-    for item in SOME:
-        right = round(share * item.n_documents)
+    for item in items:
+        score = min(1.0, PUBLISHED[model].experiments[item.id].score + more)
+        right = round(score * item.n_documents)
         found[item.id] = [1.0] * right + [0.0] * (item.n_documents - right)
     return found
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Two of three tasks were asked in the suite's own words."""
-    write_run(tmp_path / "a", "ORG/med-8b", scores_of(SHARE), loaded={"instruction": "official"})
-    file = tmp_path / "a" / "tasks" / f"{SOME[2].id}.json"
+def standing(medtasks, run="run"):
+    [found] = json.loads(medtasks("report", run, "--strategy", "zero_shot", "--json").out)["standings"]
+    return found
+
+
+# ---------------------------------------------------------------------- what is claimed
+
+
+def test_one_task_is_no_place_and_no_side(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:1]), **ASKED)
+    found = standing(medtasks)
+    assert (found["placed"], found["place"], found["places"]) == (False, None, None)
+    assert not found["strips"] and not found["strong"] and not found["weak"]
+    assert (
+        "no place: 1 task with" in found["sentence"] and "3 tasks with 100 documents are" in found["sentence"]
+    )
+    outcome = medtasks("report", "run", "--strategy", "zero_shot")
+    assert "○" in outcome.out and "●" not in outcome.out and "median in" not in outcome.out
+
+
+def test_a_few_tasks_stand_for_the_suite_but_not_for_a_place(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:4]), **ASKED)
+    found = standing(medtasks)
+    assert not found["placed"] and 0.2 < found["equivalent"] < 0.5 and found["equivalent_error"] > 0.03
+    assert re.search(r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 that were asked", found["sentence"])
+    assert found["sentence"].endswith(": too little for a place among 98 published models")
+
+
+def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, tmp_path):
+    of_suite = [item for item in TASKS.datasets.values() if item.metadata.suite == "bridge"]
+    chosen = [item for item in of_suite if score_statistic(item) is mean]
+    write_run(tmp_path / "run", "ORG/med-8b", like("Llama-3.1-8B-Instruct", chosen), **ASKED)
+    found = standing(medtasks)
+    first, last = found["places"]
+    assert found["placed"] and 1 <= first <= last <= 99 and last - first < 33
+    overall = {model: fmean(item.score for item in entry.experiments.values() if item.strategy == "zero_shot")
+               for model, entry in PUBLISHED.items()}  # fmt: skip
+    ends = found["equivalent"] - found["equivalent_error"], found["equivalent"] + found["equivalent_error"]
+    assert first == 1 + sum(score > ends[1] for score in overall.values())
+    assert last == 1 + sum(score > ends[0] for score in overall.values())
+    assert ends[0] < overall["Llama-3.1-8B-Instruct"] < ends[1]
+    assert ends[1] < median(overall.values())
+    assert found["sentence"].endswith(f": place {first} to {last} of 99, below the middle")
+    said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
+    assert found["sentence"] in said and "●" in said
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    [shown] = json.loads(content)["standings"]
+    assert (shown["sentence"], shown["remarks"]) == (found["sentence"], found["remarks"])
+    assert medtasks("card", "run", "-o", "card").code == 0
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert found["sentence"] in card and all(line in card for line in found["remarks"])
+    assert f"![{found['sentence']}](standing-bridge-zero_shot.svg)" in card
+    image = ElementTree.parse(tmp_path / "card" / "standing-bridge-zero_shot.svg").getroot()
+    groups = image.iter("{http://www.w3.org/2000/svg}g")
+    rivals = [
+        group for group in groups if {"layer_1_marks", "layer_2_marks"} & {*group.get("class", "").split()}
+    ]
+    assert sum(len(group.findall("{http://www.w3.org/2000/svg}line")) for group in rivals) == 98
+
+
+def test_sides_are_values_whose_interval_leaves_out_the_median(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME, more=0.05), **ASKED)
+    found = standing(medtasks)
+    strips = {(axis, value): rest for axis, value, *rest in found["strips"]}
+    assert strips and found["strong"]
+    for name, (n, score, low, high, *spread, below) in strips.items():
+        assert n >= 3 and low <= score <= high and 0 <= below <= 1
+        above = low > spread[2]
+        assert above or list(name) not in found["strong"]
+        assert high < spread[2] or list(name) not in found["weak"]
+
+
+def test_a_suite_with_few_published_models_has_places_on_these_tasks_alone(medtasks, tmp_path):
+    some = [
+        item
+        for item in TASKS.datasets.values()
+        if item.metadata.suite == "medhelm" and score_statistic(item) is mean and 0 < item.n_documents < 700
+    ][:5]
+    scores = {item.id: [1.0, 0.0] * (item.n_documents // 2) + [1.0] * (item.n_documents % 2) for item in some}
+    write_run(tmp_path / "run", "ORG/med-8b", scores, **ASKED)
+    found = standing(medtasks)
+    assert found["equivalent"] is None and "on these tasks alone" in found["sentence"]
+    assert any("too few to tell its other tasks from these" in line for line in found["remarks"])
+
+
+def test_tasks_that_were_asked_otherwise_leave_its_own_profile(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/own", like("gemma-3-27b-it", SOME))
+    found = standing(medtasks)
+    assert (found["placed"], found["place"]) == (False, None) and not found["strips"]
+    assert f"which were asked otherwise (wording in {len(SOME)})" in found["sentence"]
+    assert any(line.startswith("its own scores alone, on tasks that") for line in found["remarks"])
+    outcome = medtasks("report", "run", "--strategy", "zero_shot")
+    assert "○" in outcome.out and "●" not in outcome.out
+
+
+def test_tasks_that_were_asked_otherwise_are_left_out_and_named(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
+    file = tmp_path / "run" / "tasks" / f"{SOME[4].id}.json"
     record = json.loads(file.read_text())
     record["loaded"]["instruction"] = "own"
     file.write_text(json.dumps(record))
-    return tmp_path / "a"
-
-
-def test_it_stands_on_the_tasks_that_were_asked_alike(medtasks, run):
-    outcome = medtasks("report", "a", "-o", "out", "--strategy", "zero_shot")
-    [found] = json.loads(medtasks("report", "a", "--strategy", "zero_shot", "--json").out)["standings"]
-    rivals = published([item.id for item in SOME[:2]])
-    place = 1 + sum(score > found["on_alike"] for score in rivals.values())
-    assert (found["tasks"], found["alike"], found["official"]) == (3, 2, 2)
-    assert (found["placed"], found["place"], found["of"]) == (True, place, len(rivals) + 1)
+    found = standing(medtasks)
+    assert (found["tasks"], found["alike"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}
-    ahead = min((score, model) for model, score in rivals.items() if score > found["on_alike"])[0]
-    behind = max((score, model) for model, score in rivals.items() if score < found["on_alike"])[0]
-    names = re.search(r"between (.+) and (.+) of 98$", found["sentence"]).groups()
-    assert [rivals[name] for name in names] == pytest.approx([ahead, behind])
-    assert f"on 3 of BRIDGE's 87 tasks; {found['on_alike']:.2f} on the 2 that were asked" in found["sentence"]
-    said = " ".join(outcome.out.split())
-    assert found["sentence"] in said and "●" in said and "2 of 3 tasks asked in the suites' own words" in said
-    page = (run.parent / "out" / "report.html").read_text(encoding="utf-8")
-    [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    [shown] = json.loads(content)["standings"]
-    assert (shown["sentence"], shown["place"]) == (found["sentence"], found["place"])
-    better = sum(score > found["on_alike"] for name, score in found["rivals"] if name in found["peers"])
-    assert f"place {1 + better} of {len(found['peers']) + 1} among models of its size" in found["among_peers"]
-
-
-def test_without_a_task_that_was_asked_alike_there_is_no_place(medtasks, tmp_path):
-    write_run(tmp_path / "own", "ORG/own", scores_of(0.5))
-    [found] = json.loads(medtasks("report", "own", "--strategy", "zero_shot", "--json").out)["standings"]
-    assert (found["placed"], found["place"]) == (False, None)
-    assert (
-        "no place among 98 published models, which were asked otherwise (wording in 3)" in found["sentence"]
-    )
-    outcome = medtasks("report", "own", "--strategy", "zero_shot")
-    assert "○" in outcome.out and "●" not in outcome.out and "how sure" not in outcome.out
+    assert "1 task left out here, being asked otherwise: wording in 1" in found["remarks"]
 
 
 def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_path):
@@ -103,23 +179,81 @@ def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_
     assert f"stands on a part: 7 of the suite's {item.n_documents:,} rows" in card
 
 
-def test_the_card_holds_the_sentence_and_its_picture(medtasks, run):
-    assert medtasks("card", "a", "-o", "card").code == 0
-    card = (run.parent / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    [found] = json.loads(medtasks("report", "a", "--strategy", "zero_shot", "--json").out)["standings"]
-    assert found["sentence"] in card and "2 of 3 tasks were asked in their suite's own words" in card
-    assert f"![{found['sentence']}](standing-bridge-zero_shot.svg)" in card
-    image = ElementTree.parse(run.parent / "card" / "standing-bridge-zero_shot.svg").getroot()
-    groups = image.iter("{http://www.w3.org/2000/svg}g")
-    rivals = [
-        group for group in groups if {"layer_1_marks", "layer_2_marks"} & {*group.get("class", "").split()}
-    ]
-    assert sum(len(group.findall("{http://www.w3.org/2000/svg}line")) for group in rivals) == 98
-
-
-def test_without_the_drawing_library_the_card_holds_a_strip(medtasks, run, monkeypatch):
+def test_without_the_drawing_library_the_card_holds_a_strip(medtasks, tmp_path, monkeypatch):
+    write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:3]), **ASKED)
     monkeypatch.setattr("medtasks_ext.report.pictures.draw.is_possible", lambda: False)
-    outcome = medtasks("card", "a", "-o", "card")
+    outcome = medtasks("card", "run", "-o", "card")
     assert outcome.code == 0 and "medtasks[plots]" in outcome.err
-    card = (run.parent / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert "━" in card and "●" in card and not [*(run.parent / "card").glob("*.svg")]
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert "━" in card and "○" in card and not [*(tmp_path / "card").glob("*.svg")]
+
+
+# ---------------------------------------------------------------------- equating
+
+
+def covered(scores, families, asked):
+    """Of all published models, each left out with its family: is the true place inside, and how wide."""
+    weights, found = np.full(scores.shape[1], 1 / scores.shape[1]), []
+    true = scores @ weights
+    for family in dict.fromkeys(families):
+        kept = families != family
+        fit = equating(scores[kept], weights, asked, families[kept].tolist())
+        for model in np.flatnonzero(~kept):
+            score, error = fit.score(scores[model, sorted(asked)], np.zeros(len(asked)))
+            others = np.delete(true, model)
+            first, last = (1 + int((others > end).sum()) for end in (score + error, score - error))
+            found.append((first <= 1 + int((others > true[model]).sum()) <= last, last - first + 1))
+    return np.array(found).T
+
+
+def test_whole_families_left_out_the_true_place_lies_within_the_interval():
+    scores, names, families = table()
+    rng = np.random.default_rng(42)
+    runs = [covered(scores, families, rng.choice(len(names), 29, replace=False)) for _ in range(4)]
+    inside, width = np.hstack(runs)
+    assert 0.93 <= inside.mean() <= 0.985 and np.median(width) <= 14
+
+
+@pytest.mark.parametrize("pattern", ["open", "en", "zh"])
+def test_the_patterns_that_people_have_are_covered_alike(pattern):
+    scores, names, families = table()
+    facts = [TASKS.datasets[name].metadata for name in names]
+    asked = [place for place, item in enumerate(facts) if pattern in (item.access, item.language)]
+    inside, width = covered(scores, families, asked)
+    assert 0.92 <= inside.mean() <= 0.985 and np.median(width) <= 26
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("strategy", ["zero_shot", "cot", "five_shot"])
+@pytest.mark.parametrize("k", [5, 10, 29, 60])
+def test_any_tasks_of_any_strategy(strategy, k):
+    scores, names, families = table(strategy)
+    rng = np.random.default_rng(k)
+    runs = [covered(scores, families, rng.choice(len(names), k, replace=False)) for _ in range(20)]
+    assert 0.93 <= np.hstack(runs)[0].mean() <= 0.985
+
+
+def test_the_error_of_documents_is_added_and_all_or_no_tasks_are_refused():
+    scores, _, families = table()
+    weights = np.full(scores.shape[1], 1 / scores.shape[1])
+    fit = equating(scores, weights, range(30), families.tolist())
+    sure = fit.score(scores[0, :30], np.zeros(30))
+    unsure = fit.score(scores[0, :30], np.full(30, 0.05**2))
+    assert sure[0] == unsure[0] and unsure[1] > sure[1]
+    for asked in ([], range(scores.shape[1])):
+        with pytest.raises(ValueError, match="not all"):
+            equating(scores, weights, asked, families.tolist())
+
+
+def test_a_fit_is_a_ridge_regression_with_a_free_intercept():
+    """Against the normal equations."""
+    rng = np.random.default_rng(0)
+    scores = rng.random((60, 12))
+    weights = np.full(12, 1 / 12)
+    fit = equating(scores, weights, range(4), [f"f{n % 20}" for n in range(60)])
+    known, rest = scores[:, :4], scores[:, 4:] @ weights[4:]
+    slope = fit.weights - weights[:4]
+    centred = known - known.mean(axis=0)
+    penalty = (centred.T @ (rest - rest.mean() - centred @ slope)) / slope
+    assert penalty == pytest.approx(np.full(4, penalty[0]), rel=1e-3) and penalty[0] > 0
+    assert fit.constant + known.mean(axis=0) @ slope == pytest.approx(rest.mean(), abs=1e-3)

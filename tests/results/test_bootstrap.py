@@ -18,7 +18,6 @@ from scipy import stats
 from medtasks_ext.metrics import common, multi_label
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.bootstrap import (
-    mean_over_tasks,
     percentile_interval,
     resample,
     resampled_sums,
@@ -259,7 +258,7 @@ def test_nominal_95_percent_of_group_means_are_covered():
         hits = rng.binomial(1, p, (REPLICATIONS, n)).astype(float)
         weights = resampling_weights(f"task {number}", n)
         tasks.append(resampled_sums([hits.T], weights)[0].T / n)
-    assert 0.93 < coverage(mean_over_tasks(tasks), 0.5) < 0.97
+    assert 0.93 < coverage(np.mean(tasks, axis=0), 0.5) < 0.97
 
 
 def test_the_official_interval_covers_next_to_nothing():
@@ -279,14 +278,13 @@ def record_of(items: list, aggregation, *, official: bool = False) -> tuple[dict
     return task_intervals(samples, aggregations, "task", official=official)
 
 
-def test_a_record_holds_both_ends_the_method_and_the_number_of_resamples():
+def test_a_record_holds_both_ends_and_the_method():
     records, values = record_of([0.0, 1.0] * 50, lm_eval_mean)
     record = records["score"]
     assert set(records) == {"score"}  # whether there was gold is no estimate
     assert 0.38 < record["interval_low"] < 0.43 and 0.57 < record["interval_high"] < 0.62
-    assert (record["interval_method"], record["resamples"]) == ("percentile bootstrap, 95 %", 1000)
+    assert record["interval_method"] == "Wilson, 95 %" and len(values) == 1000
     assert "t_interval_of_bootstrap_mean" not in record
-    assert percentile_interval(values).low == record["interval_low"]
 
 
 @pytest.mark.parametrize("items", [[], [1.0]])
@@ -295,14 +293,16 @@ def test_fewer_than_two_documents_have_no_interval(items):
     assert values is None
     for record in records.values():
         assert record["interval_low"] is record["interval_high"] is None
-        assert record["interval_method"].startswith("none") and record["resamples"] == 0
+        assert record["interval_method"].startswith("none")
 
 
 def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
     """BRIDGE keeps the label columns of the whole file; here every label has one document, all right."""
     items = [([f"label {number}"], [f"label {number}"]) for number in range(50)]
     records, values = record_of(items, multi_label.f1_macro, official=True)
-    assert (values == 1).all() and records["score"]["interval_low"] == 1
+    assert (values == 1).all() and 0.8 < records["score"]["interval_low"] < records["score"][
+        "interval_high"
+    ] == 1
     present = (resampling_weights("task", 50) > 0).mean(axis=1)
     official = records["score"]["t_interval_of_bootstrap_mean"]
     assert official["mean"] == pytest.approx(present.mean(), abs=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,9 +15,10 @@ from hypothesis.extra import numpy as arrays
 from scipy import stats
 
 from medtasks_ext.metrics.common import micro_f1
+from medtasks_ext.metrics.multi_label import f1_macro as multi_f1_macro
 from medtasks_ext.metrics.permutation import accuracy_all3
 from medtasks_ext.metrics.single_label import f1_macro
-from medtasks_ext.stats.bootstrap import mean_over_tasks, percentile_interval, resample
+from medtasks_ext.stats.bootstrap import percentile_interval, resample
 from medtasks_ext.stats.comparison import (
     BOOTSTRAP,
     LEAST_P_VALUE,
@@ -44,6 +46,10 @@ from medtasks_ext.stats.statistic import mean, mean_of_some
 scores = st.floats(0, 1).map(lambda value: round(value, 6))
 
 
+def _mean_over_tasks(values):
+    return np.mean(values, axis=0)
+
+
 def pairs_of(values=scores, sizes=(1, 12)):
     """Two lists of one length."""
     return st.integers(*sizes).flatmap(
@@ -55,14 +61,14 @@ def pairs_of(values=scores, sizes=(1, 12)):
 
 
 def binomial_test(won: int, lost: int) -> float:
-    """Two-sided, from the binomial coefficients."""
+    """Two-sided mid-p value, from the binomial coefficients."""
     n, rarer = won + lost, min(won, lost)
-    tail = sum(math.comb(n, k) for k in range(rarer + 1)) / 2**n
+    tail = sum(math.comb(n, k) for k in range(rarer)) / 2**n + math.comb(n, rarer) / 2 ** (n + 1)
     return min(1.0, 2 * tail)
 
 
 @given(won=st.integers(0, 40), lost=st.integers(0, 40), same=st.integers(1, 5))
-def test_right_and_wrong_answers_are_compared_by_exact_mcnemar(won, lost, same):
+def test_right_and_wrong_answers_are_compared_by_mcnemars_mid_p(won, lost, same):
     first, second = [1] * won + [0] * lost + [1] * same, [0] * won + [1] * lost + [1] * same
     found = paired_test(first, second)
     assert (found.method, found.n_units) == (MCNEMAR, won + lost + same)
@@ -119,7 +125,7 @@ def test_the_documents_of_a_unit_are_one_observation():
     alone = paired_test(first, second)
     copies = paired_test(np.repeat(first, 10), np.repeat(second, 10), list(np.repeat(range(7), 10)))
     assert (copies.method, copies.n_units) == (EXACT_FLIPS, 7)
-    assert copies.p_value == pytest.approx(alone.p_value) == pytest.approx(2 / 2**6)
+    assert copies.p_value == pytest.approx(2 * alone.p_value) == pytest.approx(2 / 2**6)
     assert paired_test(np.repeat(first, 10), np.repeat(second, 10)).p_value < 1e-9
     assert paired_test(first, second, list("abcdefg")) == alone
 
@@ -182,10 +188,10 @@ def test_all_pairs_are_what_each_pair_is_alone():
     assert found.p_value[2, 3] == 1 and found.low[2, 3] == found.high[2, 3] == 0
 
 
-def test_groups_are_compared_by_their_mean_over_tasks():
+def test_groups_are_compared_by_their__mean_over_tasks():
     rng = np.random.default_rng(9)
     tasks = [rng.random((3, 50)) for _ in range(4)]  # (models, resamples) of each task
-    together = mean_over_tasks(tasks)
+    together = _mean_over_tasks(tasks)
     found = all_pairs(together.mean(axis=1), together)
     differences = np.mean([task[0] - task[2] for task in tasks], axis=0)
     interval = percentile_interval(differences)
@@ -369,14 +375,39 @@ def test_many_swaps_are_drawn_near_the_exact_p_value():
     parts = [Part(1.0, *(counted(micro_f1, [(h, 1 - h, 1 - h) for h in row.tolist()]) for row in hits))]
     found = document_test(parts, 60)
     assert found.method == RANDOM_SWAPS and found == document_test(parts, 60)
-    assert found.p_value == pytest.approx(paired_test(*hits).p_value, abs=0.02)
+    won, lost = int((hits[0] > hits[1]).sum()), int((hits[0] < hits[1]).sum())
+    assert found.p_value == pytest.approx(stats.binomtest(won, won + lost).pvalue, abs=0.02)
 
 
-def test_larger_groups_and_scores_with_columns_of_their_own_are_left_to_the_bootstrap():
+def test_macro_f1_is_tested_by_swaps_over_the_labels_of_both_models():
+    """Every pattern, each scored by the aggregation itself."""
+    rng = np.random.default_rng(5)
+    gold = [["a"], ["b"], ["a", "c"], ["c"], ["b"], ["a"], ["c"]]
+    told = [
+        [[str(label) for label in rng.choice(list("abc"), rng.integers(0, 3), replace=False)] for _ in gold]
+        for _ in range(2)
+    ]
+    told[0][0], told[1][1] = [*told[0][0], "x"], [*told[1][1], "y"]
+    both = [[*zip(gold, side, strict=True)] for side in told]
+    counts = [counts_of([{"doc_id": i, "doc": {}, "score": item} for i, item in enumerate(side)],
+                        {"score": multi_f1_macro})[0] for side in both]  # fmt: skip
+    assert counts[0].labels != counts[1].labels
+    observed, extreme = multi_f1_macro(both[0]) - multi_f1_macro(both[1]), 0
+    for pattern in product([0, 1], repeat=len(gold)):
+        swapped = [[both[side ^ turned][i] for i, turned in enumerate(pattern)] for side in (0, 1)]
+        difference = multi_f1_macro(swapped[0]) - multi_f1_macro(swapped[1])
+        extreme += abs(difference) >= abs(observed) - 1e-9
+    found = document_test([Part(1.0, *counts)], len(gold))
+    assert found.method == EXACT_SWAPS
+    assert found.p_value == pytest.approx(extreme / 2 ** len(gold))
+
+
+def test_larger_groups_and_scores_whose_labels_nobody_recorded_are_left_to_the_bootstrap():
     rng = np.random.default_rng(13)
     pair = [counted(mean, items.tolist()) for items in rng.random((2, 10))]
     assert document_test([Part(0.5, *pair)] * 2, MOST_DOCUMENTS + 1) is None
-    labels = [counted(f1_macro, [("a", "b"), ("b", "b"), ("a", "a")]) for _ in range(2)]
+    known = counted(f1_macro, [("a", "b"), ("b", "b"), ("a", "a")])
+    labels = [replace(known, labels=()) for _ in range(2)]
     assert document_test([Part(1.0, *labels)], 3) is None
     right = [counted(mean, items.tolist()) for items in rng.integers(0, 2, (2, 600))]
     assert document_test([Part(1.0, *right)], 600).method == MCNEMAR  # exact, whatever the size

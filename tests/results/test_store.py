@@ -24,7 +24,7 @@ from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.frames import schema
 from medtasks_ext.results.store.ingest import ingest
 from medtasks_ext.results.store.resample import _compact, _sums, open_store, task_bootstrap
-from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
+from medtasks_ext.stats.bootstrap import resample, resampling_weights, score_interval
 from tests.conftest import write_jsonl
 
 #: pooled F1 over clusters, in two strategies; questions with trials; means of runs; a mean; not judged yet
@@ -351,7 +351,7 @@ def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
         (run, task): (value, draws, interval)
         for item in task_bootstrap(opened)
         for (run, task), value, draws, interval in zip(
-            item.experiments, item.values, item.resampled, item.intervals(), strict=True
+            item.experiments, item.values, item.resampled, item.intervals, strict=True
         )
     }
     assert len(found) == 3 * (len(TASKS) - 1)  # one is not judged yet
@@ -365,8 +365,8 @@ def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
             expected = resample([documents.by_unit()], experiment.dataset.id)["score"].values
             assert value == pytest.approx(documents.value)
             np.testing.assert_allclose(draws, expected, rtol=0, atol=1e-12)
-            percentiles = percentile_interval(expected)
-            assert interval == pytest.approx([percentiles.low, percentiles.high])
+            stated = score_interval(documents.by_unit(), experiment.dataset.id)
+            assert interval == pytest.approx([stated.low, stated.high])
     some = list(task_bootstrap(opened, ["mlb_cmexam"]))
     assert [item.dataset.id for item in some] == ["mlb_cmexam"] and len(some[0].experiments) == 3
 
@@ -447,7 +447,7 @@ def said(entry):
             (
                 item.conditions,
                 item.metrics,
-                item.intervals,
+                {name: (found.low, found.high) for name, found in item.intervals.items()},
                 item.n,
                 item.tokens,
                 item.loaded,

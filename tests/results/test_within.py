@@ -50,7 +50,7 @@ def test_strategies_of_one_run_are_tested_in_pairs_and_small_groups_exactly(medt
     assert line["p_holm"] == pytest.approx(min(1, 3 * line["p"]))  # three pairs of one suite
 
 
-def test_identical_answers_differ_by_nothing_with_no_width(medtasks, three_ways):
+def test_identical_answers_differ_by_nothing_with_a_width(medtasks, three_ways):
     for line in [
         *(x for x in answered(medtasks, "compare", "run")["groups"] if x["pair"] == "zero-shot → 5-shot"),
         *(
@@ -59,9 +59,8 @@ def test_identical_answers_differ_by_nothing_with_no_width(medtasks, three_ways)
             if x["pair"] == "zero-shot → 5-shot"
         ),
     ]:
-        assert (line["difference"], line["interval_low"], line["interval_high"]) == (0, 0, 0)
+        assert line["difference"] == 0 and -1 < line["interval_low"] < 0 < line["interval_high"] < 1
         assert line["p"] == line["p_holm"] == 1
-    assert "+0.0000 [+0.000, +0.000]" in medtasks("compare", "run").out
 
 
 @pytest.mark.parametrize("n", [8, 300])

@@ -11,6 +11,8 @@ from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.suites import bridge
 from tests.conftest import sft_row, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 TASKS = registry().datasets
 CHIP_CTC = TASKS["bridge_chip_ctc"].folder
 HOSPICE = TASKS["medhelm_hospice_referral"].folder

@@ -26,6 +26,8 @@ from medtasks_lab.originals.split import drawn, n_drawn, pool
 from tests.conftest import sft_row, write_jsonl
 from tests.rows.original_sources import SOURCES
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 TASKS = {name: dataset for name, dataset in registry().datasets.items() if dataset.metadata.suite == "bridge"}
 ROOT = Path(__file__).resolve().parents[2]
 

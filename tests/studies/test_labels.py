@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
 import polars as pl
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
+from medtasks_ext.stats.intervals import wilson
 from tests.conftest import rewrite_answers, write_jsonl
 from tests.report.made import unpacked, write_run
 
@@ -73,11 +72,10 @@ def test_a_score_by_level_is_that_of_its_documents_beside_all(medtasks, levels, 
         "hard": (0, 6), "medium": (0.5, 12), "easy": (1, 18)
     }  # fmt: skip
     assert {(row["score_of_all"], row["documents_of_all"]) for row in by_level.values()} == {(8 / 12, 36)}
-    right = np.array([0, 0, 1, 1.0])  # the four medium questions; all trials of one are drawn together
-    drawn = resampling_weights(TASK, 4) @ right / 4
-    expected = percentile_interval(drawn)
+    # the four medium questions, two of them right: each is one unit, whatever its number of trials
+    low, high = wilson(0.5, 4)
     medium = by_level["medium"]
-    assert (medium["interval_low"], medium["interval_high"]) == pytest.approx((expected.low, expected.high))
+    assert (medium["interval_low"], medium["interval_high"]) == pytest.approx((float(low), float(high)))
 
 
 def test_terminal_and_tables_have_the_levels(medtasks, levels, runs):

@@ -11,7 +11,7 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.report.card.facts import hub_dataset, scored, setting_words
 from medtasks_ext.results.experiments import Entry, Experiment
-from medtasks_ext.stats.bootstrap import LEVEL, METHOD, RESAMPLES
+from medtasks_ext.stats.intervals import LEVEL, METHODS
 
 SCHEMA_VERSION = "0.3.0"
 #: lm-eval models that load the weights themselves
@@ -63,9 +63,8 @@ def _result(item: Experiment) -> Json:
             "lower": interval.low,
             "upper": interval.high,
             "confidence_level": LEVEL,
-            "method": METHOD,
+            "method": METHODS,
         }
-        uncertainty["num_bootstrap_samples"] = RESAMPLES
     return {
         "evaluation_name": item.task,
         "source_data": _source(item),

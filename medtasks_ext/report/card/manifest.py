@@ -9,7 +9,8 @@ from medtasks_ext.results.condition_words import shown_record
 from medtasks_ext.results.reading import choice_of
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.seed import SEED
-from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
+from medtasks_ext.stats.bootstrap import RESAMPLES
+from medtasks_ext.stats.intervals import METHODS
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -33,7 +34,7 @@ def manifest(entry: Entry) -> Json:
         "settings": identity.get("settings", {}),
         "settings_in_words": entry.words,
         "command": command(made),
-        "intervals": {"method": METHOD, "resamples": RESAMPLES, "seed": SEED},
+        "intervals": {"method": METHODS, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
         "notes": list(entry.notes),
         "heads": Manifest.model_validate(made).heads if identity else {},

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
+from medtasks_ext.report.standing import strip_of
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.standing import Standing
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.bootstrap import Interval
+    from medtasks_ext.stats.intervals import Interval
 
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "
@@ -26,7 +27,7 @@ def card_section(
     entry: Entry,
     tasks: Registry,
     left_out: Mapping[str, str],
-    standings: Sequence[Standing],
+    standings: Sequence[Json],
     *,
     pictures: bool,
 ) -> str:
@@ -35,15 +36,15 @@ def card_section(
     Args:
         entry: of one run.
         left_out: tasks whose scores stand on a part -> what is missing of them.
-        standings: among published models.
+        standings: among published models, rows of the frame.
         pictures: whether files of their pictures lie beside it; else they are strips of characters.
     """
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if entry.sample:
         lines += [SAMPLE_NOTE, ""]
     for item in standings:
-        shown = f"![{item.sentence}]({picture_name(item)})" if pictures else f"```\n{item.strip}\n```"
-        lines += [f"**{item.sentence}.**", "", shown, "", *(f"- {line}" for line in item.remarks), ""]
+        shown = f"![{item['sentence']}]({picture_name(item)})" if pictures else f"```\n{strip_of(item)}\n```"
+        lines += [f"**{item['sentence']}.**", "", shown, "", *(f"- {line}" for line in item["remarks"]), ""]
     if warnings := _warnings(entry):
         lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
     lines += [

@@ -6,61 +6,67 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.report.pictures.draw import svg
 from medtasks_ext.report.pictures.spec import Value, picture, themes
-from medtasks_ext.report.standing import Standing, standings
+from medtasks_ext.report.standing import ends_of, mark_of, standings
 from medtasks_ext.results.published import published_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
 
 _WIDTH = 720
 
 
-def card_standings(entry: Entry, tasks: Registry) -> list[Standing]:
-    """Where an entry stands in the suites whose published models were asked the same tasks."""
-    draws = {
-        name: item.read_resampled() for name, item in entry.experiments.items() if item.score is not None
-    }
-    known = {name: values for name, values in draws.items() if values is not None}
+def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str, str]]:
+    """Where an entry stands in the suites whose published models were asked the same tasks.
+
+    Returns:
+        Rows of the frame `standings`; label of each published model -> its name.
+    """
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-    found = standings([entry, *published], [known, *({} for _ in published)], tasks, [*strategies])
-    return [item for item in found if item.rivals]
+    found = standings([entry, *published], tasks, [*strategies])
+    return [row for row in found.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
 
 
-def picture_name(item: Standing) -> str:
+def picture_name(row: Json) -> str:
     """The file of its picture."""
-    return f"standing-{item.suite.id}-{item.strategy}.svg"
+    return f"standing-{row['suite']}-{row['strategy']}.svg"
 
 
-def drawn(item: Standing) -> str:
+def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     """Each published model a line on the scale of scores, the own score with its interval above them.
+
+    Args:
+        row: of the frame `standings`.
+        model: whose it is.
+        models: label of a published model -> its name.
 
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
-    scores = sorted(rival.score for rival in item.rivals)
+    scores, mine = sorted(rival["score"] for rival in row["rivals"]), mark_of(row)
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
-    place = (item.on_alike - scores[0]) / (scores[-1] - scores[0] or 1)
-    colours, peers = themes()["light"], {id(rival) for rival in item.peers}
+    place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
+    colours = themes()["light"]
     rows: list[dict[str, Value]] = [
         {
-            "role": "peer" if id(rival) in peers else "rival",
-            "value": rival.score,
-            "tip": f"{rival.entry.model}\n{rival.score:.3f}",
+            "role": "peer" if rival["entry"] in row["peers"] else "rival",
+            "value": rival["score"],
+            "tip": f"{models[rival['entry']]}\n{rival['score']:.3f}",
         }
-        for rival in item.rivals
+        for rival in row["rivals"]
     ]
-    name = f"{item.entry.model} {item.on_alike:.2f}"
-    rows.append(
-        {"role": "own", "value": item.on_alike, "low": item.low, "high": item.high, "name": name, "tip": name}
-    )
+    name, (low, high) = f"{model} {mine:.2f}", ends_of(row) or (None, None)
+    rows.append({"role": "own", "value": mine, "low": low, "high": high, "name": name, "tip": name})
     spec = picture(
         "places",
         rows,
         width=_WIDTH,
         quarters=[{"q1": first, "q2": middle, "q3": third}],
         align="left" if place < 0.25 else "right" if place > 0.75 else "center",
-        own_fill=colours["own"] if item.placed else colours["ground"],
+        own_fill=colours["own"] if row["placed"] else colours["ground"],
     )
     return svg(spec)

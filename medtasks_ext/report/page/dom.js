@@ -100,9 +100,9 @@ const dollars = (value) => {
 const probability = (value) => (!isNumber(value) ? NONE : value < 0.001 ? "<0.001" : value.toFixed(3));
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
-function interval({ low, high, approximate }, format = fixed) {
+function interval({ low, high, approximate, rough }, format = fixed) {
   if (!isNumber(low) || !isNumber(high)) return `[${NONE}]`;
-  return `${approximate ? "≈ " : ""}[${format(low)}, ${format(high)}]`;
+  return `${approximate ? "≈ " : ""}[${format(low)}, ${format(high)}]${rough ? "~" : ""}`;
 }
 
 // Round numbers inside a range, about `wanted` of them.

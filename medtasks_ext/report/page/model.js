@@ -106,7 +106,7 @@ function modelTasks(entry) {
 function experimentCell(entry, strategy, task) {
   const row = resultRow(entry, strategy, task);
   if (row < 0) return NONE;
-  const range = { low: results.low[row], high: results.high[row] };
+  const range = { low: results.low[row], high: results.high[row], rough: results.rough?.[row] };
   return make(
     "span",
     {},

@@ -217,7 +217,11 @@ function howToRead() {
     ],
     [
       "≈",
-      "an interval that this page worked out for a selection of tasks of your own, from the spread of each task (normal approximation, tasks taken as independent). Intervals without the sign were computed by redrawing the documents.",
+      "an interval that this page worked out for a selection of tasks of your own, from the spread of each task (normal approximation, tasks taken as independent). Intervals without the sign are those of the report.",
+    ],
+    [
+      "~",
+      "behind an interval: a rough one, of clusters of documents with a score near 0 or 1. It may hold the truth in less than 90 %.",
     ],
     [
       "partial",

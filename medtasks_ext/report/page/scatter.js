@@ -83,6 +83,17 @@ function scatterParts(rows, fact, kindOf) {
 
 const MOST_GROUPS = 7;
 
+// Groups of models have the same colours in every picture, those of the papers' tables too; others take the rest.
+function coloursOf(groups) {
+  const { themes } = report.pictures;
+  const known = themes.groups;
+  const { series } = themes[isDark() ? "dark" : "light"];
+  const taken = new Set(groups.map((name) => known[name]));
+  const free = series.map((_, place) => place).filter((place) => !taken.has(place));
+  let next = 0;
+  return groups.map((name) => series[known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]]);
+}
+
 function scatterPicture(rows, fact, kindOf, several) {
   const tally = new Map();
   for (const { entry } of rows) if (kindOf(entry)) tally.set(kindOf(entry), (tally.get(kindOf(entry)) ?? 0) + 1);
@@ -90,8 +101,7 @@ function scatterPicture(rows, fact, kindOf, several) {
   const own = rows.some((row) => isOwn(row.entry));
   const groupOf = (row) => (isOwn(row.entry) ? "own run" : common.includes(kindOf(row.entry)) ? kindOf(row.entry) : "other");
   const groups = [...new Set(["own run", ...common, "other"])].filter((name) => rows.some((row) => groupOf(row) === name));
-  const { series } = report.pictures.themes[isDark() ? "dark" : "light"];
-  const colours = own ? [series[1], series[0], ...series.slice(2)] : series;
+  const colours = coloursOf(groups);
   const front = fact.low ? frontOf(rows, fact) : [];
   const spelled = apart(front, rows);
   const named = (row) => isOwn(row.entry) || (!isNarrow() && spelled.includes(row));

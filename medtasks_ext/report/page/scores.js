@@ -1,7 +1,7 @@
 // Means over any set of tasks, each task counting once.
 //
-// Where the set is one of the report's groups, score and interval are those that the report computed
-// (documents resampled within tasks). Elsewhere the interval is 1.96 bootstrap standard deviations of the
+// Where the set is one of the report's groups, score and interval are those that the report computed.
+// Elsewhere the interval is 1.96 standard deviations of the
 // mean to each side, the tasks taken as independent: an approximation, marked "≈".
 
 // A group is the tasks of one value of an axis, inside a suite or (suite null) across suites.
@@ -88,7 +88,8 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   for (const { axis, value, suite } of asGroups) {
     const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));
     if (row === undefined || !isNumber(groups.score[row])) continue;
-    const { score, low, high } = Object.fromEntries(["score", "low", "high"].map((name) => [name, groups[name][row]]));
+    const names = ["score", "low", "high", "rough"];
+    const { score, low, high, rough } = Object.fromEntries(names.map((name) => [name, groups[name]?.[row]]));
     const printed = !rows.length; // a paper's own average, without its tasks
     const total = groups.tasks[row] ?? tasks.length;
     return {
@@ -96,6 +97,7 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
       score,
       low,
       high,
+      rough,
       approximate: false,
       group: true,
       printed,
@@ -112,7 +114,7 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   const one = scored.length === 1 && tasks.length === 1 ? scored[0] : null;
   const range =
     one !== null
-      ? { low: results.low[one], high: results.high[one] }
+      ? { low: results.low[one], high: results.high[one], rough: results.rough?.[one] }
       : known
         ? normalInterval(score, deviation)
         : { low: null, high: null };

@@ -23,6 +23,12 @@ function standingsPart() {
   );
 }
 
+// Where the own score stands in the picture: on the whole suite, where its tasks stand for that.
+const markOf = (item) =>
+  isNumber(item.equivalent)
+    ? { value: item.equivalent, low: item.equivalent - item.equivalent_error, high: item.equivalent + item.equivalent_error }
+    : { value: item.on_alike, low: item.low ?? null, high: item.high ?? null };
+
 function standingCard(item) {
   return make(
     "article",
@@ -30,9 +36,10 @@ function standingCard(item) {
     make("h4", {}, modelLink(item.entry), ` · ${suiteTitle(item.suite)}, ${strategies[item.strategy][1]}`),
     text("p", "sentence", `${item.sentence}.`),
     placesPicture(item),
-    howSure(item),
-    strongAndWeak(item),
-    folded("By language, kind of task and specialty", () => [byValue(item)], { open: onPaper || item === report.standings[0] }),
+    make("ul", { className: "remarks" }, ...item.remarks.map((line) => make("li", { textContent: line }))),
+    item.strips.some(([axis]) => STRIP_AXES.includes(axis))
+      ? folded("By language, kind of task and specialty", () => [byValue(item)], { open: onPaper || item === report.standings[0] })
+      : null,
   );
 }
 
@@ -42,7 +49,8 @@ function placesPicture(item) {
   const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
   const peers = new Set(item.peers);
   const reach = [sorted[0], sorted.at(-1)];
-  const place = (item.on_alike - reach[0]) / (reach[1] - reach[0] || 1);
+  const mark = markOf(item);
+  const place = (mark.value - reach[0]) / (reach[1] - reach[0] || 1);
   const own = entries[item.entry].model;
   const rows = item.rivals.map(([entry, score]) => ({
     role: peers.has(entry) ? "peer" : "rival",
@@ -51,11 +59,9 @@ function placesPicture(item) {
   }));
   rows.push({
     role: "own",
-    value: item.on_alike,
-    low: item.low ?? null,
-    high: item.high ?? null,
-    name: `${own} ${fixed(item.on_alike, 2)}`,
-    tip: `${own}\n${fixed(item.on_alike)} ${interval(item)}`,
+    ...mark,
+    name: `${own} ${fixed(mark.value, 2)}`,
+    tip: `${own}\n${fixed(mark.value)} ${interval(mark)}`,
   });
   const { ground, own: colour } = report.pictures.themes[isDark() ? "dark" : "light"];
   return make(
@@ -81,60 +87,12 @@ function placesLegend(item, median) {
   const parts = [text("span", "key rival", plural(n, "published model"))];
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
-  parts.push(text("span", "key own", item.placed ? "this model, 95 % interval" : "this model, asked otherwise: no place"));
+  parts.push(text("span", "key own", item.placed ? "this model, 95 % interval" : "this model: no place"));
   return make("p", { className: "key-line" }, ...parts);
 }
 
-function howSure(item) {
-  const lines = [];
-  if (item.placed) {
-    const [first, last] = item.places ?? [];
-    const range = isNumber(first) && first !== last ? `; ${first} to ${last} within the 95 % interval` : "";
-    lines.push(["Place", `${item.place} of ${item.of}${range}`]);
-  }
-  if (item.among_peers) lines.push(["Of its size", item.among_peers.replace(/ among .*/, "")]);
-  lines.push(["In the suite's own words", `${item.official} of ${plural(item.tasks, "task")}`]);
-  const reasons = Object.entries(item.reasons).map(([reason, n]) => `${reason} in ${n}`);
-  if (reasons.length) lines.push(["Not comparable", `${reasons.join(", ")} of ${plural(item.tasks, "task")}`]);
-  return make(
-    "dl",
-    { className: "standing-facts" },
-    ...lines.map(([term, meaning]) =>
-      make("div", {}, make("dt", { textContent: term }), make("dd", { textContent: meaning })),
-    ),
-  );
-}
-
 // A strip of the payload: axis, value, tasks, score, five marks of the published models, share of them below.
-const stripOf = ([axis, value, n, score, , , middle, , , below]) => ({ axis, value, n, score, lead: score - middle, below });
-
-function strongAndWeak(item) {
-  if (item.strips.length < 2) return null;
-  const known = new Map(item.strips.map((strip) => [`${strip[0]} ${strip[1]}`, stripOf(strip)]));
-  const list = (title, className, keys) =>
-    make(
-      "div",
-      { className },
-      text("h5", "", title),
-      make(
-        "ul",
-        {},
-        ...keys.map((key) => {
-          const { axis, value, lead, below } = known.get(key.join(" "));
-          const tasks = link(address("tasks", "", { suite: item.suite, [axis]: value }), valueTitle(axis, value));
-          return make("li", {}, tasks, text("b", "", ` ${signed(lead, 2)} `), text("span", "soft", share(item, below)));
-        }),
-      ),
-    );
-  return make(
-    "div",
-    { className: "strong-weak" },
-    list("Strongest: from the median of the published", "strong", item.strong),
-    list("Weakest: from the median of the published", "weak", item.weak),
-  );
-}
-
-const share = (item, below) => (item.placed ? `above ${Math.round(100 * below)} %` : "");
+const stripOf = ([axis, value, n, score, , , , , middle, , , below]) => ({ axis, value, n, score, lead: score - middle, below });
 
 function byValue(item) {
   const drawn = STRIP_AXES.flatMap((axis) => {

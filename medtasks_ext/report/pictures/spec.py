@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,6 +35,14 @@ def themes() -> Json:
     """Colours of the `light` and the `dark` theme, and `shapes` of series."""
     content: Json = json.loads((_HERE / "theme.json").read_text(encoding="utf-8"))
     return content
+
+
+def colours_of(names: Sequence[str]) -> list[str]:
+    """The light colours of groups of models: the theme's `groups` have the same ones everywhere."""
+    series, known = themes()["light"]["series"], themes()["groups"]
+    taken = {known[name] for name in names if name in known}
+    free = cycle([place for place in range(len(series)) if place not in taken] or range(len(series)))
+    return [series[known[name] if name in known else next(free)] for name in names]
 
 
 def vendored() -> list[Path]:

@@ -20,13 +20,13 @@ from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.store.layout import DOCUMENTS, Rows, StoredRun, stored_runs
 from medtasks_ext.results.store.tables import read_rows
 from medtasks_ext.stats.bootstrap import (
-    LEVEL,
     RESAMPLES,
     resampled_sums,
     resampling_weights,
     single_threaded,
 )
-from medtasks_ext.stats.counts import by_unit
+from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Array, Statistic, mean
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ class TaskBootstrap:
     experiments: list[tuple[str, str]]  # (run, task) of each; those with fewer than two units are left out
     values: Array  # (m,) scores on all documents
     resampled: Array  # (m, resamples) scores on the resamples
-
-    def intervals(self) -> Array:
-        """95 % percentile intervals, (m, 2); the same as `percentile_interval` of each row."""
-        bounds: Array = np.quantile(self.resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1).T
-        return bounds
+    intervals: Array  # (m, 2) ends of the 95 % intervals of the scores, as tasks have them
 
 
 class _Stored(NamedTuple):
@@ -253,6 +249,7 @@ def _bootstrap(counts: dict[tuple[str, str], Array], items: list[_Stored]) -> Ta
             shapes.setdefault(counts[place].shape, []).append(place)
     dataset, statistic = items[0].dataset, items[0].statistic
     experiments, values, resampled = [], [np.empty(0)], [np.empty((0, RESAMPLES))]
+    ends: list[tuple[float, float]] = []
     for n in sorted({shape[1] for shape in shapes}):
         weights = resampling_weights(dataset.id, n)
         for places in (places for shape, places in shapes.items() if shape[1] == n):
@@ -260,7 +257,23 @@ def _bootstrap(counts: dict[tuple[str, str], Array], items: list[_Stored]) -> Ta
             experiments += places
             values.append(statistic.value(totals))
             resampled.append(statistic.value(sums).T)
-    return TaskBootstrap(dataset, experiments, np.concatenate(values), np.concatenate(resampled))
+            ends += [
+                _ends(counts[place], statistic, draws)
+                for place, draws in zip(places, resampled[-1], strict=True)
+            ]
+    return TaskBootstrap(
+        dataset,
+        experiments,
+        np.concatenate(values),
+        np.concatenate(resampled),
+        np.array(ends, dtype=float).reshape(-1, 2),
+    )
+
+
+def _ends(counts: Array, statistic: Statistic, draws: Array) -> tuple[float, float]:
+    """Of the interval of one score; NaN where it has none."""
+    found = intervals_of(Counts(counts.T, {"score": statistic}), {"score": draws}).get("score")
+    return (found.interval.low, found.interval.high) if found else (np.nan, np.nan)
 
 
 def _sums(counts: Sequence[Array], weights: Array) -> tuple[Array, Array]:

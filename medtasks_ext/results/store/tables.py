@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -35,7 +36,7 @@ from medtasks_ext.results.store.layout import (
     gone,
 )
 from medtasks_ext.runs.conditions import run_conditions
-from medtasks_ext.stats.bootstrap import Interval
+from medtasks_ext.stats.intervals import Interval, of_earlier
 from medtasks_ext.stats.statistic import Statistic, mean
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ _FIGURES = {
     **{name: name for name in ("task", "metric", "value", "interval_low", "interval_high", "n", "jury")},
     **{"version": "task_version", "tokens_input": "input_tokens", "tokens_output": "output_tokens"},
 }
+#: Columns that stores of earlier versions lack.
+_LATER = ("interval_rough", "paper_interval_low", "paper_interval_high")
 _RECORDS = ("cut", "loaded", "conditions", "config")
 _RESPONSES = pa.schema(
     dict.fromkeys(
@@ -234,25 +237,35 @@ def read_experiments(
     first: dict[str, int] = {}
     metrics: dict[str, dict[str, float]] = {}
     intervals: dict[str, dict[str, Interval]] = {}
+    of_paper: dict[str, dict[str, Interval]] = {}
     unknown: dict[str, None] = {}
     for place, task in enumerate(figures["task"]):
         if tasks.asked(task) is None:
             unknown[task] = None
             continue
         if task not in first:
-            first[task], metrics[task], intervals[task] = place, {}, {}
+            first[task], metrics[task], intervals[task], of_paper[task] = place, {}, {}, {}
         metric, value, low = (figures[name][place] for name in ("metric", "value", "interval_low"))
         if value is not None:
             metrics[task][metric] = value
         if low is not None:
-            intervals[task][metric] = Interval(low, figures["interval_high"][place])
+            rough = bool(_at(figures, "interval_rough", place))
+            interval = Interval(low, figures["interval_high"][place], rough)
+            if value is not None and interval.low == interval.high:  # stored by an earlier version
+                interval = of_earlier(value, interval, figures["n"][place])
+            intervals[task][metric] = interval
+        if (end := _at(figures, "paper_interval_low", place)) is not None:
+            of_paper[task][metric] = Interval(end, figures["paper_interval_high"][place])
     conditions, found = run_conditions(run.manifest), {}
     places = dict(zip(reversed(records["task"]), reversed(range(len(records["task"]))), strict=True))
     for task, place in first.items():
         row = {name: column[place] for name, column in figures.items()} | {"metrics": metrics[task]}
         row |= {name: records[name][places[task]] for name in _RECORDS if name in records}
         documents = choice_of(run.manifest, task).words
-        found[task] = _experiment(folder, task, row, intervals[task], conditions, documents, tasks)
+        found[task] = replace(
+            _experiment(folder, task, row, intervals[task], conditions, documents, tasks),
+            paper_intervals=of_paper[task],
+        )
     return found, list(unknown)
 
 
@@ -260,15 +273,23 @@ def _read(folder: Path, layout: int) -> tuple[dict[str, list[Any]], dict[str, li
     """Columns of the figures, a row per metric, and of the records, at least a row per task."""
     former = layout < SCHEMA
     names = [name if former else own for name, own in _FIGURES.items()]
+    names += _LATER
     wanted = {RESULTS: [*names, *_RECORDS]} if former else {RESULTS: names, TASKS: ["task", *_RECORDS]}
     read = {}
     for file, columns in wanted.items():
         with _reading(folder / file):
             texts = [name for name in columns if name in ("task", "metric", *_RECORDS)]
             opened = parquet.ParquetFile(folder / file, read_dictionary=texts)
-            found = opened.read(columns=columns, use_threads=False)
+            there = {*opened.schema_arrow.names}
+            known = [name for name in columns if name in there or name not in _LATER]
+            found = opened.read(columns=known, use_threads=False)
         read[file] = {_FIGURES.get(name, name): _values(found[name]) for name in found.column_names}
     return read[RESULTS], read[RESULTS if former else TASKS]
+
+
+def _at(columns: Mapping[str, list[Any]], name: str, place: int) -> Any:
+    """A value; None where the store was written before there was such a column."""
+    return columns[name][place] if name in columns else None
 
 
 def _experiment(

@@ -67,4 +67,4 @@ function scoreBar(value, ends) {
   );
 }
 
-const ends = (found) => (found ? `${found[2] ? "≈ " : ""}[${score(found[0])}, ${score(found[1])}]` : "");
+const ends = (found) => (found ? `${found[2] ? "paper’s own: " : ""}[${score(found[0])}, ${score(found[1])}]` : "");

@@ -1,0 +1,343 @@
+"""What is wrong with the texts of a file: characters, language, ends, placeholders, columns.
+
+One odd row is no fault: a column is judged by the share of its texts that have one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Characters of a text that are looked at.
+_HEAD = 4_000
+_FEWEST = 5  # rows by which a share is judged
+_ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
+_PROSE = 25  # characters of a text whose language can be told
+_LANGUAGE_ROWS, _LANGUAGE_CHARACTERS = 200, 30_000
+#: Languages that a short text may be taken for.
+_ALIKE = ({"no", "nb", "nn", "da", "sv"}, {"es", "gl", "ca", "an", "pt"}, {"af", "nl"}, {"zh", "ja"})
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong in several rows."""
+
+    cause: str  # in words that hold for all of them
+    remedy: str
+    rows: list[str]  # their places; none: the set as a whole
+    column: str | None = None
+
+
+# ---------------------------------------------------------------------- characters
+
+_BEYOND = re.compile(r"[^\x00-\x7f]{2,}")
+_LATIN_RUN = re.compile("[\xa1-\xff]{3,}")
+_LATIN = re.compile("[\xa1-\xff]")
+_LOST = re.compile("[\ufffd\x80-\x9f\ue000-\uf8ff]")
+_MARK_IN_WORD = re.compile(r"[^\W\d_]\?[a-zа-яß-ÿ]|\?{4,}")
+_TWO_SCRIPTS = re.compile(r"[A-Za-z][а-яё]|[а-яё][A-Za-z]")
+_ENTITY = re.compile(
+    r"&(?:amp|lt|gt|quot|apos|nbsp|[aeiou](?:acute|uml|grave)|#\d{2,5}|#x[0-9a-f]{2,4});", re.I
+)
+_MARKUP = re.compile(r"</?(?:html|body|p|br|div|span|td)\b[^>]{0,80}>|\{\\rtf\d", re.I)
+_ESCAPED = re.compile(r"\\u[0-9a-f]{4}|[^\\]\\n", re.I)
+#: Letters and marks of the languages that there are: chance gives others.
+_WRITTEN = re.compile(
+    "[\x20-\x7e\xa0-\u024f\u0370-\u04ff\u1e00-\u1eff\u2000-\u22ff\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef]+"
+)
+#: Encodings in which UTF-8 is read by mistake.
+_WRONG = ("cp1252", "latin-1", "mac-roman", "cp1251", "cp866", "gbk")
+
+
+def is_misread(text: str) -> bool:
+    """Whether most characters beyond ASCII are bytes of UTF-8 that were read in another encoding."""
+    runs = _BEYOND.findall(text[:_HEAD])[:40]
+    wrong = sum(len(run) for run in runs if any(_decodes(run, name) for name in _WRONG))
+    return bool(wrong) and wrong * 2 > sum(map(len, runs))
+
+
+def _decodes(run: str, wrong: str) -> bool:
+    try:
+        bytes_ = run.encode(wrong)
+    except UnicodeEncodeError:
+        return False
+    least = 4 if wrong == "gbk" else 2
+    if len(run) < least:
+        return False
+    for end in range(len(bytes_), max(len(bytes_) - 3, 1), -1):  # the last character may be cut
+        try:
+            written = bytes_[:end].decode()
+        except UnicodeDecodeError:
+            continue
+        return _WRITTEN.fullmatch(written) is not None
+    return False
+
+
+def is_legacy(text: str) -> bool:
+    """Whether bytes of a Cyrillic, Chinese or Japanese encoding were read as Latin ones."""
+    head = text[:_HEAD]
+    return sum(map(len, _LATIN_RUN.findall(head))) * 2 > len(_LATIN.findall(head)) > 5
+
+
+def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.search(text, 0, _HEAD) is not None
+
+
+def _is_escaped(text: str) -> bool:
+    head = text[:_HEAD]
+    return "\\u" in head or ("\n" not in head and "\\n" in head) if _ESCAPED.search(head) else False
+
+
+_AGAIN = "export the file again as UTF-8, or name its encoding: medtasks data import --encoding NAME"
+#: (what is wrong, what has it, the share of texts from which on it is a fault, how it is mended)
+_CHARACTERS: tuple[tuple[str, Callable[[str], bool], float, str], ...] = (
+    ("is UTF-8 that was read in another encoding", is_misread, 0.2, _AGAIN),
+    ("was read in a Latin encoding that is not its own", is_legacy, 0.2, _AGAIN),
+    ("holds characters that could not be read", _has(_LOST), 0.2, _AGAIN),
+    ("has question marks in place of letters", _has(_MARK_IN_WORD), 0.3, _AGAIN),
+    ("mixes Latin and Cyrillic letters in one word", _has(_TWO_SCRIPTS), 0.5, _AGAIN),
+    ("holds HTML entities", _has(_ENTITY), 0.5, "export plain text"),
+    ("holds markup (HTML or RTF)", _has(_MARKUP), 0.6, "export plain text"),
+    ("has escapes such as \\n written out", _is_escaped, 0.5, "read the escapes before the export"),
+)
+
+# ---------------------------------------------------------------------- placeholders
+
+#: What a spreadsheet writes where a formula failed: never a text.
+_SHEET = re.compile(r"#(?:REF|N/A|VALUE|NAME|DIV/0|NULL|NUM)[!?]?")
+_PLACEHOLDER = re.compile(
+    r"n/?a|nan|null|undefined|tbd|todo|redacted|removed|anonymi[sz]ed|xxx+|lorem ipsum\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_AROUND = " \t\r\n[](){}<>.*_-"
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands for another."""
+    return len(text) < 400 and bool(_SHEET.fullmatch(text) or _PLACEHOLDER.fullmatch(text.strip(_AROUND)))
+
+
+# ---------------------------------------------------------------------- columns
+
+
+def leaves(value: Any) -> Iterator[str]:
+    """The texts in a cell of any form."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+
+
+@dataclass
+class _Column:
+    """What is kept of a column."""
+
+    n: int = 0  # texts
+    n_looked_at: int = 0
+    total: int = 0  # characters
+    sizes: Counter[int] = field(default_factory=Counter)  # of distinct texts that may be cut
+    n_at_end: int = 0  # texts as long as a database or spreadsheet lets them be
+    n_ellipsis: int = 0
+    n_long: int = 0
+    values: Counter[int] = field(default_factory=Counter)  # hashes, up to a thousand different ones
+    odd: dict[int, list[str]] = field(default_factory=dict)  # number in `_CHARACTERS` -> rows
+    placeholders: list[str] = field(default_factory=list)
+    language: list[str] = field(default_factory=list)  # texts by which the language is told
+
+
+class Columns:
+    """The columns of the test rows of a dataset, seen row by row.
+
+    Args:
+        language: ISO 639 code of the dataset.
+        right: rows that are right, such as the bundled ones: what their columns have is no fault.
+    """
+
+    def __init__(self, language: str, right: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.language = language
+        self.expected: dict[str, float] = {}  # column -> mean characters of its texts
+        self.usual: set[tuple[str, int | None]] = set()  # column, and what of `_CHARACTERS`, or placeholders
+        totals: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
+        for row in right:
+            for name, cell in row.items():
+                if text := "\n".join(leaves(cell)):
+                    totals[name] += len(text)
+                    counts[name] += 1
+                    if is_placeholder(text):
+                        self.usual.add((name, None))
+                    self.usual |= {(name, n) for n, (_, has, _, _) in enumerate(_CHARACTERS) if has(text)}
+        self.expected = {name: totals[name] / counts[name] for name in counts}
+        self.columns: dict[str, _Column] = {}
+        self.n_rows = 0
+
+    def look(self, cells: Iterable[tuple[str, Any]], place: str, prompt: str) -> None:
+        """See one row.
+
+        Args:
+            cells: column and cell.
+            place: which row it is.
+            prompt: what is asked about it.
+        """
+        self.n_rows += 1
+        sampled = self.n_rows <= 500 or self.n_rows % 20 == 0
+        for name, cell in cells:
+            text = cell if isinstance(cell, str) else "\n".join(leaves(cell))
+            if not text:
+                continue
+            column = self.columns.get(name)
+            if column is None:
+                column = self.columns[name] = _Column()
+            self._keep(column, cell, text, place, prompt, sampled)
+
+    def _keep(self, column: _Column, cell: Any, text: str, place: str, prompt: str, sampled: bool) -> None:
+        column.n += 1
+        size = len(text)
+        column.total += size
+        if size < 400 and is_placeholder(text):
+            column.placeholders.append(place)
+        if not sampled:
+            return
+        column.n_looked_at += 1
+        known = hash(text)
+        if known in column.values or len(column.values) < 1_000:
+            column.values[known] += 1
+        column.n_at_end += size in _ENDS
+        if isinstance(cell, str) and size >= 100 and column.values[known] <= 1:
+            column.n_long += 1
+            column.sizes[size] += 1
+            column.n_ellipsis += text.endswith(("...", "…"))
+        for number, (_, holds, _, _) in enumerate(_CHARACTERS):
+            if holds(text):
+                column.odd.setdefault(number, []).append(place)
+        if len(column.language) < _LANGUAGE_ROWS:
+            prose = [part for part in leaves(cell) if len(part) >= _PROSE and part.strip()[:_PROSE] in prompt]
+            column.language += [part[:1_000] for part in prose[:3]]
+
+    # ------------------------------------------------------------------ what is wrong
+
+    def faults(self) -> Iterator[Fault]:
+        """What is wrong with the columns."""
+        for name, column in self.columns.items():
+            named = f"column {name}"
+            damaged = False
+            for number, rows in column.odd.items():
+                what, _, share, remedy = _CHARACTERS[number]
+                if (name, number) not in self.usual and len(rows) >= max(2, share * column.n_looked_at):
+                    damaged = damaged or number < 5
+                    yield Fault(f"{named} {what}", remedy, rows, name)
+            n_odd = len(column.placeholders)
+            if n_odd > 0.005 * column.n and (name, None) not in self.usual:
+                yield Fault(
+                    f"{named} holds a placeholder in place of a text",
+                    "fill the cell, or take the row out",
+                    column.placeholders,
+                    name,
+                )
+            if not damaged:
+                yield from self._language(name, column)
+            yield from self._cut(name, column)
+        yield from self._swapped()
+
+    def _language(self, name: str, column: _Column) -> Iterator[Fault]:
+        text = " \n".join(dict.fromkeys(column.language))[:_LANGUAGE_CHARACTERS]
+        if len(column.language) < 3:
+            return
+        found = language_of(text)
+        if found and not _alike(found, self.language):
+            yield Fault(
+                f"column {name} is in language {found!r}, the task in {self.language!r}",
+                "put the task's own file there",
+                [],
+                name,
+            )
+
+    def _cut(self, name: str, column: _Column) -> Iterator[Fault]:
+        n = column.n_long
+        if column.n_at_end >= max(3, 0.2 * column.n_looked_at):
+            yield Fault(
+                f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255,"
+                " 256 or 32,767 characters: they were cut",
+                "export the whole texts",
+                [],
+                name,
+            )
+            return
+        if n < 4:
+            return
+        longest = max(column.sizes)
+        at_end = column.sizes[longest]
+        if at_end >= 3 and at_end >= 0.15 * n:
+            yield Fault(
+                f"column {name} has {at_end:,} of {n:,} texts that end at exactly {longest:,} characters:"
+                " they were cut",
+                "export the whole texts",
+                [],
+                name,
+            )
+        elif column.n_ellipsis >= max(4, 0.7 * n):
+            yield Fault(
+                f"column {name} has {column.n_ellipsis:,} of {n:,} texts that end in an ellipsis:"
+                " they were cut",
+                "export the whole texts",
+                [],
+                name,
+            )
+
+    def _swapped(self) -> Iterator[Fault]:
+        """Columns whose lengths are those of each other."""
+        means = {name: column.total / column.n for name, column in self.columns.items() if column.n}
+        names = [name for name in means if self.expected.get(name, 0) > 0]
+        for index, one in enumerate(names):
+            for other in names[index + 1 :]:
+                short, long = sorted((one, other), key=lambda name: self.expected[name])
+                if self.expected[long] < 2.5 * self.expected[short] or self.columns[long].n < _FEWEST:
+                    continue
+                if means[short] > 1.5 * means[long] and means[short] > 0.5 * self.expected[long]:
+                    yield Fault(
+                        f"columns {short} and {long} seem to be swapped: by their lengths each holds the"
+                        " texts of the other",
+                        "exchange their names",
+                        [],
+                        long,
+                    )
+
+
+def _alike(found: str, wanted: str) -> bool:
+    return found == wanted or any({found, wanted} <= group for group in _ALIKE)
+
+
+_LETTERS = re.compile(r"[^\W\d_]")
+_CYRILLIC, _HAN, _KANA = re.compile("[Ѐ-ӿ]"), re.compile("[\u3400-\u9fff]"), re.compile("[\u3040-\u30ff]")
+
+
+def language_of(text: str) -> str | None:
+    """The ISO 639 code of a text; None where it cannot be told.
+
+    The script decides between Chinese, Japanese and others; py3langid tells Latin and Cyrillic ones.
+    """
+    letters = len(_LETTERS.findall(text))
+    if letters < 40:
+        return None
+    if len(_KANA.findall(text)) > 0.05 * letters:
+        return "ja"
+    if len(_HAN.findall(text)) > 0.3 * letters:
+        return "zh"
+    import py3langid
+
+    code: str = py3langid.classify(text)[0]
+    code = {"nb": "no", "nn": "no"}.get(code, code)
+    if code == "zxx":  # ISO 639: no words of a language
+        return None
+    if code in ("zh", "ja", "ko") or (code == "ru") != (len(_CYRILLIC.findall(text)) > 0.4 * letters):
+        return code if code == "ru" and _CYRILLIC.search(text) else None
+    return code

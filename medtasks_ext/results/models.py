@@ -1,0 +1,265 @@
+"""Which model a row of a published table is of: the registry of models (`results/reference/models.yaml`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError, field_validator
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.results.published import reference_folder
+from medtasks_ext.strict import Strict, faults_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.results.experiments import Entry
+
+#: fact -> what tables call it
+_IN_TABLES: Mapping[str, tuple[str, ...]] = {
+    "maker": ("organisation", "creator"),
+    "released": ("release_date", "release_date_models_log"),
+    "parameters_b": ("parameters_b", "parameters_b_leaderboard", "parameters"),
+    "access": ("access",),
+    "domain": ("domain",),
+    "reasoning": ("reasoning",),
+    "licence": ("license", "license_paper", "license_leaderboard"),
+    "price_in": ("price_in_usd_per_mtok_printed",),
+    "price_out": ("price_out_usd_per_mtok_printed",),
+}
+#: Facts that belong to one version, or to one way to ask: other rows of the model do not tell them.
+_OF_A_VERSION = frozenset({"released", "reasoning"})
+#: What tables say for closed weights.
+_CLOSED = {"proprietary": "closed"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a suite's published table."""
+
+    suite: str  # id of the suite
+    name: str  # of the model, in the table
+    version: str | None  # date, number or way to think that it stands for; None where nobody says
+
+
+class Model(Strict):
+    """An entry of the registry.
+
+    Attributes:
+        title: what readers see; without it the last part of the id.
+        hub: whether the id is one of the Hugging Face hub.
+        maker: who made it.
+        released: date.
+        parameters_b: billions of parameters.
+        access: of the weights.
+        domain: medical or general.
+        reasoning: whether it reasons before it answers.
+        licence: of the weights.
+        rows: suite -> the name in its table, or the names, each with its version.
+    """
+
+    title: str | None = None
+    hub: bool = True
+    maker: str | None = None
+    released: str | None = None
+    parameters_b: float | None = None
+    access: Literal["open", "closed"] | None = None
+    domain: Literal["medical", "general"] | None = None
+    reasoning: Literal["yes", "no"] | None = None
+    licence: str | None = None
+    rows: Mapping[str, str | Mapping[str, str]] = {}
+
+    @field_validator("released")
+    @classmethod
+    def _is_a_date(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"\d{4}(-\d{2}(-\d{2})?)?", value):
+            raise ValueError("should be a date: YYYY, YYYY-MM or YYYY-MM-DD")
+        return value
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A model of the registry, with its id."""
+
+    id: str  # of the hub, else MAKER/NAME
+    model: Model
+
+    @property
+    def title(self) -> str:
+        """What readers see."""
+        return self.model.title or self.id.rpartition("/")[2]
+
+    @property
+    def hub_id(self) -> str | None:
+        """Its id on the Hugging Face hub; None where it is not there."""
+        return self.id if self.model.hub else None
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Its rows in published tables."""
+        found = []
+        for suite, names in self.model.rows.items():
+            pairs = [(names, None)] if isinstance(names, str) else names.items()
+            found += [Row(suite, name, version) for name, version in pairs]
+        return tuple(found)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the model as a whole is called, folded."""
+        return frozenset({_folded(self.id), _folded(self.id.rpartition("/")[2]), _folded(self.title)})
+
+
+def _folded(name: str) -> str:
+    """A name without what tables write in different ways: case, blanks, dashes, underscores."""
+    return re.sub(r"[\s_-]+", "-", name.strip().casefold())
+
+
+@lru_cache(maxsize=1)
+def known_models() -> Mapping[str, Identity]:
+    """Id -> model.
+
+    Raises:
+        MedtasksError: the file is not valid, or two models claim one row of a table.
+    """
+    file = reference_folder() / "models.yaml"
+    content = read_yaml(file)
+    found: dict[str, Identity] = {}
+    for name, entry in content.items():
+        try:
+            found[name] = Identity(name, Model.model_validate(entry))
+        except ValidationError as error:
+            raise MedtasksError("; ".join(faults_of(error, name, Model.model_fields)), where=file) from None
+    _by_row(found.values())
+    return found
+
+
+def _by_row(models: Iterable[Identity]) -> dict[tuple[str, str], tuple[Identity, Row]]:
+    found: dict[tuple[str, str], tuple[Identity, Row]] = {}
+    for model in models:
+        for row in model.rows:
+            if (row.suite, row.name) in found:
+                other = found[row.suite, row.name][0]
+                raise MedtasksError(
+                    f"{other.id} and {model.id} both claim the row {row.name!r} of {row.suite}",
+                    where=reference_folder() / "models.yaml",
+                    remedy="leave it with the one that the table means",
+                )
+            found[row.suite, row.name] = model, row
+    return found
+
+
+@lru_cache(maxsize=1)
+def _rows() -> Mapping[tuple[str, str], tuple[Identity, Row]]:
+    return _by_row(known_models().values())
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> Mapping[str, tuple[Identity, ...]]:
+    found: dict[str, tuple[Identity, ...]] = {}
+    for model in known_models().values():
+        for name in model.names:
+            found[name] = (*found.get(name, ()), model)
+    return found
+
+
+def identity_of(entry: Entry) -> Identity | None:
+    """The model of an entry; None where the registry does not know it: it is joined with nothing.
+
+    A published row is known by its table and name, a run by the id of its model on the hub.
+    """
+    if entry.paper:
+        known = _rows().get((entry.paper, entry.model))
+        return known[0] if known else None
+    called = entry.details.get("hub_id") or entry.model
+    named = _by_name().get(_folded(called), ()) if "/" in called else ()
+    return named[0] if len(named) == 1 and named[0].model.hub else None
+
+
+def version_of(entry: Entry) -> str | None:
+    """The version that a published row is of; None where nobody says, and of runs."""
+    known = _rows().get((entry.paper, entry.model))
+    return known[1].version if known else None
+
+
+def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
+    """What is known of an entry's model: facts of `_IN_TABLES`.
+
+    The registry goes first, then the entry's own table, then tables that print the same model; what belongs
+    to a version is taken from rows of that version alone.
+
+    Args:
+        entry: of a run or of a table.
+        published: rows of all tables.
+    """
+    model = identity_of(entry)
+    tables = [(entry.details, True)]
+    found: dict[str, str] = {}
+    if model is not None:
+        stated = model.model.model_dump(exclude={"title", "hub", "rows"}, exclude_none=True)
+        found = {name: str(value) for name, value in stated.items()}
+        tables += [
+            (other.details, version_of(other) == version_of(entry))
+            for other in published
+            if other is not entry and identity_of(other) is model
+        ]
+    for details, same in tables:
+        for name, keys in _IN_TABLES.items():
+            value = next((details[key] for key in keys if details.get(key)), None)
+            if value and value != "N/A" and (same or name not in _OF_A_VERSION):
+                found.setdefault(name, value)
+    if "access" in found:
+        found["access"] = _CLOSED.get(found["access"], found["access"])
+    return found
+
+
+def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
+    """The published rows that a name means: of a model (id, title or short name), or of one version of it.
+
+    Args:
+        name: as somebody writes it; case, blanks and dashes do not count. A name that stands in a table alone
+            means the rows of that version.
+        entries: published ones.
+
+    Raises:
+        MedtasksError: no model has this name, several have, or it means two rows of one table.
+    """
+    folded, rows = _folded(name), list(entries)
+    named = _by_name().get(folded, ())
+    if len(named) > 1:
+        raise _ambiguous(name, [model.id for model in named])
+    if named:
+        found = [entry for entry in rows if identity_of(entry) is named[0]]
+    else:
+        found = [entry for entry in rows if _folded(entry.model) == folded]
+        model, version = (identity_of(found[0]), version_of(found[0])) if found else (None, None)
+        if model is not None:
+            found = [entry for entry in rows if identity_of(entry) is model and version_of(entry) == version]
+    if not found:
+        raise _unknown(name, rows)
+    papers: dict[str, list[str]] = {}
+    for entry in found:
+        papers.setdefault(entry.paper, []).append(entry.model)
+    if several := next((names for names in papers.values() if len(names) > 1), None):
+        raise _ambiguous(name, several)
+    return found
+
+
+def _ambiguous(name: str, several: Iterable[str]) -> MedtasksError:
+    return MedtasksError(f"{name!r} means more than one: {', '.join(several)}", remedy="name one of them")
+
+
+def _unknown(name: str, entries: Iterable[Entry]) -> MedtasksError:
+    models = {_folded(entry.model): entry.model for entry in entries}
+    models |= {_folded(model.title): model.title for model in known_models().values()}
+    folded = _folded(name)
+    close = [model for key, model in models.items() if folded in key][:4]
+    close = close or [models[key] for key in get_close_matches(folded, models, n=4)]
+    return MedtasksError(
+        f"no run and no published model is called {name!r}"
+        + (f"; similar: {', '.join(close)}" if close else ""),
+        remedy="name folders of runs; or models as `medtasks report --published all` lists them",
+    )

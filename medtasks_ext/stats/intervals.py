@@ -1,0 +1,285 @@
+"""95 % intervals of scores: Wilson's, on the number of documents that a score is worth.
+
+Wilson's interval of a share (J. Am. Stat. Assoc. 22, 1927) holds its level for few documents and for shares
+near 0 and 1, has a width where all documents came out alike, and always holds the score. Any score on 0-1
+has a variance of p (1 - p) / n for some n, so it is the interval of all of them:
+
+- documents that are right or wrong: n is their number;
+- documents in clusters (Korn and Graubard, Survey Methodology 24, 1998; Dean and Pagano, J. Surv. Stat.
+  Methodol. 3, 2015) and other means (ROUGE, judges): n follows from the variance between the units, with
+  Student's t for their number. One unit more is counted whose value is as uncertain as can be, all or
+  nothing: without it, units that all came out alike would say that nothing varies;
+- F1 and other scores that are no means: the same, with the variance over bootstrap resamples.
+
+docs/statistics.md has the coverage in simulations, with the percentile bootstrap beside it. A studentised
+bootstrap was tried for means without a heap at an end: it is as wide and covers as much from 20 documents on,
+and with a heap it covers as little as 0.11, so there is no second rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.stats.runs import mean_of_runs
+from medtasks_ext.stats.statistic import ratios, share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from medtasks_ext.stats.counts import Counts
+    from medtasks_ext.stats.statistic import Array
+
+LEVEL = 0.95
+WILSON = "Wilson, 95 %"
+WILSON_OF_UNITS = "Wilson on the effective number of documents, 95 %"
+WILSON_OF_CLUSTERS = "Wilson on the effective number of documents in clusters, 95 %"
+#: All of them, for records of many scores.
+METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/statistics.md)"
+STUDENT = "Student's t, 95 %"
+#: How the intervals of earlier versions are called in records.
+EARLIER = "percentile bootstrap"
+#: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
+_NEAR = 0.05
+_Z = 1.959963984540054
+_NOTHING = 1e-12  # smaller variances and widths are rounding
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval on the scale of its metric.
+
+    Attributes:
+        low: lower end.
+        high: upper end.
+        rough: whether simulations of its kind find a coverage below 90 %.
+    """
+
+    low: float
+    high: float
+    rough: bool = False
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """An interval, and how it was taken."""
+
+    interval: Interval
+    method: str
+
+
+def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = _Z) -> tuple[Array, Array]:
+    """Wilson's interval.
+
+    Args:
+        score: (...), on 0-1.
+        size: (...), documents, above 0; no whole number is needed.
+        quantile: (...), of the normal distribution, or of Student's.
+
+    Returns:
+        Lower and upper ends, (...), which hold the score.
+    """
+    p, n, q = np.broadcast_arrays(*(np.asarray(item, dtype=float) for item in (score, size, quantile)))
+    a = q**2 / n
+    centre, half = (p + a / 2) / (1 + a), np.sqrt(a * (p * (1 - p) + a / 4)) / (1 + a)
+    return np.clip(centre - half, 0.0, p), np.clip(centre + half, p, 1.0)
+
+
+def worth(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: ArrayLike) -> Array:
+    """How many documents, right or wrong, give an interval of this width: `wilson` read backwards.
+
+    Args:
+        score: (...), on 0-1.
+        low: lower ends.
+        high: upper ends.
+        documents: what an interval without a width is worth, which earlier versions have.
+    """
+    p = np.clip(np.asarray(score, dtype=float), 0.0, 1.0)
+    half = np.clip((np.asarray(high, dtype=float) - np.asarray(low, dtype=float)) / 2, 0.0, 0.499)
+    # half² (1 + a)² = a (p (1 - p) + a / 4), a = z² / n
+    b = 2 * half**2 - p * (1 - p)
+    a = (b + np.sqrt(b**2 + 4 * half**2 * (0.25 - half**2))) / (2 * (0.25 - half**2))
+    size: Array = np.where(half > _NOTHING, _Z**2 / np.maximum(a, _NOTHING), documents)
+    return size
+
+
+def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tuple[Array, Array]:
+    """Intervals of weighted means of scores whose documents are independent: those of groups.
+
+    The variances of the scores are added. That of a score follows from itself and half a document more of
+    either kind, else a group of tasks without an error would know its score exactly. A group of one task
+    has the task's interval.
+
+    Args:
+        weights: (groups, tasks); each row adds up to 1.
+        scores: (tasks,), on 0-1.
+        sizes: (tasks,), what each is `worth`.
+
+    Returns:
+        Lower and upper ends, (groups,).
+    """
+    w, n = np.asarray(weights, dtype=float), np.asarray(sizes, dtype=float)
+    p = np.clip(np.asarray(scores, dtype=float), 0.0, 1.0)
+    shrunk = (p * n + 0.5) / (n + 1)
+    variance, middle = w**2 @ (shrunk * (1 - shrunk) / n), w @ shrunk
+    return wilson(np.clip(w @ p, 0.0, 1.0), middle * (1 - middle) / variance)
+
+
+def of_tasks(
+    weights: ArrayLike, scores: ArrayLike, intervals: Sequence[Interval | None], documents: ArrayLike
+) -> Interval | None:
+    """The interval of one weighted mean of tasks; None where a task has none.
+
+    Args:
+        weights: (tasks,), which add up to 1.
+        scores: (tasks,), on 0-1.
+        intervals: of the tasks.
+        documents: (tasks,), their numbers.
+    """
+    known = [item for item in intervals if item is not None]
+    if not known or len(known) < len(intervals):
+        return None
+    sizes = worth(scores, [item.low for item in known], [item.high for item in known], documents)
+    low, high = mean_interval(np.asarray(weights, dtype=float)[None], scores, sizes)
+    return Interval(float(low[0]), float(high[0]), any(item.rough for item in known))
+
+
+def of_earlier(score: float, interval: Interval, documents: int) -> Interval:
+    """The interval of today for one of an earlier version, whose percentiles have its width."""
+    if not 0 <= score <= 1:
+        return interval
+    low, high = wilson(score, worth(score, interval.low, interval.high, documents))
+    return Interval(float(low), float(high), interval.rough)
+
+
+def width_as_sd(interval: Interval) -> float:
+    """The standard deviation whose normal interval has this width."""
+    return (interval.high - interval.low) / (2 * _Z)
+
+
+def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | None:
+    """The interval of a share that is counted in independent units; None for fewer than two.
+
+    Args:
+        parts: (units,), such as how many raters of a unit agreed.
+        wholes: (units,), of how many; by default each unit counts as one.
+    """
+    above = np.asarray(parts, dtype=float)
+    below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
+    found = _of_units(above, below, above - ratios(above.sum(), below.sum()) * below, single=wholes is None)
+    return found.interval if found else None
+
+
+def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estimated]:
+    """The interval of every metric that is made of some counts.
+
+    Args:
+        counts: a row for each unit.
+        resampled: metric -> its values on bootstrap resamples, (resamples,), of those that are no means.
+
+    Returns:
+        Metric -> interval; none for fewer than two units, or where nothing varies on a scale without ends.
+    """
+    found: dict[str, Estimated | None] = {}
+    for metric, statistic in counts.statistics.items():
+        if is_mean(statistic.value):
+            found[metric] = _of_mean(counts)
+        elif metric in resampled:
+            score = float(statistic.value(np.asarray(counts.matrix.sum(axis=0))))
+            values = resampled[metric]
+            bounded = bool(min(score, values.min()) >= 0 and max(score, values.max()) <= 1)
+            found[metric] = _of_score(score, float(np.var(values)), counts.n_units, bounded=bounded)
+    return {metric: item for metric, item in found.items() if item is not None}
+
+
+def is_mean(value: object) -> bool:
+    """Whether a statistic's `value` is a mean over documents, or over runs of them."""
+    return value in (share, mean_of_runs.value)
+
+
+def _of_mean(counts: Counts) -> Estimated | None:
+    """Columns: a sum for each run, then the number of documents behind it; without runs one of each."""
+    matrix = counts.matrix if isinstance(counts.matrix, np.ndarray) else np.asarray(counts.matrix.todense())
+    sums, sizes = np.split(matrix, 2, axis=1)
+    totals = sizes.sum(axis=0)
+    # what a document of each run counts
+    scale = ratios(np.ones(len(totals)), totals * (totals > 0).sum())
+    residuals = sums - ratios(sums.sum(axis=0), totals) * sizes
+    there = sizes.any(axis=1)
+    single = bool(np.isin(sizes, (0, 1)).all() and (sizes.sum(axis=1) <= 1).all())
+    return _of_units((sums @ scale)[there], (sizes @ scale)[there], (residuals @ scale)[there], single=single)
+
+
+def _of_units(parts: Array, wholes: Array, residuals: Array, *, single: bool = True) -> Estimated | None:
+    """The interval of sum(parts) / sum(wholes).
+
+    Args:
+        parts: (units,) what each adds to the score.
+        wholes: (units,) what each counts.
+        residuals: (units,) what each adds to the deviation of the score from its expectation.
+        single: whether each unit is one document.
+    """
+    n, total = len(wholes), wholes.sum()
+    if n < 2 or total <= 0:
+        return None
+    score, variance = float(parts.sum() / total), float((residuals**2).sum() / total**2)
+    if (parts < -_NOTHING).any() or (parts > wholes + _NOTHING).any():
+        return _of_score(score, variance, n, bounded=False)
+    size = effective_size(score, variance, n, float((wholes**2).sum() / total**2))
+    if single and ((np.abs(parts) <= _NOTHING) | (np.abs(parts - wholes) <= _NOTHING)).all():
+        return _wilson(score, size, inf, WILSON)
+    rough = not single and min(score, 1 - score) < _NEAR
+    return _wilson(score, size, n - 1, WILSON_OF_UNITS if single else WILSON_OF_CLUSTERS, rough)
+
+
+def effective_size(score: float, variance: float, units: int, concentration: float) -> float:
+    """How many documents, right or wrong, have a share of this variance.
+
+    Args:
+        score: on 0-1.
+        variance: of the score, as its bootstrap resamples have it.
+        units: independent ones.
+        concentration: sum of squares of the units' shares of the score; 1 / units if they are alike.
+    """
+    spread = score * (1 - score)
+    if spread <= _NOTHING:
+        return 1 / concentration
+    return spread / ((units * variance + spread * concentration) / (units + 1))
+
+
+def _of_score(score: float, variance: float, units: int, *, bounded: bool) -> Estimated | None:
+    """The interval of a score of which no more than its variance over resamples is known.
+
+    Args:
+        bounded: whether it is on 0-1.
+    """
+    if units < 2:
+        return None
+    if bounded:
+        size = effective_size(score, variance, units, 1 / units)
+        return _wilson(score, size, units - 1, WILSON_OF_UNITS)
+    if variance <= _NOTHING:
+        return None
+    half = t_quantile(units - 1) * np.sqrt(variance * units / (units - 1))
+    return Estimated(Interval(float(score - half), float(score + half)), STUDENT)
+
+
+def _wilson(score: float, size: float, df: float, method: str, rough: bool = False) -> Estimated:
+    low, high = wilson(score, size, t_quantile(df))
+    return Estimated(Interval(float(low), float(high), rough), method)
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(df: float) -> float:
+    """The 97.5 % quantile of Student's t; of the normal distribution for infinitely many."""
+    if df == inf:
+        return _Z
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + LEVEL) / 2))
