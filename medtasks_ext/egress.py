@@ -125,18 +125,23 @@ class Egress:
     # ------------------------------------------------------------------ places
 
     def place(self, url: str) -> AskedServer:
-        """The server behind a URL. Looks up the addresses of a name that is not permitted by itself."""
+        """The server behind a URL.
+
+        Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no other
+        name can be permitted.
+        """
         parts = urlsplit(url)
         host = (parts.hostname or "").lower().rstrip(".")
         encrypted = parts.scheme == "https"
-        names, _ = self._names_and_networks
+        names, networks = self._names_and_networks
         if is_loopback(url):
             return AskedServer(host, Way.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted)
         if host in names:
             return AskedServer(host, Way.TRUSTED, encrypted=encrypted)
         if host in self.allowed:
             return AskedServer(host, Way.ALLOWED, encrypted=encrypted)
-        ways = {self._way(address) for address in _addresses(host)}
+        known = networks or _address(host)
+        ways = {self._way(address) for address in _addresses(host)} if known else set()
         if not ways or Way.OPEN_ONLY in ways:
             return AskedServer(host, Way.OPEN_ONLY, encrypted=encrypted)
         way = Way.LOOPBACK if ways == {Way.LOOPBACK} else Way.TRUSTED

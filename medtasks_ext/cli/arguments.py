@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
+from medtasks_ext.cli.model import keep_key
 from medtasks_ext.cli.words import names_in, near_options, say
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.keys import Keys
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runner.model_configs import find_config
+from medtasks_ext.runner.model_configs import bundled_configs, find_config
 from medtasks_ext.runs.secrets import note_secrets
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def lm_eval_config(
     refused: Mapping[str, str],
     *,
     in_files: bool = False,
+    keys: Sequence[str] = (),
 ) -> EvaluatorConfig:
     """Read lm-eval's flags, and `--config` files by path or bundled name.
 
@@ -73,6 +76,8 @@ def lm_eval_config(
         example: the arguments of an example, for the help text.
         refused: flags that have no meaning for the command, and why.
         in_files: whether a configuration file must not hold those, either.
+        keys: hosts that may receive a key, each NAME@HOST; an address among the flags, and one in a bundled
+            configuration, may receive its own.
 
     Raises:
         MedtasksError: an unknown flag, a refused one, or a value that lm-eval refuses or that leaves nothing.
@@ -112,6 +117,7 @@ def lm_eval_config(
         raise MedtasksError(str(error), where=f"medtasks {command}", remedy=remedy) from None
     for given in (config.model_args, config.gen_kwargs, config.metadata):
         note_secrets(given)
+    _keep_key(config, namespace, Keys.of(keys))
     if config.model in BATCHING_MODELS and not _says_batch_size(namespace):
         config.batch_size = "auto"  # lm-eval's own default is one question at a time
     hide_bars(config.model)
@@ -128,6 +134,15 @@ def lm_eval_config(
 def _given_tasks(namespace: argparse.Namespace) -> list[str]:
     given = getattr(namespace, "tasks", None) or []
     return [given] if isinstance(given, str) else list(given)
+
+
+def _keep_key(config: EvaluatorConfig, namespace: argparse.Namespace, keys: Keys) -> None:
+    url = str(config.model_args.get("base_url") or "")
+    typed = "base_url" in str(getattr(namespace, "model_args", None) or "")
+    if typed or (config.config and Path(config.config).resolve() in bundled_configs().values()):
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            keys = keys.with_host(name, url)
+    keep_key(config, keys)
 
 
 def _with_config(arguments: list[str]) -> list[str]:
@@ -186,6 +201,7 @@ def own_flags() -> argparse.ArgumentParser:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--allow-host", action="append", default=[])
+    parser.add_argument("--allow-key", action="append", default=[])
     return parser
 
 

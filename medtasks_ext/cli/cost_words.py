@@ -41,7 +41,7 @@ def jury_words(jury: Json) -> str:
     else:
         words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
         words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
-        words += f", tokens of {spent.estimated:,} estimated" if spent.estimated else ""
+        words += f", tokens of {spent.estimated:,} not counted" if spent.estimated else ""
     if spent.unsure:
         words += f", and up to {spent.unsure:,.2f} for requests whose reply never came"
     if spent.replies and jury["unrecorded"]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, cost_option, jury_option
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
 from medtasks_ext.cli.end import say_sent
@@ -73,6 +73,8 @@ def judge(
         typer.Option("--decisions", help="A physician's decisions on disputed cases: decisions.jsonl."),
     ] = None,
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
+    allow_field: AllowField = None,
     prompts: Annotated[
         str | None,
         typer.Option(
@@ -122,12 +124,13 @@ def judge(
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.lease import Lease
 
-    jury, egress, wish = load_jury(jury_name), Egress.of(allow_host or []), wish_of(prompts)
+    jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
         _check_red_team(tasks, ratings, decisions, requests, responses)
+        check_prices(jury, max_cost, allow_field)
         attack = hook(JUDGE, "red-team")
         return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
-    check_prices(jury, max_cost)
+    check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
@@ -168,6 +171,8 @@ def judge(
             return DONE
         if requests:
             engine.check(asks)
+            for item in jury.models:
+                item.check_key()  # the commands that are printed would send it
             return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
         outcome, sound = None, True
         if responses:

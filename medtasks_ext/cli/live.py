@@ -138,7 +138,7 @@ def money_words(tally: Tally) -> str:
     words = f"{tally.spent:,.2f} USD in this call"
     if tally.uncounted:
         nobody = f"{counted(tally.uncounted, 'answer')} whose tokens nobody counts"
-        words = f"{words} without {nobody}" if tally.tokens else f"not known for {nobody}"
+        words = f"{words}, with the highest cost of {nobody}"
     return words + (
         f", and up to {tally.unsure:,.2f} for requests whose reply never came" if tally.unsure else ""
     )

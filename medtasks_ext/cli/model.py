@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from medtasks_ext.egress import Egress, shown_url
+from medtasks_ext.cli.words import say
+from medtasks_ext.egress import Egress, Text, shown_url
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.keys import Keys, host_of
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -20,26 +24,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
-    from medtasks_ext.results.prices import Price
-
-
-def highest_cost(price: Price | None, engine: Engine) -> Callable[[Request], float] | None:
-    """US dollars that a request may cost at most; None where no price is known, or nobody charges.
-
-    Args:
-        price: of the model.
-    """
-    if price is None or engine.local:
-        return None
-
-    def cost(request: Request) -> float:
-        prompt = request.prompt
-        texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
-        n_bytes = sum(len(text.encode(errors="replace")) for text in texts)  # a token covers a byte at least
-        budget = int(request.settings.get("max_gen_toks") or 0)
-        return price.of(n_bytes, budget)
-
-    return cost
 
 
 def model_name(config: EvaluatorConfig) -> str:
@@ -93,6 +77,65 @@ def check_model_type(name: str) -> None:
             f"unknown model type {name!r}",
             where="--model",
             remedy=f"did you mean {' or '.join(near)}?" if near else f"use one of: {', '.join(known)}",
+        )
+
+
+#: How a variable is called in this process whose key is not sent.
+WITHHELD = "MEDTASKS_WITHHELD_"
+
+
+def is_server(name: str) -> bool:
+    """Whether a type of models is a server that is asked over HTTP."""
+    return server_class(name) is not None
+
+
+def server_class(name: str) -> type[LM] | None:
+    """The class of a type of models that is asked over HTTP; None of others, or where it is not installed."""
+    import lm_eval.models  # noqa: F401  registers lm-eval's own models
+    from lm_eval.api.registry import get_model
+
+    try:
+        from lm_eval.models.api_models import TemplateAPI
+
+        kind = get_model(name)
+    except (ImportError, KeyError, ValueError):
+        return None
+    return kind if issubclass(kind, TemplateAPI) else None
+
+
+def address_of(config: EvaluatorConfig) -> str:
+    """The address of a model's server, as far as it is said; empty of a model that is none."""
+    kind = server_class(config.model)
+    if kind is None:
+        return ""
+    default = signature(kind.__init__).parameters.get("base_url")
+    return str(config.model_args.get("base_url") or (default and default.default) or "")
+
+
+def check_address(config: EvaluatorConfig, egress: Egress, texts: Iterable[Text]) -> None:
+    """Refuse texts that the model's server may not receive, before any connection to it is opened.
+
+    Raises:
+        MedtasksError: names datasets and host.
+    """
+    if url := address_of(config):
+        egress.check(url, texts)
+
+
+def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
+    """Take the variable of the model's key out of this process, if the server may not receive it.
+
+    lm-eval sends what it finds there, when it looks for a tokenizer as well.
+    """
+    kind, url = server_class(config.model), address_of(config)
+    if kind is None or not url or "azure" in config.model:  # whose address is a variable of the user's, too
+        return
+    name = "ANTHROPIC_API_KEY" if "anthropic" in config.model else "OPENAI_API_KEY"
+    if os.environ.get(name) and not keys.permit(name, url):
+        os.environ[f"{WITHHELD}{name}"] = os.environ.pop(name)  # still searched for in what is written
+        host = host_of(url)
+        say(
+            f"note: {name} is not sent to {host}, to which nobody bound it; --allow-key {name}@{host} does so"
         )
 
 

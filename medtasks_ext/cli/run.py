@@ -21,15 +21,17 @@ from medtasks_ext.cli.arguments import (
     say_faults,
 )
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
-from medtasks_ext.cli.model import check_model_type, create_model, highest_cost, output_folder
+from medtasks_ext.cli.model import check_address, check_model_type, create_model, is_server, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
+from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.results.prices import price_of
+from medtasks_ext.runner.charge import Charge, budget_of, check_limit
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from lm_eval.api.task import Task
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.registry import Registry
@@ -63,6 +66,10 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       or sample (synthetic rows, marked everywhere)
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
                       such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
+  --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
+                      the command line gets its key without it, one in a file of your own does not
+  --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
+  --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -121,6 +128,9 @@ def run_command(arguments: list[str]) -> int:
     quiet()
     own, config = _parse(arguments)
     check_model_type(config.model)
+    price = price_of(config.metadata, "--config")
+    check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
+    _check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
@@ -131,6 +141,7 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = wanted_tasks(own, config)
             held.enter_context(collector_sparing())
+        _check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
@@ -144,7 +155,9 @@ def run_command(arguments: list[str]) -> int:
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            ranks, cause = _execute(run, waiting, wanted, config, preflight=not own.no_preflight)
+            ranks, cause = _execute(
+                run, waiting, wanted, config, own.max_cost, price, preflight=not own.no_preflight
+            )
             if not ranks.first:
                 return 0  # the first of several processes writes the results
         if isinstance(run, ShardRun):
@@ -299,8 +312,32 @@ def _print_shard(run: ShardRun) -> None:
     say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
+def _check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
+    """Refuse settings that change what a request to a server is, wherever they come from.
+
+    Raises:
+        MedtasksError: names them.
+    """
+    if not is_server(config.model):
+        return
+    given = [("--model_args", [name for name in config.model_args if name not in OF_MODELS])]
+    given += [("--gen_kwargs", list(config.gen_kwargs or {}))]
+    given += [(task.task_name, list(task.config.generation_kwargs or {})) for task in tasks]
+    for where, names in given:
+        check_refused(names, where)
+        if own.max_cost is not None and where != "--model_args":
+            check_under_limit(names, own.allow_field, where)
+
+
 def _execute(
-    run: Run, waiting: dict[str, Task], wanted: Wanted, config: EvaluatorConfig, *, preflight: bool
+    run: Run,
+    waiting: dict[str, Task],
+    wanted: Wanted,
+    config: EvaluatorConfig,
+    limit: float | None,
+    price: Price | None,
+    *,
+    preflight: bool,
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.runner.ranks import ranks_of
@@ -308,6 +345,7 @@ def _execute(
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
+    check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
     loaded = create_model(config)
     model = loaded.lm
     ranks = ranks_of(model)
@@ -321,9 +359,11 @@ def _execute(
     )
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
+    charge = Charge(price) if price and (limit is not None or not engine.local) else None
+    budget = budget_of(limit, run)
     if preflight and any(places.values()) and not built_in and ranks.first:
-        _preflight(run, model, engine, waiting, places, settings)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, price_of(config.metadata, "--config"))
+        _preflight(run, model, engine, waiting, places, settings, charge, budget)
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
 
 
 def _stream(
@@ -333,7 +373,8 @@ def _stream(
     ranks: Ranks,
     tasks: dict[str, Task],
     settings: Settings,
-    price: Price | None,
+    charge: Charge | None,
+    budget: Budget,
 ) -> Fault | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.live import money_words
@@ -343,10 +384,10 @@ def _stream(
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
-    built_in, most = _is_built_in(model), highest_cost(price, engine)
+    built_in = _is_built_in(model)
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
-    tally = Tally(asked, readers, price if most else None, most)
+    tally = Tally(asked, readers, charge)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
@@ -359,7 +400,8 @@ def _stream(
         progress if shows else tally,
         ranks=ranks,
         instant=built_in,
-        highest_cost=most,
+        charge=charge,
+        budget=budget,
         say=progress.say,
     )
     with progress if shows else nullcontext():
@@ -371,6 +413,8 @@ def _stream(
                 run.save()
             if shows and (money := money_words(tally)):
                 progress.say(f"cost: {money}")
+            if budget.exhausted:
+                progress.say("✗ --max-cost is reached; a higher one continues")
     return stream.trouble.cause
 
 
@@ -435,6 +479,8 @@ def _preflight(
     tasks: dict[str, Task],
     places: dict[str, Sequence[int]],
     settings: Settings,
+    charge: Charge | None,
+    budget: Budget,
 ) -> None:
     """Look at one answer, unless an earlier call of this run did, and say what is wrong."""
     from medtasks_ext.runner.preflight import preflight
@@ -443,7 +489,7 @@ def _preflight(
         _warn(done["warnings"])
         return
     say("preflight: asking one question …")
-    found = preflight(run, model, engine, tasks, places, settings)
+    found = preflight(run, model, engine, tasks, places, settings, charge, budget)
     if not found.failed:  # else the next call asks again
         say(f"preflight: {found.summary()}")
         run.manifest.preflight = found.record()
@@ -464,9 +510,11 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--shard")
+    own_parser.add_argument("--max-cost", type=float)
+    own_parser.add_argument("--allow-field", action="append", default=[])
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
-    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True)
+    return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

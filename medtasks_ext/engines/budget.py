@@ -5,6 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from medtasks_ext.engines.records import Answer, Prompt
+
+#: Tokens of a turn at most beside those of its text: role and marks of the chat template.
+TURN_TOKENS = 64
+#: Bytes of a text that a token covers at most, on average over a prompt or an answer.
+MOST_BYTES_PER_TOKEN = 16
+
+
+def n_bytes(prompt: Prompt) -> int:
+    """Size of a prompt's texts."""
+    texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
+    return sum(len(text.encode(errors="surrogatepass")) for text in texts)
+
+
+def most_tokens(prompt: Prompt) -> int:
+    """Tokens of a prompt at most: a token covers at least a byte."""
+    return n_bytes(prompt) + TURN_TOKENS * (1 if isinstance(prompt, str) else len(prompt))
+
+
+def counts_fit(prompt: Prompt, answer: Answer) -> bool:
+    """Whether a server's count of tokens can be that of these texts; one that is too low is not believed.
+
+    A count that is too high is: it is what the server charges.
+    """
+    usage = answer.usage
+    if usage is None or not usage.counted:
+        return False
+    written = len((answer.text + answer.reasoning).encode(errors="surrogatepass"))
+    least_prompt, least_answer = (-(-size // MOST_BYTES_PER_TOKEN) for size in (n_bytes(prompt), written))
+    return usage.prompt >= max(1, least_prompt) and usage.completion >= least_answer
+
 
 class Budget:
     """Money spent, money that requests under way may cost, and the limit on both.

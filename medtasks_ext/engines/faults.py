@@ -13,8 +13,8 @@ from medtasks_ext.engines.records import Fault, FaultKind
 QUOTED = 160
 #: Statuses with which a server asks to come back later, apart from 5xx.
 _LATER = frozenset({408, 409, 425, 429})
-#: Of a gateway that has no reply from the model behind it, which may be at work nevertheless.
-_MAYBE_PAID = frozenset({502, 504, 524})
+#: Statuses by which a server says that it did not begin; after others from 500 on the model may have worked.
+_NOT_BEGUN = frozenset({501, 503, 505, 529})
 
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,59}")
 _NO_MONEY_CODE = re.compile(r"insufficient_(?:quota|funds|balance|credits?)|billing_\w+|credit_\w*exceeded")
@@ -68,7 +68,11 @@ def status_fault(status: int, body: Any, asked: Asked, *, quote: bool) -> Fault:
     what = f"HTTP {status}{said(body, quote)}"
     kind = _kind(status, body)
     reason, remedy = _in_words(kind, status, what, body, asked, quote)
-    return Fault(kind, reason, remedy, status, maybe_paid=int(status in _MAYBE_PAID))
+    return Fault(kind, reason, remedy, status, maybe_paid=int(_may_have_worked(status)))
+
+
+def _may_have_worked(status: int) -> bool:
+    return status == 408 or (status >= 500 and status not in _NOT_BEGUN)
 
 
 def said(body: Any, quote: bool) -> str:

@@ -54,6 +54,9 @@ class Answer:
     model: str = ""  # that answered, as the server calls it
     request_id: str = ""  # of the server
     seconds: float | None = None  # from sending to the last token
+    cost: float | None = (
+        None  # US dollars at the price of the time; None where nobody charges, or none is known
+    )
 
 
 class FaultKind(str, Enum):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.budget import Budget, most_tokens
 from medtasks_ext.judge.engine import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
 
 
-def highest_cost(judge: Judge, prompt_bytes: int) -> float:
-    """USD that a request can cost at most: a token is at least a byte."""
-    return judge.cost(prompt_bytes, judge.max_tokens)
+def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:
+    """USD that a request can cost at most, the schema of its verdict included."""
+    return judge.cost(most_tokens(messages) + len(json.dumps(schema)), judge.max_tokens)
 
 
 def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore]) -> Budget:

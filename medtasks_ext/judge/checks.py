@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from medtasks_ext.engines.fields import check_under_limit
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import JudgedTask, is_judged, judged_tasks
 from medtasks_ext.judge.procedures import N_ASSESSORS
@@ -33,8 +34,16 @@ def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
         )
 
 
-def check_prices(jury: Jury, max_cost: float | None) -> None:
-    """Refuse a cost limit that is none, or one where a judge elsewhere has no price."""
+def check_prices(jury: Jury, max_cost: float | None, allow_fields: Collection[str] | None = None) -> None:
+    """Refuse a cost limit that is none, or that cannot be kept: a judge elsewhere has no price, or a field
+    of its requests may cost what nobody knows.
+
+    Args:
+        allow_fields: such fields that the user permits.
+    """
+    if max_cost is not None:
+        for judge in jury.models:
+            check_under_limit(judge.extra_body, allow_fields or (), f"--jury: extra_body of {judge.name}")
     if max_cost is not None and not isfinite(max_cost):
         raise MedtasksError(f"{max_cost} is no limit", where="--max-cost", remedy="give an amount in USD")
     unknown = [judge.name for judge in jury.models if judge.price is None and not judge.is_local]

@@ -23,7 +23,8 @@ class Spent:
     unsure: float = 0.0  # US dollars at most of requests whose reply never came
     replies: int = 0
     unpriced: int = 0  # replies of judges without a price
-    estimated: int = 0  # replies whose tokens the server did not count, so that their cost is an estimate
+    #: replies whose tokens nobody counted believably; they count at the highest cost that they can have
+    estimated: int = 0
 
     @classmethod
     def of(cls, usages: Iterable[Usage], unsure: float) -> Spent:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import NO_TEXT, Egress
+from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import FIRST_PAUSE, Client, Failed, Pace, Retry, Server
@@ -24,6 +25,7 @@ PROBE_SECONDS = 60.0
 #: Bytes per token where a server does not count: English and Chinese text come close to it.
 BYTES_PER_TOKEN = 4
 _CHATS = "/chat/completions"
+_PROBE = [{"role": "user", "content": "1"}]
 #: Why a reply holds no verdict, where the server says it: finish -> words.
 _SHORTFALLS = {
     "length": "reply cut at max_tokens",
@@ -88,11 +90,11 @@ class JudgeEngine(ServerEngine):
             self.takes_schema = False
         return plain
 
-    async def fault(self) -> str:
-        """Why the judge cannot work, found out before anything is paid for; empty if it can.
+    async def fault(self, budget: Budget) -> str:
+        """Why the judge cannot work, found out before it is asked about answers; empty if it can.
 
         Asks for the list of models. Where the model is not on it, or a key is to be tried (lists are
-        often open to anyone), a request for one token decides.
+        often open to anyone), a request for one token decides, if the budget allows it.
         """
         async with self.client() as client:
             found = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
@@ -105,11 +107,16 @@ class JudgeEngine(ServerEngine):
             is_listed = self.judge.model in listed
             if is_listed and not self.judge.api_key_env:
                 return ""
-            return await self._refusal(client, listed, is_listed)
+            cost = self.judge.cost(most_tokens(_PROBE), 1)
+            if not budget.reserve(cost):
+                return ""
+            found_out = await self._refusal(client, listed, is_listed)
+            budget.settle(cost, spent=cost)
+            return found_out
 
     async def _refusal(self, client: Client, listed: list[str], is_listed: bool) -> str:
         """Why a request for one token gets no answer; empty if it gets one, or may get one later."""
-        body = chat_body(self.judge, [{"role": "user", "content": "1"}], None, limit=1)
+        body = chat_body(self.judge, _PROBE, None, limit=1)
         seconds = min(self.judge.timeout, PROBE_SECONDS)
         reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
         if not isinstance(reply, Failed):
@@ -159,17 +166,12 @@ def chat_body(
 
 
 def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
-    """What a reply took, estimated where the server does not count."""
+    """What a reply took, estimated where no count of the server can be that of the texts."""
     prompt = n_bytes(messages)
-    if answer.usage is not None:
+    if answer.usage is not None and counts_fit(messages, answer):
         return Usage(answer.usage.prompt, answer.usage.completion, prompt)
     reply = len(answer.text.encode(errors="surrogatepass"))
     return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt, counted=False)
-
-
-def n_bytes(messages: list[dict[str, str]]) -> int:
-    """Size of a conversation's texts."""
-    return sum(len(message["content"].encode(errors="surrogatepass")) for message in messages)
 
 
 def shortfall(answer: Answer) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
+from medtasks_ext.engines.fields import check_refused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.keys import Keys
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.secret_values import note
@@ -31,7 +33,8 @@ class Judge(Strict):
         name: how results name it.
         model: how the server names it.
         base_url: address of the server, up to `/v1`.
-        api_key_env: environment variable with the key; the key itself is never written anywhere.
+        api_key_env: environment variable with the key; the key itself is never written anywhere. It goes to
+            a host to which the user bound it (`MEDTASKS_KEYS`, `--allow-key NAME@HOST`) or a bundled file.
         price: `{input, output}` in USD per million tokens, for estimates and `--max-cost`; a server on this
             machine costs nothing. `batch` is the share of it that the provider's batch interface costs.
         max_concurrent: requests under way at a time.
@@ -40,7 +43,8 @@ class Judge(Strict):
         max_tokens_key: what the server calls that limit.
         temperature: `null` leaves it to the server.
         timeout: seconds that a reply may take.
-        extra_body: more fields of the request, sent as they are.
+        extra_body: more fields of the request, sent as they are; not the model, the messages, the number of
+            replies or their length. Under `--max-cost` those that are not known need `--allow-field`.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -55,6 +59,7 @@ class Judge(Strict):
     temperature: float | None = Field(default=0.0, ge=0)
     timeout: float = Field(default=300, gt=0)
     extra_body: Json = {}
+    _keys: Keys = PrivateAttr(default_factory=Keys)  # which hosts may receive which key
 
     @field_validator("base_url")
     @classmethod
@@ -75,10 +80,24 @@ class Judge(Strict):
 
     @property
     def api_key(self) -> str | None:
-        """The key, from the environment."""
-        key = os.environ.get(self.api_key_env) or None if self.api_key_env else None
+        """The key, from the environment; None where there is none, or its server may not receive it."""
+        name = self.api_key_env
+        key = os.environ.get(name) or None if name and self._keys.permit(name, self.base_url) else None
         note(key)
         return key
+
+    def bind(self, keys: Keys) -> None:
+        """Say which hosts may receive which key."""
+        self._keys = keys
+
+    def check_key(self) -> None:
+        """Refuse to send the key to a host that it is not bound to.
+
+        Raises:
+            MedtasksError: names variable and host.
+        """
+        if self.api_key_env:
+            self._keys.check(self.api_key_env, self.base_url, f"judge {self.name}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """USD; 0 where no price is known."""
@@ -100,6 +119,11 @@ class Judge(Strict):
     def batch_share(self) -> float | None:
         """The share of its price that a batch costs; None where batches are not known."""
         return self.price.batch if self.price else None
+
+    @property
+    def extra_fields(self) -> str | None:
+        """The further fields of its requests as JSON; None where there are none."""
+        return json.dumps(self.extra_body, sort_keys=True, ensure_ascii=False) if self.extra_body else None
 
     def identity(self) -> Json:
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
@@ -177,21 +201,31 @@ class Jury(Strict):
         return [judge.name for judge in self.judges]
 
 
-def load_jury(name: str) -> Jury:
-    """Read a jury file, given by path or by the name of a bundled one.
+def load_jury(name: str, allow_keys: Iterable[str] | None = None) -> Jury:
+    """Read a jury file, given by path or by the name of a bundled one, which binds its own keys.
+
+    Args:
+        allow_keys: further hosts that may receive a key, each NAME@HOST.
 
     Raises:
-        MedtasksError: there is no such file, or it has an unknown key or a wrong value.
+        MedtasksError: there is no such file, it has an unknown key or a wrong value, or `extra_body`
+            changes what a request is.
     """
-    path = find_jury(name)
+    path, keys = find_jury(name), Keys.of(allow_keys)
     try:
-        return Jury(**read_yaml(path))
+        jury = Jury(**read_yaml(path))
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(faults_of(error, "jury")),
             where=path,
             remedy="docs/keys.md lists the keys of a jury file",
         ) from None
+    bundled = path.resolve() in _bundled()
+    for judge in jury.models:
+        check_refused(judge.extra_body, f"{path}: extra_body of {judge.name}")
+        own = judge.api_key_env if bundled else None
+        judge.bind(keys.with_host(own, judge.base_url) if own else keys)
+    return jury
 
 
 def find_jury(name: str) -> Path:
@@ -222,8 +256,10 @@ def check_keys(judges: list[Judge]) -> None:
     """Refuse to start without the keys that judges need.
 
     Raises:
-        MedtasksError: names every variable that is not set.
+        MedtasksError: a key is not bound to its judge's host; names every variable that is not set.
     """
+    for judge in judges:
+        judge.check_key()
     absent = {judge.api_key_env: judge.name for judge in judges if judge.api_key_env and not judge.api_key}
     if absent:
         raise MedtasksError(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
-from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.budget import Budget, n_bytes
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
 from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
-from medtasks_ext.judge.engine import JudgeEngine, n_bytes, shortfall, usage_of
+from medtasks_ext.judge.engine import JudgeEngine, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
@@ -169,7 +169,7 @@ class JuryPlanner(Planner):
 
     async def _check_servers(self, names: set[str]) -> None:
         engines = [engine for name, engine in self._engines.items() if name in names]
-        faults = await asyncio.gather(*(engine.fault() for engine in engines))
+        faults = await asyncio.gather(*(engine.fault(self.budget) for engine in engines))
         broken = [
             f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
         ]
@@ -201,7 +201,7 @@ class JuryPlanner(Planner):
         """US dollars that a request may cost at most."""
         assert not isinstance(request.prompt, str)
         judge = self._judges[self._asks[request.key][0].request.judge]
-        return highest_cost(judge, n_bytes(request.prompt))
+        return highest_cost(judge, request.prompt, request.settings["schema"])
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what a request may cost, before it is sent."""
@@ -232,7 +232,7 @@ class JuryPlanner(Planner):
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
         assert not isinstance(request.prompt, str)
-        usage = _usage(judge, outcome, request.prompt)
+        usage = _usage(judge, outcome, request.prompt, request.settings["schema"])
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
         read = [
@@ -240,7 +240,8 @@ class JuryPlanner(Planner):
             for ask in same
         ]
         follow = self._ended(same) if all(read) or last else [(judge.name, request)]
-        return Settled(judge.spent(usage), follow)
+        spent = judge.spent(usage) if judge.price is None else usage.cost
+        return Settled(spent, follow)
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
         """What follows now that a request has its end: the further requests of cases without open ones."""
@@ -273,7 +274,8 @@ class JuryPlanner(Planner):
         if not charged:
             return self._read(ask, outcome, Took(1), last=True)
         judge = self._judges[ask.request.judge]
-        usage = _usage(judge, outcome, ask.rubric.messages(ask.request.texts), batch=True)
+        messages = ask.rubric.messages(ask.request.texts)
+        usage = _usage(judge, outcome, messages, ask.rubric.schema, batch=True)
         return self._read(ask, outcome, Took(1, usage, request_id=outcome.request_id), last=True)
 
     def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
@@ -325,7 +327,19 @@ def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 
-def _usage(judge: Judge, answer: Answer, messages: list[dict[str, str]], *, batch: bool = False) -> Usage:
-    """What a reply took, and its price where there is one."""
+def _usage(
+    judge: Judge,
+    answer: Answer,
+    messages: list[dict[str, str]],
+    schema: Mapping[str, Any],
+    *,
+    batch: bool = False,
+) -> Usage:
+    """What a reply took, and its price where there is one: the highest where no count is believed."""
     usage = replace(usage_of(answer, messages), batch=batch)
-    return usage if judge.price is None else replace(usage, cost=judge.spent(usage))
+    if judge.price is None:
+        return usage
+    if usage.counted:
+        return replace(usage, cost=judge.spent(usage))
+    share = (judge.batch_share or 1) if batch else 1
+    return replace(usage, cost=share * highest_cost(judge, messages, schema))

@@ -294,7 +294,9 @@ def _judged_conditions(run: Run, task: JudgedTask, jury: Jury, stored: TaskRecor
     rubric = task.rubric
     judged_by = conditions.Jury(
         judges=tuple(
-            conditions.Judge(judge.name, None if judge.model == judge.name else judge.model)
+            conditions.Judge(
+                judge.name, None if judge.model == judge.name else judge.model, judge.extra_fields
+            )
             for judge in jury.judges
         ),
         adjudicator=jury.adjudicator_name if rubric.protocol.dispute_above is not None else None,

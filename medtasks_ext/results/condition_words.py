@@ -100,7 +100,10 @@ def jury_words(jury: Jury) -> str:
 
 def judges_words(judges: Iterable[Judge], adjudicator: str | None) -> str:
     """Who judged, and who decided where two differed; without any judge nobody recorded who."""
-    names = " + ".join(f"{one.name} ({one.model})" if one.model else one.name for one in judges)
+    names = " + ".join(
+        f"{one.name}{f' ({one.model})' if one.model else ''}{f' with {one.fields}' if one.fields else ''}"
+        for one in judges
+    )
     return f"{names or 'unknown'}{f', {adjudicator} decides' if adjudicator else ''}"
 
 

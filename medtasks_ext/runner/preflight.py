@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.errors import MedtasksError
@@ -23,7 +24,7 @@ from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.trouble import stopped
-from medtasks_ext.runs.outcomes import OutcomeLog
+from medtasks_ext.runs.outcomes import Intent, OutcomeLog
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.runner.charge import Charge
 
 #: Tokens that the answer may take here, if the budget is larger.
 ENOUGH = 1024
@@ -150,6 +152,8 @@ def preflight(
     tasks: Mapping[str, Task],
     places: Mapping[str, Sequence[int]],
     settings: Settings,
+    charge: Charge | None = None,
+    budget: Budget | None = None,
 ) -> Preflight:
     """Ask the first question of a run, and say what is wrong with the answer or with the prompts.
 
@@ -160,16 +164,19 @@ def preflight(
         run: its folder, open.
         engine: that answers with it.
         places: task -> places of the documents to ask.
+        charge: what requests cost; None where they cost nothing, or nobody knows.
+        budget: of the money that they may cost.
 
     Raises:
-        MedtasksError: the context takes no prompt whole, whatever the task; or no request to this server can
-            work (key, credit, name of the model); a text may not be sent to the server.
+        MedtasksError: the budget does not allow the question; the context takes no prompt whole, whatever the
+            task; or no request to this server can work (key, credit, name of the model); a text may not be
+            sent to the server.
     """
     engine.check(text_of(task) for name, task in tasks.items() if places[name])
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])
-    found = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count)
+    found = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count, charge, budget)
     found.warnings = [*warnings, *found.warnings]
     return found
 
@@ -195,15 +202,23 @@ def _counter(model: LM) -> Counter | None:
 
 
 def _first_answer(
-    run: Run, model: LM, engine: Engine, task: Task, place: int, settings: Settings, count: Counter | None
+    run: Run,
+    model: LM,
+    engine: Engine,
+    task: Task,
+    place: int,
+    settings: Settings,
+    count: Counter | None,
+    charge: Charge | None,
+    budget: Budget | None,
 ) -> Preflight:
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, budget = builder.build(place), int(builder.settings["max_gen_toks"])
+    asked, most = builder.build(place), int(builder.settings["max_gen_toks"])
     own = not isinstance(getattr(model, "base_url", None), str)  # an endpoint may charge for each answer
-    found = Preflight(task.task_name, place, limit=min(budget, ENOUGH) if own else budget, budget=budget)
+    found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
-        outcome = _asked(run, engine, builder, asked, found)
+        outcome = _asked(run, engine, builder, asked, found, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -221,7 +236,15 @@ def _first_answer(
     return found
 
 
-def _asked(run: Run, engine: Engine, builder: RequestBuilder, asked: Asked, found: Preflight) -> Outcome:
+def _asked(
+    run: Run,
+    engine: Engine,
+    builder: RequestBuilder,
+    asked: Asked,
+    found: Preflight,
+    charge: Charge | None,
+    budget: Budget,
+) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
     log = OutcomeLog(run.files.responses, found.task)
     try:
@@ -231,12 +254,41 @@ def _asked(run: Run, engine: Engine, builder: RequestBuilder, asked: Asked, foun
                 return stored.entry
         request = builder.request(asked, found.place, found.limit)
         found.stored = found.limit == found.budget
+        if charge is not None and found.stored:
+            return _paid(engine, request, log, charge, budget)
         outcome = ask(engine, request)
         if found.stored and isinstance(outcome, Answer):
             log.add(request.key, request.document, outcome)
         return outcome
     finally:
         log.close()
+
+
+def _paid(engine: Engine, request: Request, log: OutcomeLog, charge: Charge, budget: Budget) -> Outcome:
+    """Ask a question that costs money: its highest cost is on record before it is sent.
+
+    Raises:
+        MedtasksError: the budget does not allow it.
+    """
+    most = charge.most(request)
+    if not budget.reserve(most):
+        raise MedtasksError(
+            f"a question may cost {most:,.4f} USD, and the limit leaves less",
+            where="--max-cost",
+            remedy="raise it",
+        )
+    log.add(request.key, request.document, Intent(most))
+    engine.again = lambda _, fault: not fault.maybe_paid
+    outcome = ask(engine, request)
+    cost, unsure = 0.0, 0.0
+    if isinstance(outcome, Answer):
+        cost = charge.of(request, outcome)
+        outcome = replace(outcome, cost=cost)
+    elif outcome.maybe_paid:
+        unsure = most
+    budget.settle(most, spent=cost, unsure=unsure)
+    log.add(request.key, request.document, outcome)
+    return outcome
 
 
 def _is_cut(found: Preflight, answer: Answer) -> bool:

@@ -10,6 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
 from typing import Protocol
@@ -18,10 +19,12 @@ from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 
 from medtasks_ext.atomic import atomic_file
+from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
-from medtasks_ext.engines.stream import KEEP_SECONDS, Planner, Stream
+from medtasks_ext.engines.stream import KEEP_SECONDS, Planner, Settled, Stream
 from medtasks_ext.privacy import public_rows
+from medtasks_ext.runner.charge import Charge
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
@@ -69,7 +72,8 @@ class RunPlanner(Planner):
         tasks: built, those that are not done.
         ranks: the processes that share the run.
         instant: whether the engine answers at once, so that no process is worth its start.
-        highest_cost: US dollars that a request may cost at most; None where requests cost nothing.
+        charge: what requests cost; None where they cost nothing, or nobody knows.
+        budget: of the money that they may cost.
     """
 
     def __init__(
@@ -83,12 +87,13 @@ class RunPlanner(Planner):
         *,
         ranks: Ranks | None = None,
         instant: bool = False,
-        highest_cost: Callable[[Request], float] | None = None,
+        charge: Charge | None = None,
+        budget: Budget | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         super().__init__()
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
-        self._watcher, self._cost, self._say = watcher, highest_cost, say
+        self._watcher, self._charge, self._say = watcher, charge, say
         self._ranks = ranks or Ranks()
         self.trouble = Trouble(len(tasks))  # what the outcomes say about the cause of failures
         works = [
@@ -104,7 +109,7 @@ class RunPlanner(Planner):
         self._fresh: deque[tuple[Request, Outcome]] = deque()
         self._complete: deque[Work] = deque()
         self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant, say=say)
-        self._stream = Stream([self], {"": engine}, say=say)
+        self._stream = Stream([self], {"": engine}, budget=budget, say=say)
 
     def go(self) -> None:
         """Ask until every request has its outcome, and score what is complete.
@@ -156,8 +161,8 @@ class RunPlanner(Planner):
         identity = self._run.manifest.identity.digest
         builder = RequestBuilder(self._model, work.task, self._settings, identity)
         work.log.load()
-        if unsure := sum(work.log.open_intents.values()):
-            self._watcher.stored(work.name, 0, unsure)
+        if work.log.unsure:
+            self._watcher.stored(work.name, 0, work.log.unsure)
         already = 0
         own = self._run.files.asked_file(work.name, self._ranks.rank)
         with atomic_file(own) as record:
@@ -203,7 +208,7 @@ class RunPlanner(Planner):
 
     def highest_cost(self, request: Request) -> float | None:
         """US dollars that a request may cost at most; None where requests cost nothing."""
-        return None if self._cost is None else self._cost(request)
+        return None if self._charge is None else self._charge.most(request)
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Note the first request of a task, and what a request may cost."""
@@ -211,16 +216,17 @@ class RunPlanner(Planner):
         if work.began is None:
             work.began = time.monotonic()
             self._watcher.began(work.name)
-        if intent is not None and request.key not in work.intents:
-            work.intents.add(request.key)
+        if intent is not None:
             work.log.add(request.key, request.document, Intent(intent))
 
-    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> None:
+    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
         """Store what became of a request."""
-        work = self._works[request.task]
+        work, cost = self._works[request.task], 0.0
+        if self._charge is not None and isinstance(outcome, Answer):
+            cost = self._charge.of(request, outcome)
+            outcome = replace(outcome, cost=cost)
         work.log.add(request.key, request.document, outcome)
         work.under_way -= 1
-        work.intents.discard(request.key)
         if isinstance(outcome, Answer):
             work.generated += 1
         else:
@@ -229,6 +235,7 @@ class RunPlanner(Planner):
         if work.complete:
             self._complete.append(work)
         self.over = self.trouble.see(request.task, outcome)
+        return Settled(cost)
 
     # ------------------------------------------------------------------ the keeper
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from medtasks_ext.engines.records import FaultKind
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Answer, Fault, Request
-    from medtasks_ext.results.prices import Price
+    from medtasks_ext.runner.charge import Charge
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
 
@@ -94,8 +94,7 @@ class Tally:
     Args:
         asked: task -> requests that this process has for it.
         readers: task -> what reads its answers, where they can be read.
-        price: of tokens, where it is known and somebody charges.
-        highest_cost: US dollars that a request may cost at most.
+        charge: what requests cost, where it is known and somebody charges.
 
     Attributes:
         prompt_tokens: of all prompts whose tokens were counted.
@@ -107,8 +106,7 @@ class Tally:
         self,
         asked: Mapping[str, int],
         readers: Mapping[str, Reader] | None = None,
-        price: Price | None = None,
-        highest_cost: Callable[[Request], float] | None = None,
+        charge: Charge | None = None,
     ) -> None:
         #: by name, in the order of the run
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
@@ -116,7 +114,7 @@ class Tally:
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
         self.prompt_tokens = self.completion_tokens = self.uncounted = 0
         self.unsure = 0.0  # US dollars at most of requests whose reply never came
-        self.price, self._highest_cost = price, highest_cost
+        self._charge, self._spent = charge, 0.0
         self._readers = dict(readers or {})
         self._begun: list[TaskTally] = []
         self._outcomes = 0
@@ -151,6 +149,7 @@ class Tally:
             task.empty += 1
         if answer.finish == "length":
             task.cut += 1
+        self._spent += answer.cost or 0.0
         if answer.usage is None:
             self.uncounted += 1
         else:
@@ -164,8 +163,8 @@ class Tally:
         self._moved()
         self.tasks[request.task].faults += 1
         self.reasons[fault.kind, fault.reason] += 1
-        if fault.maybe_paid and self._highest_cost is not None:
-            self.unsure += fault.maybe_paid * self._highest_cost(request)
+        if fault.maybe_paid and self._charge is not None:
+            self.unsure += fault.maybe_paid * self._charge.most(request)
 
     def counted(self, task: str, *, answered: bool) -> None:
         """Count an outcome by its name alone; one that nobody expected is one more that is asked."""
@@ -240,7 +239,7 @@ class Tally:
     @property
     def spent(self) -> float | None:
         """US dollars of the answers that came; None where no price is known."""
-        return self.price.of(self.prompt_tokens, self.completion_tokens) if self.price else None
+        return None if self._charge is None else self._spent
 
     def seconds_left(self) -> float | None:
         """At the rate of the last minutes; None before the first outcome, 0 at the end.

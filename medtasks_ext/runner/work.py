@@ -50,7 +50,6 @@ class Work(TaskOutcomes):
         claimed: documents that this process asks.
         under_way: requests that were built and have no outcome yet.
         elsewhere: outcomes that other processes of the run have said they stored.
-        intents: keys of requests under way that may be charged.
     """
 
     def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
@@ -60,7 +59,6 @@ class Work(TaskOutcomes):
         self.public = loaded_record(task)["origin"] != "local"
         self.fed = False  # whether all of its requests are built
         self.claimed = self.under_way = self.elsewhere = 0
-        self.intents: set[str] = set()
         self.error: TaskEntry | None = None  # what ended the building of requests
 
     @property

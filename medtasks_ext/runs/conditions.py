@@ -100,6 +100,7 @@ class Judge(_Part):
 
     name: str
     model: str | None = None  # where it has another name
+    fields: str | None = None  # that its requests have besides, as JSON; None where they have none
 
 
 @dataclass(frozen=True)

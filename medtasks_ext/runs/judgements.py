@@ -50,7 +50,9 @@ class Usage:
     def record(self) -> Json:
         """As it is stored."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: value for name, value in found.items() if value or name not in ("batch", "cost")}
+        return {
+            name: value for name, value in found.items() if value is not None and (value or name != "batch")
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ class OutcomeLog(ChainedLog[Stored]):
 
     Attributes:
         answered: keys of requests that have an answer, of all writers.
-        open_intents: key -> highest cost in US dollars of requests that were sent and never settled.
+        unsettled: key -> highest costs in US dollars of tries that were sent and never settled.
+        spent: US dollars of the answers, as far as they carry a cost.
         faulty: keys of requests whose last outcome is a fault.
     """
 
@@ -160,7 +161,8 @@ class OutcomeLog(ChainedLog[Stored]):
         """Drop the keys, which are needed no more."""
         self.answered: set[str] = set()
         self.faulty: set[str] = set()
-        self.open_intents: dict[str, float] = {}
+        self.unsettled: dict[str, list[float]] = {}
+        self.spent = 0.0
 
     def read(self) -> Iterator[Stored]:
         """What is there, of all writers; to be read to its end before the first `add`.
@@ -175,14 +177,27 @@ class OutcomeLog(ChainedLog[Stored]):
 
     def _remember(self, stored: Stored) -> None:
         if isinstance(stored.entry, Intent):
-            self.open_intents[stored.key] = stored.entry.cost
+            self.unsettled.setdefault(stored.key, []).append(stored.entry.cost)
             return
-        self.open_intents.pop(stored.key, None)
+        self._settle(stored.key, stored.entry)
         if isinstance(stored.entry, Answer):
+            self.spent += stored.entry.cost or 0.0
             self.answered.add(stored.key)
             self.faulty.discard(stored.key)
         elif stored.key not in self.answered:
             self.faulty.add(stored.key)
+
+    def _settle(self, key: str, outcome: Outcome) -> None:
+        """Let go of the tries that an outcome settles; those stay that may have been charged for nothing."""
+        costs = self.unsettled.pop(key, [])
+        unsure = outcome.maybe_paid if isinstance(outcome, Fault) else len(costs) - 1
+        if kept := costs[: max(0, unsure)]:
+            self.unsettled[key] = kept
+
+    @property
+    def unsure(self) -> float:
+        """US dollars at most of tries that were sent and never settled."""
+        return sum(cost for costs in self.unsettled.values() for cost in costs)
 
     def add(self, key: str, document: str, entry: Outcome | Intent) -> Stored:
         """Append one outcome, or the intent to ask.

@@ -102,5 +102,5 @@ def _spent(jury: JuryCost) -> str:
     return ", ".join(
         [f"not recorded in {jury.unrecorded} of {jury.tasks} tasks"] * bool(jury.unrecorded)
         + [f"{spent.unpriced} of {spent.replies} replies without a price"] * bool(spent.unpriced)
-        + [f"tokens of {spent.estimated} replies estimated"] * bool(spent.estimated)
+        + [f"tokens of {spent.estimated} replies not counted"] * bool(spent.estimated)
     )

@@ -58,6 +58,7 @@ def ask_in_folder(
     dry_run: bool = False,
     max_cost: float | None = None,
     allow_host: Sequence[str] | None = None,
+    allow_field: Sequence[str] | None = None,
     private: bool = False,
 ) -> Iterator[Asked | None]:
     """Ask what is not in the folder yet; None for a dry run, which prints the estimates.
@@ -78,7 +79,7 @@ def ask_in_folder(
     from medtasks_ext.runs.lease import Lease
 
     check_jury(jury, tasks)
-    check_prices(jury, max_cost)
+    check_prices(jury, max_cost, allow_field)
     store = JudgementStore(folder)
     with nullcontext() if dry_run else Lease(folder, command, private=private), closing(store):
         store.open(write=not dry_run)

@@ -82,7 +82,9 @@ def contamination(context: typer.Context) -> int:
     own, rest = own_parser.parse_known_args(context.args)
     if own.table:
         return _compare(own.table, [*rest, *(["--data"] if own.data else [])])
-    return _probe(own, lm_eval_config(rest, "study contamination", _DESCRIPTION, _EXAMPLE, _REFUSED))
+    return _probe(
+        own, lm_eval_config(rest, "study contamination", _DESCRIPTION, _EXAMPLE, _REFUSED, keys=own.allow_key)
+    )
 
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:

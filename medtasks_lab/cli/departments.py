@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, cost_option, jury_option, out_option
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say, say_next
@@ -50,6 +50,8 @@ def departments(
     dry_run: DryRun = False,
     max_cost: Annotated[float | None, cost_option("Stop before it has cost more USD in all.")] = None,
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
+    allow_field: AllowField = None,
 ) -> int:
     """Label questions with clinical departments by a model.
 
@@ -66,14 +68,14 @@ def departments(
     from medtasks_lab.cli.ask_folder import ask_in_folder
     from medtasks_lab.studies.departments import DepartmentRubric, read_sample, texts_to_label
 
-    model = load_jury(jury)
+    model = load_jury(jury, allow_key)
     if len(model.models) != 1:
         raise MedtasksError(
             f"{len(model.models)} models are in it",
             where=f"--jury {jury}",
             remedy="name one: it labels alone",
         )
-    check_prices(model, max_cost)  # before rows are read
+    check_prices(model, max_cost, allow_field)  # before rows are read
     people = read_sample(Path(sample)) if sample else {}
     documents = _documents(tasks, data, limit)
     if strangers := {task for task, _ in people} - {dataset.id for dataset, _ in documents}:
@@ -91,6 +93,7 @@ def departments(
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
+        allow_field=allow_field,
         private=any(not task.open_access for task in to_label),
     ) as asked:
         if asked is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, command_app, jury_option, out_option
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, command_app, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -131,6 +131,8 @@ def jury(
         float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
+    allow_field: AllowField = None,
 ) -> None:
     """Put the experts' questions to a jury of models.
 
@@ -147,7 +149,7 @@ def jury(
     from medtasks_lab.human.jury import comparisons, jury_figures, write_jury
 
     drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    judges, compared = load_jury(jury_name), comparisons(drawn)
+    judges, compared = load_jury(jury_name, allow_key), comparisons(drawn)
     with ask_in_folder(
         folder,
         judges,
@@ -156,6 +158,7 @@ def jury(
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
+        allow_field=allow_field,
     ) as asked:
         if asked is None:
             raise typer.Exit(DONE)

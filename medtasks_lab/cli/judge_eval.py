@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, out_option
+from medtasks_ext.cli.app import AllowHost, AllowKey, out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
@@ -19,6 +19,7 @@ from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
     from medtasks_lab.studies.judge_sft import GoldCase, PointKey
@@ -42,6 +43,7 @@ def judge_eval(
     ] = None,
     out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
     published: Annotated[
         bool,
         typer.Option(
@@ -68,6 +70,7 @@ def judge_eval(
             where="medtasks judge eval",
             remedy="`medtasks judge eval --help` has an example; --published needs nothing",
         )
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_lab.studies.judge_evaluation import METRICS, evaluate
     from medtasks_lab.studies.judge_sft import decisions_about, expert_decisions, read_cases
 
@@ -75,7 +78,7 @@ def judge_eval(
     truth = expert_decisions(cases, [Path(file) for file in expert or []])
     interrupted = False
     if jury:
-        by_judge, interrupted = _ask(cases, truth, jury, Path(out), allow_host or [])
+        by_judge, interrupted = _ask(cases, truth, load_jury(jury, allow_key), Path(out), allow_host or [])
     else:
         by_judge = {name: decisions_about(cases, Path(name)) for name in decided or []}
     found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
@@ -173,16 +176,14 @@ def _print_published() -> None:
 def _ask(
     cases: Mapping[str, GoldCase],
     truth: Mapping[PointKey, bool],
-    name: str,
+    jury: Jury,
     out: Path,
     allow_hosts: Sequence[str],
 ) -> tuple[dict[str, dict[PointKey, bool]], bool]:
     """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_ext.judge.jury import load_jury
     from medtasks_lab.cli.ask_folder import ask_in_folder
     from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
 
-    jury = load_jury(name)
     task, keys = points_to_judge(cases, truth, registry())
     with ask_in_folder(out, jury, [task], command="medtasks judge eval", allow_host=allow_hosts) as asked:
         assert asked is not None  # no dry run

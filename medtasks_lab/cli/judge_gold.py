@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, OnlyTasks, jury_option, out_option
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
@@ -31,6 +31,8 @@ def judge_gold(
         float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
+    allow_field: AllowField = None,
 ) -> int:
     """Let models flag doubtful reference answers.
 
@@ -47,7 +49,7 @@ def judge_gold(
     from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
     from medtasks_lab.judge.gold import gold_cases, gold_figures, write_gold
 
-    jury, folder = load_jury(jury_name), Path(out)
+    jury, folder = load_jury(jury_name, allow_key), Path(out)
     wanted = {leaf for leaves in registry().resolve(names_in(tasks)).values() for leaf in leaves}
     runs: dict[str, Run] = {}
     for name in dict.fromkeys(given.rstrip("/") for given in folders):
@@ -77,6 +79,7 @@ def judge_gold(
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
+        allow_field=allow_field,
     ) as asked:
         if asked is None:
             return DONE

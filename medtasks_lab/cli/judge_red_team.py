@@ -39,7 +39,6 @@ def attack_judges(
     Raises:
         MedtasksError: several folders; a judge that cannot work; the disk takes nothing.
     """
-    from medtasks_ext.judge.checks import check_prices
     from medtasks_ext.judge.jury import check_keys
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.lease import Lease
@@ -49,7 +48,6 @@ def attack_judges(
         raise MedtasksError(
             "attacks are kept in one folder", where="--red-team", remedy="name one RUN; any of them serves"
         )
-    check_prices(jury, max_cost)
     folder = Path(folders[0]) / FOLDER
     asked = panels(jury, registry(), wish)
     _say_words(asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, DryRun, Prompts, jury_option, out_option
+from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, Prompts, jury_option, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
 from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
@@ -32,6 +32,8 @@ def judge_votes(
         float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
     ] = None,
     allow_host: AllowHost = None,
+    allow_key: AllowKey = None,
+    allow_field: AllowField = None,
 ) -> int:
     """Compare judges with the votes of physicians.
 
@@ -49,7 +51,7 @@ def judge_votes(
     from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
     from medtasks_lab.judge.votes import read_votes, vote_figures, voted_task, write_votes
 
-    jury, folder, votes = load_jury(jury_name), Path(out), read_votes(Path(votes_file))
+    jury, folder, votes = load_jury(jury_name, allow_key), Path(out), read_votes(Path(votes_file))
     dataset = registry().datasets.get(task)
     rubric = rubric_of(dataset, wish_of(prompts)) if dataset else None
     if rubric is None:
@@ -67,6 +69,7 @@ def judge_votes(
         dry_run=dry_run,
         max_cost=max_cost,
         allow_host=allow_host,
+        allow_field=allow_field,
     ) as asked:
         if asked is None:
             return DONE

@@ -55,8 +55,9 @@ def stored(folder):
 
 
 @pytest.fixture
-def away(tmp_path):
+def away(tmp_path, monkeypatch):
     """A jury file of judges elsewhere, whose addresses nobody opens."""
+    monkeypatch.setenv("MEDTASKS_KEYS", "JUDGE_KEY@judges.example")
 
     def make(*names, **settings):
         judges = [

@@ -527,7 +527,8 @@ def test_max_cost_stops_before_it_is_exceeded_and_a_higher_one_continues(
     outcome = medtasks("judge", "run", "--jury", path, "--max-cost", limit)
     assert outcome.code == 1 and "--max-cost is reached" in outcome.err
     kept, spent = judgements(folder), cost(folder)
-    highest = 0.01 + 10e-6 * max(item["usage"]["prompt_bytes"] for item in kept)
+    # a request is taken for its bytes, those of the schema, and the marks of two turns
+    highest = 0.01 + 10e-6 * (2000 + max(item["usage"]["prompt_bytes"] for item in kept))
     assert limit - highest < spent <= limit and "(not asked yet)" in outcome.out
     asked = len(server.asked)
     assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 1  # all calls together
@@ -540,7 +541,7 @@ def test_a_request_whose_reply_never_came_counts_as_spent(run, jury, medtasks, s
     server.script = lambda asked, seen: Reply(hang_up=True)
     run("qa")
     path = jury("one", price={"input": 0, "output": 1000}, max_tokens=1000, max_concurrent=1)
-    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 3)
+    outcome = medtasks("judge", "run", "--jury", path, "--max-cost", 3.01)  # the probe
     assert len(server.asked) == 3 and "up to 3.00 for requests whose reply never came" in outcome.err
 
 
@@ -571,7 +572,10 @@ def replaced(path, **changes):
         ({"model": "unknown-model"}, "has no model 'unknown-model'"),
     ],
 )
-def test_a_bad_jury_gets_one_message_before_anything_is_paid(run, jury, medtasks, server, changes, message):
+def test_a_bad_jury_gets_one_message_before_anything_is_paid(
+    run, jury, medtasks, server, monkeypatch, changes, message
+):
+    monkeypatch.setenv("MEDTASKS_KEYS", "NO_SUCH_KEY_HERE@127.0.0.1")
     server.models = ["one", "two"]
     run("qa")
     outcome = medtasks("judge", "run", "--jury", replaced(jury("one", "two"), **changes))
@@ -590,6 +594,8 @@ def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, serve
     monkeypatch.setenv("JUDGE_KEY", "sk-secret")
     run("qa")
     path = jury("one", api_key_env="JUDGE_KEY")
+    assert medtasks("judge", "run", "--jury", path).code == 2 and not server.asked  # bound to no host
+    monkeypatch.setenv("MEDTASKS_KEYS", "JUDGE_KEY@127.0.0.1")
     assert medtasks("judge", "run", "--jury", path).code == 0
     assert {asked.headers["authorization"] for asked in server.asked} == {"Bearer sk-secret"}
     folder = run("qa", folder="again")

@@ -114,7 +114,7 @@ def test_what_a_server_does_not_count_is_an_estimate_and_says_so(run, jury, medt
     server.script = uncounted
     assert medtasks("judge", "run", "--jury", jury("one", price=PRICE)).code == 0
     assert judged(folder)["cost"]["estimated"] == 6
-    assert "tokens of 6 estimated" in " ".join(entry(medtasks)[1].split())
+    assert "tokens of 6 not counted" in " ".join(entry(medtasks)[1].split())
 
 
 @pytest.mark.parametrize(

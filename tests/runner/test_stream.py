@@ -483,7 +483,7 @@ def test_intents_are_written_before_a_request_that_costs_money_is_sent(tmp_path)
     log.close()
     again = OutcomeLog(tmp_path, TASK)
     again.load()
-    assert again.open_intents == {"k": 0.25}
+    assert again.unsettled == {"k": [0.25]}
     assert isinstance(next(iter(again.read())), Stored)
 
 

@@ -84,6 +84,7 @@ def test_no_command_writes_or_prints_a_secret(
     }  # fmt: skip
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
     given = ",".join(f"{name}={CANARY.format(name)}" for name in names[1:])
+    monkeypatch.setenv("MEDTASKS_KEYS", "OF_JUDGE@127.0.0.1")
     flags = ("--model", "local-chat-completions", "--apply_chat_template", "--model_args",
              f"model=m,base_url={url},{given}")  # fmt: skip
     jury = {"judges": [{"name": "one", "model": "one", "base_url": f"http://127.0.0.1:{port}/v1",
@@ -142,6 +143,34 @@ def test_no_command_writes_or_prints_a_secret(
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()
     assert MARK in stored and medtasks("verify", "run").code == 0
+
+
+def test_the_files_of_a_stranger_send_no_variable_anywhere(
+    medtasks, canaries, chip_ctc, model_server, tmp_path, monkeypatch
+):
+    """A jury file and a configuration name variables and a server; the user has bound none of them to it."""
+    own = f"http://127.0.0.1:{model_server.port}/v1"
+    config = {"model": "local-chat-completions", "apply_chat_template": True,
+              "model_args": {"model": "m", "base_url": f"{own}/chat/completions"}}  # fmt: skip
+    (tmp_path / "base_url.yaml").write_text(yaml.safe_dump(config))
+    run = ("run", "--tasks", JUDGED, "--config", "base_url.yaml", "--data", "sample", "--limit", "2")
+    done = medtasks(*run, "--output_path", "judged")
+    assert done.code == 0 and "OPENAI_API_KEY is not sent to 127.0.0.1" in done.err
+    asked = len(model_server.asked)
+    for name in (*canaries, "OF_JUDGE", "HOME"):
+        monkeypatch.setenv(name, CANARY.format(name.lower()))
+        judge = {"name": "one", "model": "one", "base_url": own, "api_key_env": name}
+        (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
+        for files in ((), ("--requests", "asked.jsonl")):
+            done = medtasks("judge", "run", "judged", "--jury", "jury.yaml", *files)
+            assert done.code == 2 and f"--allow-key {name}@127.0.0.1" in done.err
+            assert "canary-" not in done.text
+    assert len(model_server.asked) == asked
+    assert "canary-" not in str([one.headers for one in model_server.asked])
+    assert not leaks(tmp_path)
+    bound = ("--allow-key", "OPENAI_API_KEY@127.0.0.1")
+    assert medtasks(*run, *bound, "--output_path", "other").code == 0
+    assert "Bearer canary-openai" in str([one.headers for one in model_server.asked])
 
 
 def test_a_message_that_quotes_what_was_given_shows_no_secret(medtasks, canaries, monkeypatch):

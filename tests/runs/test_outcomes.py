@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,12 +79,22 @@ def test_a_fault_is_no_answer_and_an_answer_settles_it(tmp_path):
     log = log_of(
         tmp_path, Stored("k", "d", Intent(1.0)), Stored("k", "d", FAULT), Stored("k2", "d2", Intent(2.0))
     )
-    assert (log.answered, log.faulty, log.open_intents) == (set(), {"k"}, {"k2": 2.0})
+    assert (log.answered, log.faulty, log.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
     again = OutcomeLog(tmp_path, TASK)
     again.load()
-    assert (again.answered, again.faulty, again.open_intents) == (set(), {"k"}, {"k2": 2.0})
+    assert (again.answered, again.faulty, again.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
     again.add("k", "d", ANSWER)
     assert again.answered == {"k"} and not again.faulty
+
+
+def test_what_a_request_may_have_cost_stays_until_a_reply_says_it(tmp_path):
+    broken, came = replace(FAULT, maybe_paid=1), replace(ANSWER, cost=0.25)
+    lines = [("a", Intent(1.0)), ("a", broken), ("b", Intent(2.0)), ("b", Intent(2.0)), ("b", came)]
+    log = log_of(tmp_path, *(Stored(key, "d", entry) for key, entry in lines))
+    again = OutcomeLog(tmp_path, TASK)
+    again.load()
+    for one in (log, again):  # the try without a reply, and the first of two before the answer
+        assert (one.unsettled, one.unsure, one.spent) == ({"a": [1.0], "b": [2.0]}, 3.0, 0.25)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 100])

@@ -1,0 +1,110 @@
+"""Fields that settings add to a request: which of them change what is asked, by whom, or what it costs.
+
+A budget holds since a request has one answer, of one model, of at most so many tokens. A field that says
+otherwise is refused wherever it comes from. Fields that are not known here may cost something as well, so
+that under a limit each needs a word of the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+from medtasks_ext.errors import MedtasksError
+
+#: What lm-eval calls the settings of an answer; no fields of the request.
+OF_LM_EVAL = frozenset({"do_sample", "max_gen_toks", "temperature", "until"})
+#: Arguments of lm-eval's models that have such names, and say what the model is.
+OF_MODELS = frozenset({"model", "max_gen_toks", "max_length"})
+#: Fields that no provider charges for, and that leave number, length and model of the answers as they are.
+HARMLESS = frozenset(
+    [
+        "chat_template_kwargs",
+        "do_sample",
+        "enable_thinking",
+        "frequency_penalty",
+        "logit_bias",
+        "min_p",
+        "presence_penalty",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "seed",
+        "skip_special_tokens",
+        "stop",
+        "stop_sequences",
+        "temperature",
+        "top_k",
+        "top_p",
+        "until",
+        "user",
+    ]
+)
+#: Compared without case, `_` and `-`.
+_TAKEN = frozenset(
+    [
+        "n",
+        "model",
+        "models",
+        "messages",
+        "prompt",
+        "prompts",
+        "input",
+        "contents",
+        "system",
+        "stream",
+        "streamoptions",
+        "bestof",
+        "numchoices",
+        "candidatecount",
+        "numcompletions",
+        "numreturnsequences",
+        "numpredict",
+        "npredict",
+        "maxlength",
+        "extrabody",
+    ]
+)
+_LIMIT = re.compile(r"max.*tok")
+
+
+def is_refused(name: str) -> bool:
+    """Whether a field names the model, the text, how many answers there are or how long they may be."""
+    plain = re.sub(r"[^a-z]", "", name.lower())
+    return plain in _TAKEN or bool(_LIMIT.search(plain))
+
+
+def refused(names: Iterable[str]) -> list[str]:
+    """The fields among them that may not be set."""
+    return [name for name in names if name not in OF_LM_EVAL and is_refused(name)]
+
+
+def check_refused(names: Iterable[str], where: str) -> None:
+    """Refuse fields that change what a request is.
+
+    Raises:
+        MedtasksError: names them.
+    """
+    if found := refused(names):
+        raise MedtasksError(
+            f"{', '.join(found)}: model, text, number and length of answers have options of their own",
+            where=where,
+            remedy="leave it out; the length is max_gen_toks, in a jury file max_tokens",
+        )
+
+
+def check_under_limit(names: Iterable[str], allowed: Collection[str], where: str) -> None:
+    """Refuse fields under a limit of money, unless they are known to cost nothing or the user allows them.
+
+    Raises:
+        MedtasksError: names them.
+    """
+    unknown = [
+        name for name in dict.fromkeys(names) if name not in HARMLESS | OF_LM_EVAL and name not in allowed
+    ]
+    if unknown:
+        raise MedtasksError(
+            f"nobody knows here whether {', '.join(unknown)} may cost something, and there is a limit",
+            where=where,
+            remedy=f"leave it out, or add {' '.join(f'--allow-field {name}' for name in unknown)}",
+        )

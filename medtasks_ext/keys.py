@@ -1,0 +1,79 @@
+"""Which hosts may receive the key in a variable of the environment. Whoever sends a key asks here.
+
+A file of a stranger may name any variable and any address. So a key goes only where the user bound it
+(`$MEDTASKS_KEYS`, `--allow-key`, an address on the command line), where a bundled file binds it, or to the
+provider whose variable it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from medtasks_ext.errors import MedtasksError
+
+#: Variable that binds keys to hosts: NAME@HOST, separated by commas.
+KEYS = "MEDTASKS_KEYS"
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_BINDING = re.compile(rf"({NAME})@(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)")
+_OF_PROVIDERS = frozenset({("OPENAI_API_KEY", "api.openai.com"), ("ANTHROPIC_API_KEY", "api.anthropic.com")})
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The bindings of one call: pairs of variable and host."""
+
+    bound: frozenset[tuple[str, str]] = _OF_PROVIDERS
+
+    @classmethod
+    def of(cls, allowed: Iterable[str] | None = None) -> Keys:
+        """Those of the environment, and those that a command permits, each NAME@HOST.
+
+        Raises:
+            MedtasksError: one of them cannot be read.
+        """
+        given = [(item, KEYS) for item in re.split(r"[\s,]+", os.environ.get(KEYS, "")) if item]
+        given += [(item, "--allow-key") for item in allowed or ()]
+        return cls(_OF_PROVIDERS | {_binding(item, where) for item, where in given})
+
+    def with_host(self, name: str, url: str) -> Keys:
+        """Those, and a variable bound to the host of an address."""
+        return Keys(self.bound | {(name, host_of(url))})
+
+    def permit(self, name: str, url: str) -> bool:
+        """Whether the host of an address may receive the key."""
+        return (name, host_of(url)) in self.bound
+
+    def check(self, name: str, url: str, where: str) -> None:
+        """Refuse to send a key to a host that it is not bound to.
+
+        Raises:
+            MedtasksError: names variable and host.
+        """
+        if not self.permit(name, url):
+            host = host_of(url)
+            raise MedtasksError(
+                f"{where} would send the key in {name} to {host}, to which nobody has bound it",
+                where=name,
+                remedy=f"if the key is for it, add --allow-key {name}@{host}, or set {KEYS}={name}@{host}",
+            )
+
+
+def host_of(url: str) -> str:
+    """The host of an address, as it is compared."""
+    return (urlsplit(url).hostname or "").lower().rstrip(".")
+
+
+def _binding(given: str, where: str) -> tuple[str, str]:
+    name, _, host = given.strip().partition("@")
+    found = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
+    if found is None:
+        raise MedtasksError(
+            f"{given!r} binds no key to a host",
+            where=where,
+            remedy="write NAME@HOST: MY_API_KEY@api.example.org",
+        )
+    return found[1], found[2].strip("[]")

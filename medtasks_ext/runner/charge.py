@@ -1,0 +1,74 @@
+"""What the requests of a run may cost, what they did cost, and the limit on all calls on its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs.outcomes import OutcomeLog
+
+if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Answer, Request
+    from medtasks_ext.results.prices import Price
+    from medtasks_ext.runner.run import Run
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a model costs."""
+
+    price: Price
+
+    def most(self, request: Request) -> float:
+        """US dollars that a request may cost at most."""
+        tokens = max(most_tokens(request.prompt), len(request.tokens or ()))
+        return self.price.of(tokens, int(request.settings.get("max_gen_toks") or 0))
+
+    def of(self, request: Request, answer: Answer) -> float:
+        """US dollars that an answer cost: by the server's count, if that can be the one of the texts."""
+        if answer.usage is None or not counts_fit(request.prompt, answer):
+            return self.most(request)
+        return self.price.of(answer.usage.prompt, answer.usage.completion)
+
+
+def check_limit(limit: float | None, price: Price | None, *, processes: int) -> None:
+    """Refuse a limit that nobody can keep.
+
+    Raises:
+        MedtasksError: it is no amount, the price is not known, or several processes would spend it.
+    """
+    if limit is None:
+        return
+    where = "--max-cost"
+    if not isfinite(limit) or limit < 0:
+        raise MedtasksError(f"{limit} is no limit", where=where, remedy="give an amount in USD")
+    if price is None:
+        raise MedtasksError(
+            "cannot be kept without the price of the model",
+            where=where,
+            remedy="write it into a --config file, in USD per million tokens: metadata: {price: "
+            "{input: …, output: …}}",
+        )
+    if processes > 1:
+        raise MedtasksError(
+            f"cannot be kept by {processes} processes", where=where, remedy="start the run as one process"
+        )
+
+
+def budget_of(limit: float | None, run: Run) -> Budget:
+    """The budget of a call, with what earlier calls on the folder spent; they are read under a limit alone.
+
+    Raises:
+        MedtasksError: a line of the outcomes is damaged.
+    """
+    if limit is None:
+        return Budget()
+    spent = unsure = 0.0
+    for name in run.manifest.tasks:
+        log = OutcomeLog(run.files.responses, name)
+        log.load()
+        spent, unsure = spent + log.spent, unsure + log.unsure
+    return Budget(limit, spent, unsure)

@@ -1,0 +1,199 @@
+"""Whatever a server says of its tokens, its bill stays within the limit.
+
+Servers are generated: each request is worked on or not, counted or not, and ends as chance has it. They
+stand in this process, so that thousands can be tried; `tests/judge/test_money.py` asks some over sockets.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from medtasks_ext.engines import stream
+from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.completion import chat_answer
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.http import Client, Failed, Reply, Retry, Server
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines.server import ServerEngine
+from medtasks_ext.engines.stream import Planner, Settled, Stream
+from medtasks_ext.results.prices import Price
+from medtasks_ext.runner.charge import Charge
+
+PRICE = Price(10.0, 100.0)
+#: What becomes of a request: `True` where the model works, which is charged.
+ENDS = {
+    "answer": True, "empty": True, "malformed": True, "error": True, "gateway": True, "broken": True,
+    "late": True, "busy": False, "refused": False, "unreachable": False,
+}  # fmt: skip
+COUNTS = ("right", "missing", "zero", "negative", "text", "low", "no prompt", "null")
+
+
+class GeneratedServer:
+    """Answers as chance has it, and knows what it charged.
+
+    Args:
+        beyond: how many times the limit of tokens its answers may take.
+    """
+
+    def __init__(self, seed: int, beyond: int = 1) -> None:
+        self.chance, self.beyond, self.bill, self.dearest = random.Random(seed), beyond, 0.0, 0.0
+        self.ends = self.chance.sample(sorted(ENDS), self.chance.randint(1, len(ENDS)))
+        self.counts = self.chance.sample(COUNTS, self.chance.randint(1, len(COUNTS)))
+        if beyond > 1:  # without a count nobody can see it
+            self.ends, self.counts = ["answer"], ["right"]
+
+    def reply(self, body: dict[str, Any]) -> Reply | Failed:
+        end, n_bytes = self.chance.choice(self.ends), len(body["text"].encode())
+        prompt = self.chance.randint(max(1, n_bytes // 6), n_bytes + 8)
+        completion = self.chance.randint(1, body["limit"]) * self.beyond
+        if ENDS[end]:
+            cost = PRICE.of(prompt, completion)
+            self.bill, self.dearest = self.bill + cost, max(self.dearest, cost)
+        faults = {
+            "error": Fault(FaultKind.BUSY, "HTTP 500", status=500, maybe_paid=1),
+            "gateway": Fault(FaultKind.BUSY, "HTTP 504", status=504, maybe_paid=1),
+            "broken": Fault(FaultKind.UNREACHABLE, "the connection broke", maybe_paid=1),
+            "late": Fault(FaultKind.TIMEOUT, "no reply", maybe_paid=1),
+            "busy": Fault(FaultKind.BUSY, "HTTP 503", status=503),
+            "refused": Fault(FaultKind.REFUSED, "HTTP 422", status=422),
+            "unreachable": Fault(FaultKind.UNREACHABLE, "no server"),
+        }
+        if end in faults:
+            return Failed(faults[end])
+        written = "" if end == "empty" else "word " * self.chance.randint(1, max(1, min(completion, 60)))
+        message = None if end == "malformed" else {"content": written}
+        counted = self.counted(prompt, completion, n_bytes, len(written))
+        return Reply({"choices": [{"message": message, "finish_reason": "stop"}], **counted}, 0.0)
+
+    def counted(self, prompt: int, completion: int, n_bytes: int, written: int) -> dict[str, Any]:
+        """The count as the server gives it: the right one, or one that cannot be that of the texts."""
+        pairs: dict[str, Any] = {
+            "right": (prompt, completion), "zero": (0, 0), "negative": (-prompt, -completion),
+            "text": (str(prompt), "many"), "low": (n_bytes // 40, 0), "no prompt": (0, completion),
+            "null": (None, None),
+        }  # fmt: skip
+        which = self.chance.choice(self.counts)
+        if which == "missing":
+            return {}
+        first, second = pairs[which]
+        return {"usage": {"prompt_tokens": first, "completion_tokens": second}}
+
+
+class InProcess(Client):
+    """A client whose server stands in this process; nothing waits."""
+
+    def __init__(self, script: GeneratedServer, retry: Retry) -> None:
+        super().__init__(Server("http://127.0.0.1:9/"), retry)
+        self.script = script
+
+    async def __aenter__(self) -> InProcess:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def pause(self, seconds: float) -> None:
+        pass
+
+    async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Failed:
+        return self.script.reply(body)
+
+
+class GeneratedEngine(ServerEngine):
+    def __init__(self, script: GeneratedServer, window: int, retry: Retry) -> None:
+        super().__init__(Server("http://127.0.0.1:9/", connections=window), retry, chat_answer)
+        self.script, self.retry = script, retry
+
+    def client(self) -> Client:
+        return InProcess(self.script, self.retry)
+
+    def body(self, request: Request) -> Any:
+        return {"text": request.prompt, "limit": request.settings["max_gen_toks"]}
+
+
+class Questions(Planner):
+    """Asks texts, and pays for the answers as a run does."""
+
+    def __init__(self, requests: list[Request], charge: Charge) -> None:
+        super().__init__()
+        self.asked, self.charge, self.outcomes = requests, charge, list[Outcome]()
+
+    def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
+        yield from self.asked
+
+    def highest_cost(self, request: Request) -> float:
+        return self.charge.most(request)
+
+    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
+        self.outcomes.append(outcome)
+        return Settled(self.charge.of(request, outcome) if isinstance(outcome, Answer) else 0.0)
+
+    def visit(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def keeper(monkeypatch):
+    """Looks often, so that an exhausted budget ends thousands of streams soon."""
+    monkeypatch.setattr(stream, "KEEP_SECONDS", 0.005)
+
+
+def ask(seed: int, beyond: int = 1) -> tuple[GeneratedServer, Budget, int, list[Outcome], int]:
+    """One generated server, asked under a generated limit."""
+    chance = random.Random(-seed)
+    server, window = GeneratedServer(seed, beyond), chance.randint(1, 4)
+    requests = [
+        Request(
+            f"k{n}",
+            "t",
+            str(n),
+            "a patient " * chance.randint(1, 30),
+            {"max_gen_toks": chance.randint(1, 200)},
+        )
+        for n in range(chance.randint(1, 12))
+    ]
+    charge = Charge(PRICE)
+    every = sum(map(charge.most, requests))
+    budget = Budget(every * chance.uniform(0, 1.3))
+    planner = Questions(requests, charge)
+    engine: Engine = GeneratedEngine(server, window, Retry(chance.randint(0, 3), 0.0, 0.0))
+    Stream([planner], {"": engine}, budget=budget).go()
+    return server, budget, window, planner.outcomes, len(requests)
+
+
+def check(seeds: range) -> None:
+    stopped = 0
+    for seed in seeds:
+        server, budget, _, outcomes, n = ask(seed)
+        assert budget.limit is not None
+        assert server.bill <= budget.limit + 1e-9, seed
+        assert server.bill <= budget.spent + budget.unsure + 1e-9, seed
+        assert len(outcomes) == n or budget.exhausted, seed
+        stopped += budget.exhausted
+    assert 0 < stopped < len(seeds)  # both ends were tried
+
+
+def test_no_generated_server_charges_more_than_the_limit():
+    check(range(150))
+
+
+@pytest.mark.nightly
+def test_none_of_ten_thousand_generated_servers_charges_more_than_the_limit():
+    check(range(1000, 11_000))
+
+
+def test_a_server_that_keeps_no_limit_of_tokens_is_left_with_what_was_under_way():
+    stopped = 0
+    for seed in range(60):
+        server, budget, window, outcomes, n = ask(seed, beyond=20)
+        assert budget.limit is not None
+        assert server.bill <= budget.limit + window * server.dearest
+        if server.bill > budget.limit:
+            stopped += 1
+            assert budget.exhausted or len(outcomes) == n
+            assert budget.spent == pytest.approx(server.bill)
+    assert stopped

@@ -1,0 +1,161 @@
+"""`--max-cost` of `run` and `judge` over sockets: what a server charges, whatever it says of its tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+
+import pytest
+import yaml
+
+from medtasks_ext.judge import engine
+from tests.engines.server import Reply as Bytes
+from tests.engines.server import Server as ModelServer
+from tests.engines.server import chat
+from tests.judge.made import make_rows, rows
+from tests.judge.server import Reply, fair, verdict
+
+PRICE = {"input": 10, "output": 100}
+USD = {name: rate / 1e6 for name, rate in PRICE.items()}
+#: What a server says of its tokens; each of them is none.
+COUNTS = [
+    None, {"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": -9, "completion_tokens": -9},
+    {"prompt_tokens": "many", "completion_tokens": 1}, {"prompt_tokens": 1, "completion_tokens": 1},
+]  # fmt: skip
+
+
+class Bill:
+    """What a server charges: as many tokens as it may, and each time that its model works."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance, self.usd = random.Random(seed), 0.0
+
+    def charge(self, n_bytes: int, limit: int) -> None:
+        self.usd += n_bytes * USD["input"] + limit * USD["output"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_judges_charge_no_more_than_the_limit(
+    run, jury, medtasks, server, monkeypatch, data_dir, tasks, seed
+):
+    monkeypatch.setattr(engine, "MAX_TRIES", 2)
+    make_rows(data_dir, "qa", rows(12))
+    bill = Bill(seed)
+
+    def script(asked, seen):
+        end = bill.chance.choice(["answer", "answer", "error", "hang up", "busy"])
+        if end == "busy":
+            return Reply(status=503)
+        bill.charge(len(asked.user.encode()) + len(asked.system.encode()), asked.body["max_tokens"])
+        if end != "answer":
+            return Reply(status=500) if end == "error" else Reply(hang_up=True)
+        usage = bill.chance.choice(COUNTS)
+        body = {"choices": [{"message": {"content": verdict(asked.axes, 4)}, "finish_reason": "stop"}]}
+        return Reply(body=json.dumps({**body, **({"usage": usage} if usage else {})}))
+
+    server.script = script
+    run("qa")
+    path = jury("one", "two", price=PRICE, max_tokens=300)
+    for limit in (0.1, 0.2, 0.4):  # over all calls on the folder
+        assert medtasks("judge", "run", "--jury", path, "--max-cost", limit).code == 1
+        assert 0 < bill.usd <= limit
+    assert medtasks("judge", "run", "--jury", path, "--max-cost", 0.4).code == 1 and bill.usd <= 0.4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_model_charges_no_more_than_the_limit(medtasks, tmp_path, seed):
+    bill = Bill(seed)
+
+    async def script(asked):
+        end = bill.chance.choice(["answer", "answer", "error", "busy"])
+        if end == "busy":
+            return Bytes({"error": "later"}, 503, {"Retry-After": "0"})
+        bill.charge(
+            sum(len(turn["content"].encode()) for turn in asked.body["messages"]), asked.body["max_tokens"]
+        )
+        if end == "error":
+            return Bytes({"error": "failed"}, 500)
+        usage = bill.chance.choice(COUNTS)
+        return Bytes(chat("A", **({"usage": usage} if usage else {})))
+
+    with ModelServer(script) as server:
+        config = {
+            "model": "local-chat-completions", "apply_chat_template": True, "metadata": {"price": PRICE},
+            "gen_kwargs": {"max_gen_toks": 200},
+            "model_args": {"model": "m", "max_retries": 1, "base_url": f"{server.url}/v1/chat/completions"},
+        }  # fmt: skip
+        (tmp_path / "model.yaml").write_text(yaml.safe_dump(config))
+        command = ("run", "--tasks", "medhelm_medqa", "--config", "model.yaml", "--data", "sample",
+                   "--prompts", "own", "--output_path", "run")  # fmt: skip
+        for limit in (0.05, 0.1, 0.1):
+            done = medtasks(*command, "--max-cost", limit)
+            assert done.code == 1 and "--max-cost" in done.err, done.text
+            assert 0 < bill.usd <= limit
+        asked = len(server.asked)
+        assert medtasks(*command, "--max-cost", 0.0).code in (1, 2) and len(server.asked) == asked
+
+
+# ---------------------------------------------------------------------- fields, prices, hosts
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["n", "model", "messages", "stream", "max_tokens", "maxOutputTokens", "max_completion_tokens", "best_of"],
+)
+def test_a_field_that_changes_the_request_is_refused_wherever_it_stands(
+    run, jury, medtasks, server, tmp_path, field
+):
+    run("qa")
+    path = jury("one", price=PRICE, extra_body={field: 8})
+    for more in ((), ("--max-cost", 1, "--allow-field", field), ("--dry-run",)):
+        done = medtasks("judge", "run", "--jury", path, *more)
+        assert done.code == 2 and field in done.err and not server.asked and not server.listed
+    flags = ("run", "--tasks", "medhelm_medqa", "--data", "sample", "--model", "local-chat-completions",
+             "--apply_chat_template", "--output_path", "other")  # fmt: skip
+    url = f"base_url={server.url}/chat/completions"
+    given = [("--model_args", f"model=m,{url}", "--gen_kwargs", f"{field}=8")]
+    if field != "model":  # of the arguments it names the model
+        given.append(("--model_args", f"model=m,{url},{field}=8"))
+    for more in given:
+        done = medtasks(*flags, *more)
+        assert done.code == 2 and field in done.err and not server.asked
+
+
+def test_an_unknown_field_needs_a_word_under_a_limit_and_stands_in_the_conditions(
+    run, jury, medtasks, server
+):
+    folder = run("qa")
+    path = jury("one", price=PRICE, extra_body={"service_tier": "priority", "top_p": 0.5})
+    done = medtasks("judge", "run", "--jury", path, "--max-cost", 5)
+    assert done.code == 2 and "--allow-field service_tier" in done.err and "top_p" not in done.err
+    assert not server.asked
+    server.script = fair
+    assert (
+        medtasks("judge", "run", "--jury", path, "--max-cost", 5, "--allow-field", "service_tier").code == 0
+    )
+    assert {asked.body["service_tier"] for asked in server.asked} == {"priority"}
+    record = json.loads((folder / "tasks" / "medhelm_qa.json").read_text())
+    (judge,) = record["conditions"]["asked"]["jury"]["judges"]
+    assert json.loads(judge["fields"]) == {"service_tier": "priority", "top_p": 0.5}
+
+
+@pytest.mark.parametrize(("given", "message"), [("nan", "no limit"), ("-1", "no limit"), ("5", "the price")])
+def test_a_limit_that_nobody_can_keep_is_refused(medtasks, given, message):
+    done = medtasks("run", "--tasks", "medhelm_medqa", "--model", "oracle", "--max-cost", given)
+    assert done.code == 2 and message in done.err and "→" in done.err
+
+
+def test_a_host_that_may_not_have_the_text_is_neither_looked_up_nor_connected_to(
+    tasks, medtasks, monkeypatch
+):
+    def nobody(*_, **__):
+        raise AssertionError("the network was touched")
+
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, nobody)
+    done = medtasks(
+        "run", "--tasks", "medhelm_gated", "--model", "local-chat-completions", "--apply_chat_template",
+        "--model_args", "model=m,base_url=http://models.example/v1/chat/completions",
+    )  # fmt: skip
+    assert done.code == 2 and "would be sent to models.example" in done.err, done.text
