@@ -278,7 +278,9 @@ def _how(dataset: Dataset) -> list[str]:
     lines = [
         f"{dataset.id}  {metadata.name}",
         f"  access   {metadata.access}",
-        f"  licence  {metadata.licence}",
+        f"  licence  {metadata.licence.title}",
+        f"  use      {metadata.use}; text to a third party: {metadata.third_party_api}"
+        + (f" ({metadata.licence.place})" if metadata.licence.place else ""),
         f"  page     {metadata.url}",
     ]
     if page:

@@ -30,6 +30,7 @@ from medtasks_ext.egress import Egress
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, budget_of, check_limit
 from medtasks_ext.runs.choice import Choice
@@ -144,6 +145,7 @@ def run_command(arguments: list[str]) -> int:
         _check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
+        _say_terms(wanted)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
         run = (
             ShardRun(shard.folder(folder), tasks, shard, rank=rank)
@@ -259,6 +261,16 @@ def _say_without_gold(built: dict[str, Task]) -> None:
             f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
             "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
         )
+
+
+def _say_terms(wanted: Wanted) -> None:
+    """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
+    from medtasks_ext.runner.run import loaded_record
+
+    real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
+    asked = dict.fromkeys(wanted.registry.tasks[name][0] for name in real)
+    if line := restrictions((item.id, item.metadata.licence) for item in asked):
+        say(line)
 
 
 def keep_judgements(run: Run) -> None:
