@@ -418,6 +418,11 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
     if (rest := len(causes) - _SHOWN) > 0:
         more = sum(len(cause.faults) for cause in causes[_SHOWN:])
         lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
+    if item.faults and item.n_usable:
+        lines.append(
+            f"    {item.n_usable:,} test rows are without a fault:"
+            f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
+        )
     lines += [f"    note: {note}" for note in item.notes]
     return lines + (_card_lines(item.card) if item.card else [])
 

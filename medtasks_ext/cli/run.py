@@ -61,6 +61,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
 
   --no-preflight      ask no question beforehand, and hold no prompts against the context
   --strict            stop if the data of any task is missing
+  --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
+                      count them, and are of a part of the rows
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
@@ -521,6 +523,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
     own_parser.add_argument("--max-cost", type=float)
     own_parser.add_argument("--allow-field", action="append", default=[])
@@ -550,6 +553,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),
+        drop_faulty=own.drop_faulty or flag(ours.get("drop_faulty", False), "drop_faulty") or None,
         official_budget=official,
         context=context_of(config) if official else None,
     )
