@@ -185,14 +185,19 @@ def test_a_result_of_a_former_version_says_what_a_new_one_says(tmp_path, judged)
     assert ("jury" in after.words) == judged
 
 
-def plain(folder, arguments):
+def plain(folder, arguments, **flags):
     """What plain `lm_eval` leaves of one task, with invented figures."""
     content = {
         "results": {TASK: {"score,answer": 0.5}},
         "configs": {TASK: {"num_fewshot": 0, "generation_kwargs": {"max_gen_toks": 100}}},
         "versions": {TASK: "1-A"},
         "n-samples": {TASK: {"effective": 10}},
-        "config": {"model": "vllm", "model_args": {"pretrained": "ORG/a", **arguments}, "gen_kwargs": {}},
+        "config": {
+            "model": "vllm",
+            "model_args": {"pretrained": "ORG/a", **arguments},
+            "gen_kwargs": {},
+            **flags,
+        },
         "chat_template": None,
     }
     folder.mkdir()
@@ -220,6 +225,14 @@ def test_arguments_of_place_and_speed_make_no_other_model_and_those_that_cut_do(
         [name] = arguments
         assert all(entry.label.startswith("ORG/a (model arguments: ") for entry in entries)
         assert f"{name}={arguments[name]}" in entries[1].label
+
+
+def test_a_flag_of_lm_eval_that_nobody_knows_is_a_condition(tmp_path):
+    plain(tmp_path / "known", {}, batch_size="auto", random_seed=0, model_dtype="bfloat16", use_cache=None)
+    plain(tmp_path / "unknown", {}, mood="good")
+    known, unknown = read_results([tmp_path / "known", tmp_path / "unknown"], registry()).entries
+    assert known.experiments[TASK].facts.arguments == ()
+    assert unknown.experiments[TASK].facts.arguments == (("--mood", "good"),)
 
 
 def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():

@@ -1,6 +1,7 @@
 """The list of settings: what no line names moves a score; what is harmless is so with its values alone."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as some
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results.conditions import comparable, facts, of_the_paper
+from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runs.conditions import Asked, Conditions, Layout, is_harmless, moving, text_hash
 from medtasks_ext.runs.manifest import identity_of
 from medtasks_ext.runs.settings import LISTS, Effect, effect, read_value, setting_of, with_effect
@@ -158,3 +160,9 @@ def test_harmless_arguments_are_not_recorded_and_others_are():
     given_ = {"pretrained": "m", "batch_size": 8, "dtype": "auto", "mood": "good"}
     assert moving(given_) == {"dtype": "auto", "mood": "good"}
     assert with_effect("model", given_, Effect.MOVES) == {"mood": "good"}
+
+
+def test_each_setting_of_a_run_is_named_and_said_by_another_field_of_the_record():
+    for item in fields(Settings):
+        line = setting_of("flag", item.name)
+        assert line is not None and line.effect is Effect.SAID, item.name
