@@ -100,7 +100,7 @@ GENERATION: tuple[Setting, ...] = (
     _line(
         _MOVES, "dola_layers guidance_scale constraints force_words_ids", "other tokens are likely", None, []
     ),
-    _line(_MOVES, "stop stop_strings stop_sequences stop_token_ids", "answers are cut", None, [], ""),
+    _line(_MOVES, "stop stop_strings stop_sequences stop_token_ids", "answers are cut", None, []),
     _line(_MOVES, "include_stop_str_in_output ignore_eos", "answers end elsewhere", False, None),
     _line(_MOVES, "min_tokens min_new_tokens min_length", "answers may not end", 0, None),
     _line(_MOVES, "max_length max_time", "answers are cut", None),
@@ -128,7 +128,7 @@ GENERATION: tuple[Setting, ...] = (
     _line(_MOVES, "exponential_decay_length_penalty", "long answers become less likely", None),
     _line(_MOVES, "watermarking watermarking_config token_healing", "other tokens are likely", None, False),
     _line(_MOVES, "eos_token_id bos_token_id decoder_start_token_id", "answers begin or end elsewhere"),
-    _line(_MOVES, "detokenize", "without it there is no text", True, None),
+    _line(_MOVES, "detokenize", "without it there is no text", True),
     _line(
         _MOVES, "skip_special_tokens spaces_between_special_tokens", "the text of an answer is another one"
     ),
