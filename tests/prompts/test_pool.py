@@ -5,9 +5,8 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load, load_documents
 from medtasks_ext.registry import Dataset
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import write_jsonl
 
-MEDQA = ROOT / "tasks" / "medhelm" / "medqa"
 REVISION = "17af9355ef89fba60de966eabaeba797c695f86e"
 
 
@@ -17,23 +16,33 @@ def row(name, question):
 
 
 @pytest.fixture
-def download(tmp_path, monkeypatch):
-    """Write the pinned files of MedQA as the hub's cache holds them: questions of test and pool."""
+def download(tmp_path, monkeypatch, tasks_of):
+    """Write files of MedQA as the hub's cache holds them, dev.json with one row: questions of test and pool.
+
+    The dataset's card says as many test rows as there are: files that nobody pinned are used only then.
+    """
+    medqa = tasks_of("medhelm/medqa") / "medhelm" / "medqa"
+    card = (medqa / "card.yaml").read_text(encoding="utf-8")
     snapshot = tmp_path / "datasets--GBaker--MedQA-USMLE-4-options-hf" / "snapshots" / REVISION
     for place in ("huggingface_hub.constants", "huggingface_hub.file_download.constants"):
         monkeypatch.setattr(f"{place}.HF_HUB_CACHE", str(tmp_path))
 
     def write(test, pool):
         load._build.cache_clear()
+        said = card.replace("n_test: 1000\n", f"n_test: {len(test) + 1}\n")
+        assert said != card
+        (medqa / "card.yaml").write_text(said, encoding="utf-8")
         write_jsonl(snapshot / "dev.json", [row("d0", "the question of dev")])
         write_jsonl(snapshot / "test.json", [row(f"t{n}", text) for n, text in enumerate(test)])
         write_jsonl(snapshot / "train.json", [row(f"p{n}", text) for n, text in enumerate(pool)])
 
+        return medqa
+
     return write
 
 
-def loaded(shots=5):
-    found = load_documents(Dataset(MEDQA), cot=False, shots=shots, origin="hub")
+def loaded(medqa, shots=5):
+    found = load_documents(Dataset(medqa), cot=False, shots=shots, origin="hub")
     return {split: [document["id"] for document in found[split]] for split in ("test", "fewshot")}
 
 
@@ -44,21 +53,19 @@ POOL = [f"example {n}" for n in range(6)]
 @pytest.mark.parametrize("shown", ["question 2", "  question\n 2 ", "the question of dev"])
 def test_a_row_of_the_pool_that_is_a_test_row_is_no_example(download, shown):
     """To the letter or with other white space; the test rows stay as they are."""
-    download(TEST, [POOL[0], shown, *POOL[1:]])
-    assert loaded() == {
+    assert loaded(download(TEST, [POOL[0], shown, *POOL[1:]])) == {
         "test": ["d0", "t0", "t1", "t2", "t3"],
         "fewshot": ["p0", "p2", "p3", "p4", "p5", "p6"],
     }
 
 
 def test_a_pool_without_test_rows_is_kept_whole_and_in_its_order(download):
-    download(TEST, POOL)
-    assert loaded()["fewshot"] == [f"p{n}" for n in range(6)]
+    assert loaded(download(TEST, POOL))["fewshot"] == [f"p{n}" for n in range(6)]
 
 
 def test_what_left_the_pool_is_not_counted_among_its_rows(download):
     """Fewer examples than a prompt carries are left, and that is said."""
-    download(TEST, [*TEST, *POOL[:4]])
-    assert loaded(shots=4)["fewshot"] == ["p4", "p5", "p6", "p7"]
+    medqa = download(TEST, [*TEST, *POOL[:4]])
+    assert loaded(medqa, shots=4)["fewshot"] == ["p4", "p5", "p6", "p7"]
     with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
-        loaded(shots=5)
+        loaded(medqa, shots=5)
