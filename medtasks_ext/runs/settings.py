@@ -278,7 +278,7 @@ MODEL: tuple[Setting, ...] = (
 FLAG: tuple[Setting, ...] = (
     _line(_SAID, "model model_args gen_kwargs config metadata", "the lists above"),
     _line(_SAID, "tasks num_fewshot", "task and strategy"),
-    _line(_SAID, "limit samples", "the documents"),
+    _line(_SAID, "limit samples drop_faulty", "the documents"),
     _line(_SAID, "data prompts", "origin of the rows; the wording"),
     _line(_SAID, "apply_chat_template fewshot_as_multiturn layout", "the layout of a prompt"),
     _line(_SAID, "system_instruction system_role", "the system turn"),
