@@ -278,7 +278,9 @@ def _how(dataset: Dataset) -> list[str]:
     lines = [
         f"{dataset.id}  {metadata.name}",
         f"  access   {metadata.access}",
-        f"  licence  {metadata.licence}",
+        f"  licence  {metadata.licence.title}",
+        f"  use      {metadata.use}; text to a third party: {metadata.third_party_api}"
+        + (f" ({metadata.licence.place})" if metadata.licence.place else ""),
         f"  page     {metadata.url}",
     ]
     if page:
@@ -416,6 +418,11 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
     if (rest := len(causes) - _SHOWN) > 0:
         more = sum(len(cause.faults) for cause in causes[_SHOWN:])
         lines.append(f"    and {counted(rest, 'other cause')} with {more:,} faults (--json has all)")
+    if item.faults and item.n_usable:
+        lines.append(
+            f"    {item.n_usable:,} test rows are without a fault:"
+            f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
+        )
     lines += [f"    note: {note}" for note in item.notes]
     return lines + (_card_lines(item.card) if item.card else [])
 

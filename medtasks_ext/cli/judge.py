@@ -12,7 +12,7 @@ import typer
 
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
+from medtasks_ext.cli.batch import ForModel, say_written, take_files
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
@@ -26,7 +26,7 @@ from medtasks_ext.cli.judging import (
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
-from medtasks_ext.engines.batch import CHAT
+from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.hooks import JUDGE, RATERS, Hook, attempt, hook, loaded
 from medtasks_ext.registry import registry
@@ -176,7 +176,9 @@ def judge(
             return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
         outcome, sound = None, True
         if responses:
-            sound = _take_responses(engine, responses)
+            intake, paths = engine.intake(), [Path(name) for name in responses]
+            intake.check(paths)
+            sound = take_files(intake, paths)
             engine.budget = budget_of(None, jury, stores)
         elif asks:
             needed = {ask.request.judge for ask in (*asks, *possible)}
@@ -285,23 +287,32 @@ def _again(folders: Sequence[str], jury: str) -> str:
 
 
 def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
-    from medtasks_ext.judge.batch import write_requests
-
-    written = write_requests(engine.jury.models, asks, path)
-    if not written:
-        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
-        return DONE
+    """Write requests, to files for each judge, since providers take one model a file."""
+    with ExitStack() as stack:
+        files = {
+            judge.name: stack.enter_context(
+                BatchFiles(path.with_name(f"{path.stem}-{judge.name}{path.suffix}"))
+            )
+            for judge in engine.jury.models
+        }
+        engine.write(asks, files)
     costs = {item.judge: item for item in engine.estimates(asks)}
-    for item in written:
-        typer.echo(f"{item.judge.name}{_at_most(item.judge, costs[item.judge.name])}:")
-        say_files(item.files)
-    typer.echo("next:")
-    for item in written:
-        server = "" if item.judge.is_local else item.judge.base_url
-        paths = [file.path for file in item.files]
-        say_answering(paths, CHAT.url, item.judge.model, server, item.judge.api_key_env or "")
-    results = " ".join(results_named([file.path for file in item.files]) for item in written)
-    typer.echo(f"  {again} --responses {results}")
+    written = [
+        ForModel(
+            f"{judge.name}{_at_most(judge, costs[judge.name])}",
+            files[judge.name].written,
+            CHAT.url,
+            judge.model,
+            "" if judge.is_local else judge.base_url,
+            judge.api_key_env or "",
+        )
+        for judge in engine.jury.models
+        if files[judge.name].written
+    ]
+    if written:
+        say_written(written, f"{again} --responses")
+    else:
+        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
     return DONE
 
 
@@ -310,19 +321,6 @@ def _at_most(judge: Judge, item: Estimate) -> str:
         return ""
     batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"
     return f", at most {item.cost:,.2f} USD{batch}"
-
-
-def _take_responses(engine: JuryPlanner, files: Sequence[str]) -> bool:
-    """Record what is in files of results; whether every line is a result of these runs."""
-    from medtasks_ext.judge.batch import JudgeIntake
-
-    intake, paths = JudgeIntake(engine), [Path(name) for name in files]
-    intake.check(paths)
-    reports = []
-    for path in paths:
-        reports.append(intake.take(path))
-        say_report(reports[-1])
-    return all(report.is_sound for report in reports)
 
 
 # ---------------------------------------------------------------------- results

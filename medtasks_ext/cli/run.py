@@ -30,6 +30,7 @@ from medtasks_ext.egress import Egress
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, budget_of, check_limit
 from medtasks_ext.runs.choice import Choice
@@ -60,6 +61,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
 
   --no-preflight      ask no question beforehand, and hold no prompts against the context
   --strict            stop if the data of any task is missing
+  --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
+                      count them, and are of a part of the rows
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
@@ -144,6 +147,7 @@ def run_command(arguments: list[str]) -> int:
         _check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
+        _say_terms(wanted)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
         run = (
             ShardRun(shard.folder(folder), tasks, shard, rank=rank)
@@ -259,6 +263,16 @@ def _say_without_gold(built: dict[str, Task]) -> None:
             f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
             "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
         )
+
+
+def _say_terms(wanted: Wanted) -> None:
+    """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
+    from medtasks_ext.runner.run import loaded_record
+
+    real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
+    asked = dict.fromkeys(wanted.registry.tasks[name][0] for name in real)
+    if line := restrictions((item.id, item.metadata.licence) for item in asked):
+        say(line)
 
 
 def keep_judgements(run: Run) -> None:
@@ -509,6 +523,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
     own_parser.add_argument("--max-cost", type=float)
     own_parser.add_argument("--allow-field", action="append", default=[])
@@ -538,6 +553,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),
+        drop_faulty=own.drop_faulty or flag(ours.get("drop_faulty", False), "drop_faulty") or None,
         official_budget=official,
         context=context_of(config) if official else None,
     )

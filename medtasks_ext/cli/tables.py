@@ -276,6 +276,14 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
             lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+        if faulty := item["loaded"].get("n_faulty"):
+            n = faulty + item["loaded"]["n_test"]
+            lines.append(f"{name}: {faulty:,} of {n:,} rows left out as faulty (--drop-faulty)")
+        if alike := item["loaded"].get("n_alike"):
+            what = "row" if alike == 1 else "rows"
+            lines.append(
+                f"{name}: {alike:,} {what} left out, since a later one asks the same, as the suite does"
+            )
         if recovered := item["loaded"].get("recovered"):
             lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]

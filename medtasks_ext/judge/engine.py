@@ -53,7 +53,7 @@ class JudgeEngine(ServerEngine):
         server = Server(
             judge.base_url,
             judge.model,
-            f"the key in {judge.api_key_env}" if judge.api_key_env else "a request without a key",
+            judge.key_words,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             connections=judge.max_concurrent,
             timeout=judge.timeout,
@@ -75,7 +75,7 @@ class JudgeEngine(ServerEngine):
 
     def body(self, request: Request) -> Json:
         """A chat, under the schema of a verdict where the server takes one."""
-        return chat_body(self.judge, _messages(request), request.settings["schema"])
+        return chat_body(self.judge, messages_of(request), request.settings["schema"])
 
     async def send(self, client: Client, request: Request, body: Json) -> Answer | Failed:
         """Try once to get a reply; a server that refuses the schema is asked without from then on."""
@@ -84,7 +84,7 @@ class JudgeEngine(ServerEngine):
             found = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
             if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
                 return found
-        plain_body = chat_body(self.judge, _messages(request), None)
+        plain_body = chat_body(self.judge, messages_of(request), None)
         plain = await client.ask(plain_body, chat_answer, path=_CHATS, quote=quote, text=text)
         if isinstance(plain, Answer):  # refused again, it would not have been the schema
             self.takes_schema = False
@@ -135,7 +135,8 @@ class JudgeEngine(ServerEngine):
         return "" if is_listed else f"a request for one token is refused: {fault.reason}"
 
 
-def _messages(request: Request) -> list[dict[str, str]]:
+def messages_of(request: Request) -> list[dict[str, str]]:
+    """The turns of a judge's request."""
     assert not isinstance(request.prompt, str)
     return request.prompt
 

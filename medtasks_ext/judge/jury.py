@@ -86,6 +86,11 @@ class Judge(Strict):
         note(key)
         return key
 
+    @property
+    def key_words(self) -> str:
+        """How messages name the key."""
+        return f"the key in {self.api_key_env}" if self.api_key_env else "a request without a key"
+
     def bind(self, keys: Keys) -> None:
         """Say which hosts may receive which key."""
         self._keys = keys

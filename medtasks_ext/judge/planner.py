@@ -6,21 +6,26 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
+from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, Became, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
+from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
 from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
-from medtasks_ext.judge.engine import JudgeEngine, shortfall, usage_of
+from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
 
 #: Replies asked for where they cannot be read.
 MAX_REPLIES = 3
@@ -199,9 +204,8 @@ class JuryPlanner(Planner):
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that a request may cost at most."""
-        assert not isinstance(request.prompt, str)
         judge = self._judges[self._asks[request.key][0].request.judge]
-        return highest_cost(judge, request.prompt, request.settings["schema"])
+        return highest_cost(judge, messages_of(request), request.settings["schema"])
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what a request may cost, before it is sent."""
@@ -231,8 +235,7 @@ class JuryPlanner(Planner):
                 self._fail(ask, outcome.kind, outcome.reason, took if ask is same[0] else Took(sent))
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
-        assert not isinstance(request.prompt, str)
-        usage = _usage(judge, outcome, request.prompt, request.settings["schema"])
+        usage = _usage(judge, outcome, request)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
         read = [
@@ -262,22 +265,6 @@ class JuryPlanner(Planner):
                     follow.append((new.request.judge, _request(new)))
         return follow
 
-    def take(self, ask: Ask, outcome: Outcome, *, charged: bool = True) -> bool:
-        """Record what a batch gave for a request; whether it is a verdict.
-
-        Args:
-            charged: False where the same reply is recorded in another run.
-        """
-        if isinstance(outcome, Fault):
-            self._fail(ask, outcome.kind, outcome.reason, Took(1))
-            return False
-        if not charged:
-            return self._read(ask, outcome, Took(1), last=True)
-        judge = self._judges[ask.request.judge]
-        messages = ask.rubric.messages(ask.request.texts)
-        usage = _usage(judge, outcome, messages, ask.rubric.schema, batch=True)
-        return self._read(ask, outcome, Took(1, usage, request_id=outcome.request_id), last=True)
-
     def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
@@ -299,6 +286,68 @@ class JuryPlanner(Planner):
         ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
         if last:
             self.report(ask.request.judge, False)
+
+    # ------------------------------------------------------------------ files in place of servers
+
+    def write(self, asks: Iterable[Ask], files: Mapping[str, BatchFiles]) -> None:
+        """Write requests in place of sending them.
+
+        Args:
+            files: judge -> its requests.
+
+        Raises:
+            MedtasksError: the disk takes no more.
+        """
+        for ask in asks:
+            self._add(ask)
+        Stream([self], {name: BatchEngine(file, CHAT, self._body) for name, file in files.items()}).go()
+
+    def _body(self, request: Request) -> Json:
+        """What a file says; without the schema of a verdict where that was refused in an earlier batch."""
+        same = self._asks[request.key]
+        refused = any(ask.key in ask.store.refused for ask in same)
+        schema = None if refused else request.settings["schema"]
+        return chat_body(self._judges[same[0].request.judge], messages_of(request), schema)
+
+    def intake(self) -> Intake:
+        """What takes the results of files that `write` wrote."""
+        for ask in self.pending():
+            self._add(ask)
+        return Intake(self, CHAT, "these runs under this jury")
+
+    def knows(self, key: str) -> bool:
+        """Whether it is a request of these runs."""
+        return key in self._asks or any(key in run.store.by_key for run in self.runs)
+
+    def waits(self, key: str) -> bool:
+        """Whether it has no verdict yet."""
+        return any(ask.key not in ask.store.by_key for ask in self._asks.get(key, ()))
+
+    def about(self, key: str) -> tuple[Asked, bool]:
+        """How messages name judge and server; they quote it where texts may be quoted."""
+        same = self._asks[key]
+        judge = self._judges[same[0].request.judge]
+        return Asked(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
+
+    def store(self, key: str, outcome: Outcome) -> Became:
+        """Record it in every run that has the answer which was judged; in the first, what it cost."""
+        same = [ask for ask in self._asks[key] if ask.key not in ask.store.by_key]
+        known, sent = same[0].store, Took(1)
+        if isinstance(outcome, Fault):
+            if known.failed.get(key) == outcome.reason:
+                return Became.STORED_BEFORE
+            for ask in same:
+                self._fail(ask, outcome.kind, outcome.reason, sent)
+            return Became.FAULT
+        if outcome.request_id in known.read_before:
+            return Became.STORED_BEFORE
+        judge, request = self._judges[same[0].request.judge], _request(same[0])
+        usage = _usage(judge, outcome, request, batch=True)
+        took = Took(1, usage, request_id=outcome.request_id)
+        read = [self._read(ask, outcome, took if ask is same[0] else sent, last=True) for ask in same]
+        return Became.ANSWER if all(read) else Became.FAULT
+
+    # ------------------------------------------------------------------ judges that cannot go on
 
     def _see_fault(self, name: str, fault: Fault) -> None:
         """A request gets no reply: what it means for its judge."""
@@ -327,19 +376,13 @@ def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 
-def _usage(
-    judge: Judge,
-    answer: Answer,
-    messages: list[dict[str, str]],
-    schema: Mapping[str, Any],
-    *,
-    batch: bool = False,
-) -> Usage:
+def _usage(judge: Judge, answer: Answer, request: Request, *, batch: bool = False) -> Usage:
     """What a reply took, and its price where there is one: the highest where no count is believed."""
+    messages = messages_of(request)
     usage = replace(usage_of(answer, messages), batch=batch)
     if judge.price is None:
         return usage
     if usage.counted:
         return replace(usage, cost=judge.spent(usage))
     share = (judge.batch_share or 1) if batch else 1
-    return replace(usage, cost=share * highest_cost(judge, messages, schema))
+    return replace(usage, cost=share * highest_cost(judge, messages, request.settings["schema"]))

@@ -36,6 +36,8 @@ class LoadedRecord(TypedDict, total=False):
         n_dropped: test rows left out since their gold is blank, as officially done.
         excluded: reason -> test rows of the pinned download that the task's file excludes, if any.
         n_source: its test rows before, where some are excluded.
+        n_faulty: local test rows with faults that were left out (`--drop-faulty`), if any.
+        n_alike: test rows left out since a later one asks the same, as the suite does, if any.
     """
 
     task: str
@@ -59,6 +61,8 @@ class LoadedRecord(TypedDict, total=False):
     n_dropped: int
     excluded: dict[str, int]
     n_source: int
+    n_faulty: int
+    n_alike: int
 
 
 @dataclass

@@ -70,11 +70,12 @@ class Coverage:
     rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
     of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
     judged: float  # share of the answers that were judged, of those that are to be
+    faulty: int = 0  # rows that were left out for their faults
 
     @property
     def short(self) -> bool:
         """Whether rows of the suite are missing here, or were not asked."""
-        return (self.here is not None and self.answers < self.here) or self.lacks_rows
+        return (self.here is not None and self.answers < self.here) or self.lacks_rows or self.faulty > 0
 
     @property
     def lacks_rows(self) -> bool:
@@ -97,6 +98,7 @@ class Coverage:
                     if self.here is not None and self.answers < self.here
                     else []
                 ),
+                *([f"{self.faulty:,} faulty rows left out"] if self.faulty else []),
                 *([f"{self.judged:.0%} of the judgements"] if self.judged < 1 else []),
             ]
         )
@@ -207,6 +209,7 @@ class Experiment:
             rows=self.n if printed else record.accounted or 0,
             of_suite=None if self.sample or printed or not stated else stated,
             judged=self.covered,
+            faulty=record.observed.n_faulty or 0,
         )
 
     @cached_property

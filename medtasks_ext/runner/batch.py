@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, BatchFiles, Became, Intake, Interface
-from medtasks_ext.engines.engine import Done, Engine, Feed
+from medtasks_ext.engines.batch import (
+    CHAT,
+    MESSAGES,
+    TEXT,
+    Amount,
+    BatchEngine,
+    BatchFiles,
+    Became,
+    Intake,
+    Interface,
+)
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.records import Answer, Fault, Outcome
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import Settings, build_task
@@ -26,9 +36,6 @@ from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
     from lm_eval.models.api_models import TemplateAPI
-
-
-_PAUSE = 0.05
 
 
 def interface_of(model: str) -> Interface:
@@ -58,52 +65,6 @@ def interface_of(model: str) -> Interface:
 # ---------------------------------------------------------------------- requests out
 
 
-@dataclass
-class Amount:
-    """What was written."""
-
-    requests: int = 0
-    prompt_bytes: int = 0  # of all prompts
-    most_tokens: int = 0  # that all answers may have
-    tasks: set[str] = field(default_factory=set)  # whose requests they are
-
-
-class BatchEngine(Engine):
-    """Writes requests to files in place of asking them, so that those that can be put have no outcome."""
-
-    window = 1024
-
-    def __init__(self, lm: TemplateAPI, interface: Interface, files: BatchFiles) -> None:
-        self._lm, self._interface, self._files = lm, interface, files
-        self.amount = Amount()
-
-    def prepare(self, request: Request) -> Request | Fault:
-        """Count the tokens, where the model sends tokens."""
-        return prepared(self._lm, request)
-
-    def run(self, feed: Feed, done: Done) -> None:
-        """Write until the feed is over.
-
-        Raises:
-            MedtasksError: the disk takes no more.
-        """
-        while not feed.over:
-            request = feed.take()
-            if request is None:
-                feed.wait(_PAUSE)
-            else:
-                self._write(request)
-
-    def _write(self, request: Request) -> None:
-        self._files.add(self._interface.line(request.key, payload(self._lm, request)))
-        prompt, amount = request.prompt, self.amount
-        texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
-        amount.requests += 1
-        amount.prompt_bytes += sum(len(text.encode(errors="replace")) for text in texts)
-        amount.most_tokens += int(request.settings.get("max_gen_toks") or 0)
-        amount.tasks.add(request.task)
-
-
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
 ) -> tuple[Amount, Tally]:
@@ -116,7 +77,8 @@ def write_requests(
     Raises:
         MedtasksError: the model is not asked in batches, or the disk takes no more.
     """
-    engine = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files)
+    interface = interface_of(run.manifest.identity.model["model"])
+    engine = BatchEngine(files, interface, partial(payload, lm), partial(prepared, lm))
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
     RunPlanner(run, lm, engine, tasks, settings, tally, instant=True).go()
     return engine.amount, tally
@@ -185,11 +147,14 @@ def _earlier(run: Run, task: str) -> dict[str, str]:
     return {asked.key: asked.document for asked in read_asked_file(file)} if file.is_file() else {}
 
 
-class RunIntake(Intake):
-    """Stores results of batches as outcomes of a run, and scores the tasks that they complete.
+class RunResults:
+    """The requests of a run that wait for results of batches; scores the tasks that they complete.
 
     Args:
         run: its folder, loaded, its lease held.
+
+    Attributes:
+        intake: takes files of results.
 
     Raises:
         MedtasksError: the run's model is not asked in batches, or a file of the run is damaged.
@@ -198,7 +163,7 @@ class RunIntake(Intake):
     def __init__(self, run: Run) -> None:
         model = run.manifest.identity.model
         interface, arguments = interface_of(model["model"]), model["model_args"]
-        super().__init__(interface, f"the run in {run.folder}")
+        self.intake = Intake(self, interface, f"the run in {run.folder}")
         self._run = run
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")

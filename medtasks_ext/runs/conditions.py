@@ -143,6 +143,7 @@ class Observed(_Part):
     n_here: int | None = None  # documents of the test file that was read
     n_held_out: int | None = None  # test rows that serve as examples
     n_dropped: int | None = None  # test rows without gold that the suite leaves out
+    n_faulty: int | None = None  # local test rows with faults that the user let go; None where none was
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     inputs_cut: int | None = None  # inputs that lost a part, to fit
     answers_cut: int | None = None  # answers that fill the budget
@@ -358,5 +359,6 @@ def task_conditions(
             n_here=loaded.get("n_test"),
             n_held_out=loaded.get("n_held_out"),
             n_dropped=loaded.get("n_dropped"),
+            n_faulty=loaded.get("n_faulty"),
         ),
     )
