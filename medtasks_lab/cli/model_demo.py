@@ -31,8 +31,8 @@ def demo(
 ) -> int:
     """Write a small real model that answers on a CPU.
 
-    A language model of 135 million parameters, for trying things out: its weights come out of a Q4_1 file, and
-    its scores are not those of the model that was released.
+    A language model of 135 million parameters, for trying things out. Its weights come out of a Q4_1 file: its
+    scores are not those of the model that was released.
 
     Example: medtasks model demo -o models/demo
     """
@@ -44,5 +44,6 @@ def demo(
         typer.echo(f"writes {SIZE / 1e6:.0f} MB to {folder}: half a minute")
     made = make_checkpoint(folder, None if source is None else Path(source))
     typer.echo(f"✓ {TITLE}: {folder}{'' if made.new else ', which is there already'}")
-    say_next(f"medtasks run TASK --data sample --model hf --model_args pretrained={folder} --apply_chat_template")
+    model = f"--model hf --model_args pretrained={folder} --apply_chat_template"
+    say_next(f"medtasks run bridge_mednli --data sample {model}")
     return 0

