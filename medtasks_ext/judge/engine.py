@@ -10,10 +10,9 @@ from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import FIRST_PAUSE, Client, Failed, Pace, Retry, Server
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request, Usage
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -170,9 +169,9 @@ def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
     """What a reply took, estimated where no count of the server can be that of the texts."""
     prompt = n_bytes(messages)
     if answer.usage is not None and counts_fit(messages, answer):
-        return Usage(answer.usage.prompt, answer.usage.completion, prompt)
+        return Usage(answer.usage.prompt, answer.usage.completion, prompt_bytes=prompt)
     reply = len(answer.text.encode(errors="surrogatepass"))
-    return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt, counted=False)
+    return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt_bytes=prompt, counted=False)
 
 
 def shortfall(answer: Answer) -> str:

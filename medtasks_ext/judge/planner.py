@@ -13,7 +13,7 @@ from medtasks_ext.egress import AskedServer, Egress, Text
 from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, Became, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
 from medtasks_ext.engines.faults import Asked
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
@@ -22,7 +22,7 @@ from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, short
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
+from medtasks_ext.runs.outcomes import About, Intent, Judgement
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -36,8 +36,9 @@ MAX_GIVEN_UP = 3
 class Took(NamedTuple):
     """What became of a request, apart from the verdict."""
 
-    requests: int  # that were sent for it
+    tries: int  # requests that were sent for it
     usage: Usage | None = None  # of the reply; None where nothing is charged here
+    cost: float | None = None  # of the reply in US dollars; None where no price is known
     settles: float | None = None  # US dollars of its intent, if that is settled
     request_id: str = ""  # of the reply's server, in a batch
 
@@ -138,7 +139,12 @@ class JuryPlanner(Planner):
             estimate(
                 judge,
                 sizes[judge.name],
-                [usage for run in self.runs for usage in run.store.usage_of(judge.name)],
+                [
+                    reply.usage
+                    for run in self.runs
+                    for reply in run.store.replies_of(judge.name)
+                    if reply.usage
+                ],
             )
             for judge in self.jury.models
         ]
@@ -213,8 +219,7 @@ class JuryPlanner(Planner):
         ask = self._asks[request.key][0]
         judge = self._judges[ask.request.judge]
         if intent is not None and judge.price is not None:
-            about = About(ask.key, judge.name, ask.case.document)
-            ask.store.add(ask.task.name, about, Intent(intent))
+            ask.store.add(ask.task.name, ask.key, ask.case.document, About(judge.name), Intent(intent))
 
     def visit(self) -> None:
         """Bring judgements to the disk."""
@@ -232,19 +237,16 @@ class JuryPlanner(Planner):
         if isinstance(outcome, Fault):
             self._see_fault(judge.name, outcome)
             for ask in same:
-                self._fail(ask, outcome.kind, outcome.reason, took if ask is same[0] else Took(sent))
+                self._fail(ask, outcome, took if ask is same[0] else Took(sent))
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
-        usage = _usage(judge, outcome, request)
+        usage, cost = _taken(judge, outcome, request)
+        took = took._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
-        read = [
-            self._read(ask, outcome, took._replace(usage=usage) if ask is same[0] else Took(sent), last=last)
-            for ask in same
-        ]
+        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent), last=last) for ask in same]
         follow = self._ended(same) if all(read) or last else [(judge.name, request)]
-        spent = judge.spent(usage) if judge.price is None else usage.cost
-        return Settled(spent, follow)
+        return Settled(judge.spent(usage) if cost is None else cost, follow)
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
         """What follows now that a request has its end: the further requests of cases without open ones."""
@@ -259,8 +261,9 @@ class JuryPlanner(Planner):
                     continue
                 given = [item.store.by_key[new.key] for item in known if new.key in item.store.by_key]
                 if given:  # by a judge who was asked about the same answer of another run
-                    entry = replace(given[0], usage=None, requests=0, settles=None)
-                    new.store.add(new.task.name, new.about(self._judges[new.request.judge]), entry)
+                    new.add(
+                        self._judges[new.request.judge], replace(given[0], usage=None, cost=None, tries=0)
+                    )
                 elif self._add(new):
                     follow.append((new.request.judge, _request(new)))
         return follow
@@ -271,19 +274,19 @@ class JuryPlanner(Planner):
             verdict = ask.rubric.read(reply.text, ask.request.texts)
         except Exception as error:  # whatever a reply brings about is the fault of its request alone
             own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
-            self._fail(ask, "no_verdict", shortfall(reply) or own, took, last=last)
+            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took, last=last)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
         judge = self._judges[ask.request.judge]
         served = reply.model if reply.model != judge.model else ""
-        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles, served=served)
-        ask.store.add(ask.task.name, ask.about(judge), entry)
+        entry = Judgement(ratings, verdict, took.usage, took.cost, took.tries, served=served)
+        ask.add(judge, entry, took.settles)
         self.report(ask.request.judge, True)
         return True
 
-    def _fail(self, ask: Ask, kind: FailureKind, reason: str, took: Took, *, last: bool = True) -> None:
-        entry = Failure(kind, reason, took.usage, took.requests, took.settles, took.request_id)
-        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
+    def _fail(self, ask: Ask, fault: Fault, took: Took, *, last: bool = True) -> None:
+        entry = replace(fault, tries=took.tries, usage=took.usage, cost=took.cost, request_id=took.request_id)
+        ask.add(self._judges[ask.request.judge], entry, took.settles)
         if last:
             self.report(ask.request.judge, False)
 
@@ -337,13 +340,12 @@ class JuryPlanner(Planner):
             if known.failed.get(key) == outcome.reason:
                 return Became.STORED_BEFORE
             for ask in same:
-                self._fail(ask, outcome.kind, outcome.reason, sent)
+                self._fail(ask, outcome, sent)
             return Became.FAULT
         if outcome.request_id in known.read_before:
             return Became.STORED_BEFORE
         judge, request = self._judges[same[0].request.judge], _request(same[0])
-        usage = _usage(judge, outcome, request, batch=True)
-        took = Took(1, usage, request_id=outcome.request_id)
+        took = Took(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
         read = [self._read(ask, outcome, took if ask is same[0] else sent, last=True) for ask in same]
         return Became.ANSWER if all(read) else Became.FAULT
 
@@ -376,13 +378,13 @@ def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 
-def _usage(judge: Judge, answer: Answer, request: Request, *, batch: bool = False) -> Usage:
+def _taken(
+    judge: Judge, answer: Answer, request: Request, *, batch: bool = False
+) -> tuple[Usage, float | None]:
     """What a reply took, and its price where there is one: the highest where no count is believed."""
     messages = messages_of(request)
     usage = replace(usage_of(answer, messages), batch=batch)
-    if judge.price is None:
-        return usage
-    if usage.counted:
-        return replace(usage, cost=judge.spent(usage))
+    if judge.price is None or usage.counted:
+        return usage, None if judge.price is None else judge.spent(usage)
     share = (judge.batch_share or 1) if batch else 1
-    return replace(usage, cost=share * highest_cost(judge, messages, request.settings["schema"]))
+    return usage, share * highest_cost(judge, messages, request.settings["schema"])

@@ -21,7 +21,7 @@ from medtasks_ext.engines.batch import (
 )
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, Outcome
+from medtasks_ext.engines.records import Answer, Outcome
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import Settings, build_task
@@ -30,8 +30,8 @@ from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import TaskOutcomes
-from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
+from medtasks_ext.runs.manifest import CHAINED, TaskState
+from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -109,22 +109,14 @@ class _Open(TaskOutcomes):
         self.asked = set(asked)
         #: key of each request -> its document; requests of former choices are among them
         self.documents = {**_earlier(run, name), **asked}
-        self.last: dict[str, Fault] = {}  # key -> last outcome of a request without an answer
         self.taken = False  # whether a result of it was stored
         self.beyond = 0  # answers that were stored to requests that its result does not need
-        for stored in self.log.read():
-            self._see(stored.key, stored.entry)
-
-    def _see(self, key: str, entry: Outcome | Intent) -> None:
-        if isinstance(entry, Fault) and key not in self.log.answered:
-            self.last[key] = entry
-        elif isinstance(entry, Answer):
-            self.last.pop(key, None)
+        self.log.load()
 
     def add(self, key: str, outcome: Outcome) -> None:
         """Store a result."""
-        self.log.add(key, self.documents[key], outcome)
-        self._see(key, outcome)
+        sent = 0.0 if key in self.log.unsettled else None  # by a call of `run`, and charged perhaps
+        self.log.add(key, self.documents[key], outcome, settles=sent)
         self.generated += isinstance(outcome, Answer)
         self.beyond += isinstance(outcome, Answer) and key not in self.asked
         self.taken = True
@@ -132,9 +124,8 @@ class _Open(TaskOutcomes):
     def settle(self) -> tuple[TaskState, int]:
         """The state that the outcomes make, and how many requests have none."""
         left = [key for key in self.asked if key not in self.log.answered]
-        self.faults = Counter(
-            (self.last[key].kind, self.last[key].reason) for key in left if key in self.last
-        )
+        last = self.log.last
+        self.faults = Counter((last[key].kind, last[key].reason) for key in left if key in last)
         missing = len(left) - sum(self.faults.values())
         if missing:
             return TaskState.WAITING, missing
@@ -196,7 +187,7 @@ class RunResults:
     def store(self, key: str, outcome: Outcome) -> Became:
         """Append it to the outcomes of its task."""
         task = self._of[key]
-        if task.last.get(key) == outcome:
+        if task.log.last.get(key) == outcome:
             return Became.STORED_BEFORE
         if isinstance(outcome, Answer):
             task.add(key, replace(outcome, text=after_thinking(outcome.text, self._thinking)))
@@ -207,10 +198,10 @@ class RunResults:
     def _of_finished(self) -> set[str]:
         """Keys of the outcomes of tasks that wait for nothing; read when an id is none of the others."""
         if self._finished is None:
-            folder, schema = self._run.files.responses, self._run.manifest.schema_version
+            folder, older = self._run.files.responses, self._run.manifest.schema_version < CHAINED
             names = [name for name in self._run.manifest.tasks if name not in self._open]
             self._finished = {
-                stored.key for name in names for stored in read_outcomes(folder, name, schema=schema)
+                stored.key for name in names for stored in read_outcomes(folder, name, older=older)
             }
         return self._finished
 

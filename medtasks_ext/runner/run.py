@@ -448,7 +448,7 @@ class Run:
         chosen = {document_key(built.eval_docs[place]) for place in self.places(built)}
         answers: dict[str, Answer] = {}
         last: dict[str, str] = {}  # of runs that did not keep the keys
-        for stored in read_outcomes(self.files.responses, task, schema=self.manifest.schema_version):
+        for stored in read_outcomes(self.files.responses, task, older=self.manifest.schema_version < CHAINED):
             if isinstance(stored.entry, Answer):
                 answers[stored.key] = stored.entry
                 if stored.document in chosen:

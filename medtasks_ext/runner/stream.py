@@ -225,7 +225,8 @@ class RunPlanner(Planner):
         if self._charge is not None and isinstance(outcome, Answer):
             cost = self._charge.of(request, outcome)
             outcome = replace(outcome, cost=cost)
-        work.log.add(request.key, request.document, outcome)
+        priced = settles or 0.0 if self._charge is not None else None
+        work.log.add(request.key, request.document, outcome, settles=priced)
         work.under_way -= 1
         if isinstance(outcome, Answer):
             work.generated += 1

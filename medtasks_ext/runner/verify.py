@@ -30,9 +30,8 @@ from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.requests import readable
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import JudgementLog, judged_files
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
-from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.runs.outcomes import judged_files, read_outcomes
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -92,7 +91,7 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
                 found.changes += _task(files, task, registry.tasks[task][0], answers)
     for task in judged_files(files.judgements):
         with _noting(found, files):
-            found.judgements += sum(1 for _ in JudgementLog(files.judgements, task, chained=True).read())
+            found.judgements += sum(1 for _ in read_outcomes(files.judgements, task))
     if files.results_file.is_file():
         with _noting(found, files):
             found.changes += _results(files, manifest)

@@ -31,8 +31,8 @@ def demo(
 ) -> int:
     """Write a small real model that answers on a CPU.
 
-    A language model of 135 million parameters, for trying things out. Its weights come out of a Q4_1 file: its
-    scores are not those of the model that was released.
+    A language model of 135 million parameters, for trying things out. Its weights come out of a Q4_1 file:
+    its scores are not those of the model that was released.
 
     Example: medtasks model demo -o models/demo
     """

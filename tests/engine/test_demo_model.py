@@ -39,7 +39,7 @@ def model(tmp_path_factory, environment) -> Path:
 
 def test_its_folder_names_licence_and_origin(model):
     assert "Apache License" in (model / "LICENSE").read_text()
-    assert "is no score of SmolLM2" in (model / "README.md").read_text()
+    assert "checkpoint is no score of SmolLM2" in (model / "README.md").read_text()
     assert not list(model.parent.glob(".*")), "nothing else stays"
 
 
