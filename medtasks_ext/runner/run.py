@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
@@ -72,7 +73,7 @@ from medtasks_ext.version import __version__
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
@@ -386,6 +387,9 @@ class Run:
                 "loaded": outcome.loaded,
                 "cut": dict(records.cut),
                 "tokens": dict(records.tokens) if records.tokens else None,
+                "highest": highest_possible(
+                    dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
+                ),
                 "conditions": self._conditions(task, outcome, records).record(),
                 "config": without_login(outcome.config),
             },
