@@ -26,7 +26,7 @@ $(DEMO)/.installed: pyproject.toml
 	@echo "transformers and what they need (100 MB) in $(DEMO); the model has 93 MB"
 	$(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/python -m pip install --quiet --upgrade pip
-	$(DEMO)/bin/python -m pip install --quiet --retries 1 --timeout 20 --extra-index-url $(TORCH_CPU) torch==2.13.0
+	$(DEMO)/bin/python -m pip install -qq --retries 1 --timeout 20 --extra-index-url $(TORCH_CPU) torch==2.13.0
 	$(DEMO)/bin/python -m pip install --quiet -e ".[demo]"
 	touch $(DEMO)/.installed
 
