@@ -24,7 +24,7 @@ from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import check_address, check_model_type, create_model, is_server, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import counted, say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
@@ -374,7 +374,12 @@ def _execute(
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    budget = budget_of(limit, run)
+    budget = budget_of(limit, charge, run, waiting)
+    if budget.unpriced:
+        say(
+            f"note: {counted(budget.unpriced, 'answer')} of earlier calls have no recorded cost, and too "
+            "little is kept to say what they may have cost: they are not in what --max-cost limits"
+        )
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
     return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Answer, Request
+    from lm_eval.api.task import Task
+
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.run import Run
 
@@ -58,17 +61,43 @@ def check_limit(limit: float | None, price: Price | None, *, processes: int) -> 
         )
 
 
-def budget_of(limit: float | None, run: Run) -> Budget:
+def budget_of(limit: float | None, charge: Charge | None, run: Run, tasks: Mapping[str, Task]) -> Budget:
     """The budget of a call, with what earlier calls on the folder spent; they are read under a limit alone.
+
+    Answers without a cost (of older versions, of batches, of calls that knew no price) count as one of now
+    would: at its highest, unless the server's count can be believed. Those whose prompt or budget is not
+    known any more are `unpriced`.
+
+    Args:
+        tasks: built, those that are not done.
 
     Raises:
         MedtasksError: a line of the outcomes is damaged.
     """
-    if limit is None:
-        return Budget()
+    if limit is None or charge is None:
+        return Budget(limit)
     spent = unsure = 0.0
+    unpriced = 0
     for name in run.manifest.tasks:
         log = OutcomeLog(run.files.responses, name)
-        log.load()
+        without = [
+            (item.key, item.document, item.entry)
+            for item in log.read()
+            if isinstance(item.entry, Answer) and item.entry.cost is None
+        ]
         spent, unsure = spent + log.spent, unsure + log.unsure
-    return Budget(limit, spent, unsure)
+        if not without:
+            continue
+        prompts = {
+            key: asked.prompt for asked in run.kept_requests(name) for key in (asked.document, asked.key)
+        }
+        config = run.files.read_task(name)["config"] if run.is_done(name) else {}
+        built = tasks[name].config.generation_kwargs if name in tasks else None
+        settings = config.get("generation_kwargs") or built
+        for key, document, answer in without:
+            prompt = prompts.get(key, prompts.get(document))
+            if prompt is None or not settings or "max_gen_toks" not in settings:
+                unpriced += 1
+            else:
+                spent += charge.of(Request(key, name, document, prompt, settings), answer)
+    return Budget(limit, spent, unsure, unpriced)

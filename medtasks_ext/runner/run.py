@@ -466,6 +466,10 @@ class Run:
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
 
+    def kept_requests(self, task: str) -> list[Asked]:
+        """The requests of a task as its prompts file, or later its samples, hold them."""
+        return [*self._asked_before(task).values(), *read_asked(self.files, task)]
+
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
