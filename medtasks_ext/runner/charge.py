@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -13,10 +13,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from lm_eval.api.task import Task
+    from pathlib import Path
 
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.runner.run import Run
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,22 @@ def check_limit(limit: float | None, price: Price | None, *, processes: int) -> 
         )
 
 
-def budget_of(limit: float | None, charge: Charge | None, run: Run, tasks: Mapping[str, Task]) -> Budget:
+def budget_of(
+    limit: float | None,
+    charge: Charge | None,
+    responses: Path,
+    tasks: Iterable[str],
+    sent: Callable[[str], Mapping[str, Request]] = lambda task: {},
+) -> Budget:
     """The budget of a call, with what earlier calls on the folder spent; they are read under a limit alone.
 
     Answers without a cost (of older versions, of batches, of calls that knew no price) count as one of now
-    would: at its highest, unless the server's count can be believed. Those whose prompt or budget is not
-    known any more are `unpriced`.
+    would: at its highest, unless the server's count can be believed. Those whose request is not kept are
+    `unpriced`.
 
     Args:
-        tasks: built, those that are not done.
+        responses: the folder of the outcomes of the tasks.
+        sent: task -> its requests as they were sent, by their keys or those of their documents.
 
     Raises:
         MedtasksError: a line of the outcomes is damaged.
@@ -78,26 +84,16 @@ def budget_of(limit: float | None, charge: Charge | None, run: Run, tasks: Mappi
         return Budget(limit)
     spent = unsure = 0.0
     unpriced = 0
-    for name in run.manifest.tasks:
-        log = OutcomeLog(run.files.responses, name)
-        without = [
-            (item.key, item.document, item.entry)
-            for item in log.read()
-            if isinstance(item.entry, Answer) and item.entry.cost is None
-        ]
+    for name in tasks:
+        log, free = OutcomeLog(responses, name), list[tuple[str, str, Answer]]()
+        for item in log.read():
+            if isinstance(item.entry, Answer) and item.entry.cost is None:
+                free.append((item.key, item.document, item.entry))
         spent, unsure = spent + log.spent, unsure + log.unsure
-        if not without:
-            continue
-        prompts = {
-            key: asked.prompt for asked in run.kept_requests(name) for key in (asked.document, asked.key)
-        }
-        config = run.files.read_task(name)["config"] if run.is_done(name) else {}
-        built = tasks[name].config.generation_kwargs if name in tasks else None
-        settings = config.get("generation_kwargs") or built
-        for key, document, answer in without:
-            prompt = prompts.get(key, prompts.get(document))
-            if prompt is None or not settings or "max_gen_toks" not in settings:
-                unpriced += 1
+        requests = sent(name) if free else {}
+        for key, document, answer in free:
+            if request := requests.get(key) or requests.get(document):
+                spent += charge.of(request, answer)
             else:
-                spent += charge.of(Request(key, name, document, prompt, settings), answer)
+                unpriced += 1
     return Budget(limit, spent, unsure, unpriced)

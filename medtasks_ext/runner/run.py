@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -466,9 +466,21 @@ class Run:
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
 
-    def kept_requests(self, task: str) -> list[Asked]:
-        """The requests of a task as its prompts file, or later its samples, hold them."""
-        return [*self._asked_before(task).values(), *read_asked(self.files, task)]
+    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
+        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+
+        Args:
+            task: built; None where it is done, or not asked now.
+        """
+        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
+        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
+        if "max_gen_toks" not in settings:
+            return {}
+        return {
+            key: Request(item.key, name, item.document, item.prompt, settings)
+            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for key in (item.document, item.key)
+        }
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}

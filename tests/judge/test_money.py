@@ -174,16 +174,22 @@ def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, serv
         assert "2 answers of earlier calls have no recorded cost" in done.err, done.text
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--model", "local-chat-completions", "--apply_chat_template"),
+        ("study", "contamination", "--model", "local-completions"),
+    ],
+    ids=["run", "contamination"],
+)
 def test_a_host_that_may_not_have_the_text_is_neither_looked_up_nor_connected_to(
-    tasks, medtasks, monkeypatch
+    tasks, medtasks, monkeypatch, command
 ):
     def nobody(*_, **__):
         raise AssertionError("the network was touched")
 
     for name in ("getaddrinfo", "create_connection"):
         monkeypatch.setattr(socket, name, nobody)
-    done = medtasks(
-        "run", "--tasks", "medhelm_gated", "--model", "local-chat-completions", "--apply_chat_template",
-        "--model_args", "model=m,base_url=http://models.example/v1/chat/completions",
-    )  # fmt: skip
+    url = "http://models.example/v1" + ("/chat/completions" if command[0] == "run" else "/completions")
+    done = medtasks(*command, "--tasks", "medhelm_gated", "--model_args", f"model=m,base_url={url}")
     assert done.code == 2 and "would be sent to models.example" in done.err, done.text
