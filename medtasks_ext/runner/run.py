@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
@@ -398,6 +399,9 @@ class Run:
                 "loaded": outcome.loaded,
                 "cut": dict(records.cut),
                 "tokens": dict(records.tokens) if records.tokens else None,
+                "highest": highest_possible(
+                    dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
+                ),
                 "conditions": self._conditions(task, outcome, records).record(),
                 "config": without_login(outcome.config),
             },
