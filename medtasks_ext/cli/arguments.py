@@ -22,8 +22,8 @@ from medtasks_ext.keys import Keys
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
+from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runner.model_configs import bundled_configs, find_config
 from medtasks_ext.runs.secrets import note_secrets
 
 if TYPE_CHECKING:

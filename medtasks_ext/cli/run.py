@@ -474,6 +474,7 @@ def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tup
         waiting, _ = build_tasks(run.registry, waiting, settings)
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
+    run.note_engine(model, settings)
     run.choose(waiting, wanted.choices)
     run.save()
     return waiting, settings

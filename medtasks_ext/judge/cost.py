@@ -10,9 +10,10 @@ from medtasks_ext.results.prices import JudgePrice
 from medtasks_ext.results.suite_figures import jury_cost_bound
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Fault
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import Reply
+    from medtasks_ext.runs.outcomes import Judgement
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Spent:
     estimated: int = 0
 
     @classmethod
-    def of(cls, replies: Iterable[Reply], unsure: float) -> Spent:
+    def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> Spent:
         """The sum over replies.
 
         Args:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 _Values = dict[str, "Callable[[Any], Any]"]
 
 #: Conditions that have a column of their own under their names.
-_CONDITIONS = ("wording", "source", "documents_asked", "decoding", "template", "system", "turns", "examples")
+_CONDITIONS = (
+    *("wording", "source", "documents_asked", "decoding", "generation", "stop", "arguments", "variant"),
+    *("brought", "rounding", "template", "own_template", "system", "system_text", "turns", "examples"),
+)
 
 
 def _condition(name: str) -> Callable[[Experiment], Any]:

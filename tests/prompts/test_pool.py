@@ -69,3 +69,48 @@ def test_what_left_the_pool_is_not_counted_among_its_rows(download):
     assert loaded(medqa, shots=4)["fewshot"] == ["p4", "p5", "p6", "p7"]
     with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
         loaded(medqa, shots=5)
+
+
+LONG = "a woman of sixty has had a dry cough for three weeks"
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (LONG, f"He came in. {LONG}, and no fever."),  # a test row stands in an example
+        (f"First this: {LONG}. Then that.", LONG),  # an example stands in a test row
+    ],
+)
+def test_an_example_that_shares_a_text_with_a_test_row_leaves_the_pool(download, asked, shown):
+    found = loaded(download([*TEST[1:], asked], [POOL[0], shown, *POOL[1:]]))
+    assert found["fewshot"] == ["p0", "p2", "p3", "p4", "p5", "p6"] and found["test"] == [
+        "d0",
+        "t0",
+        "t1",
+        "t2",
+        "t3",
+    ]
+
+
+def test_a_few_words_in_common_are_chance(download):
+    found = loaded(download([*TEST[1:], "dry cough"], [POOL[0], f"{LONG}: dry cough", *POOL[1:]]))
+    assert "p1" in found["fewshot"]
+
+
+def test_test_rows_that_serve_as_shots_share_no_text_with_those_that_are_asked(data_dir):
+    """Of eight notes six stand in each other; a draw by chance would nearly always take one of them."""
+    from medtasks_ext.registry import registry
+    from medtasks_ext.rows.overlap import Texts
+
+    notes = [f"{LONG} and now number {n}" for n in range(30)]
+    notes += [f"Before. {note}. After that nothing." for note in notes[:24]]
+    rows = [{"prompt": "P?", "context": note, "label": "AB"[n % 2]} for n, note in enumerate(notes)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+    load._build.cache_clear()
+    found = load_documents(
+        registry().datasets["medhelm_hospice_referral"], cot=False, shots=5, origin="local"
+    )
+    shown = [document.input for document in found["fewshot"]]
+    assert len(shown) == 5
+    asked = Texts(document.input for document in found["test"])
+    assert not any(asked.overlap(text) for text in shown)
