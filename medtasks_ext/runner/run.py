@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -482,6 +482,22 @@ class Run:
             tokens=scored and scored.get("tokens"),
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
+
+    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
+        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+
+        Args:
+            task: built; None where it is done, or not asked now.
+        """
+        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
+        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
+        if "max_gen_toks" not in settings:
+            return {}
+        return {
+            key: Request(item.key, name, item.document, item.prompt, settings)
+            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for key in (item.document, item.key)
+        }
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}
