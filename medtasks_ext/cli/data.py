@@ -308,20 +308,35 @@ def data_pin(
         str | None,
         typer.Option("--by", metavar="TEXT", help="Who has seen the content; by default medtasks."),
     ] = None,
+    copies: Annotated[
+        list[str] | None,
+        typer.Option("--copy", metavar="FILE", help="A public copy of the test rows; two, of one dataset."),
+    ] = None,
 ) -> int:
     """Write what the public files of datasets hold, and their rows.
 
     Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
     of a branch, digests, sizes and hosts, numbers of rows and what tells rows from others; for open data the
-    hash of each document in `documents.lock`. Other content is refused from then on.
+    hash of each document in `documents.lock`. Other content is refused from then on. Where the files cannot
+    be had, --copy says what the rows are by independent copies that agree: rows, not bytes.
 
     Example: medtasks data pin medhelm_live_sct_bench
     """
-    from medtasks_ext.data.pins import pin
+    from medtasks_ext.data.pins import pin, pin_copies
     from medtasks_ext.registry.datalock import LOCK_FILE
 
-    for dataset in chosen(words):
-        new = pin(dataset, by) if by else pin(dataset)
+    datasets = chosen(words)
+    if copies and (by is None or len(datasets) != 1):
+        raise MedtasksError(
+            "copies are of one dataset, and somebody has seen them",
+            where="--copy",
+            remedy="name it, and --by",
+        )
+    for dataset in datasets:
+        if copies and by:
+            new = pin_copies(dataset, [Path(copy).expanduser() for copy in copies], by)
+        else:
+            new = pin(dataset, by) if by else pin(dataset)
         typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
     say_next("medtasks data fetch TASK")
     return 0
