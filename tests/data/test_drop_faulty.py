@@ -115,7 +115,7 @@ def test_validate_uses_the_checks_of_data_check(medtasks, tmp_path):
 
 @pytest.mark.parametrize("cell", ["", None, "nan"])
 def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir, tmp_path, chip_ctc, cell):
-    """BRIDGE's loader leaves such rows out without a word; where no row has gold, they are its published rows."""
+    """The loader of BRIDGE leaves such rows out unseen; where none has gold, they are the published ones."""
     file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
     content = json.loads(file.read_text("utf-8"))
     content[2]["output"] = cell
