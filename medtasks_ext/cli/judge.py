@@ -13,7 +13,7 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
-from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.end import say_root, say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     ask_all,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.seal import State
 
 DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _FIGURE = 6  # width of the longest figure
@@ -122,7 +123,7 @@ def judge(
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
@@ -132,13 +133,14 @@ def judge(
         return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
+    state: State = "rated" if ratings or decisions else "judged"
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
-                stack.enter_context(Lease(run.folder, "medtasks judge"))
+                stack.enter_context(RunLease(run.folder, "medtasks judge", state))
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
@@ -377,9 +379,11 @@ def _finish(
         say(f"✗ judge {name}: {reason}")
     if outcome and outcome.out_of_money:
         say("✗ --max-cost is reached; a higher one continues")
-    for run in runs.values():
+    for name, run in runs.items():
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
+        _seal(run, to_judge[name].store)
+        say_root(run.folder)
     if outcome and outcome.interrupted:
         say("medtasks: interrupted; the same command continues")
         return INTERRUPTED

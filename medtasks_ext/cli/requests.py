@@ -65,15 +65,15 @@ def requests(context: typer.Context) -> int:
     from medtasks_ext.runner.batch import interface_of, write_requests
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
     from medtasks_ext.runs.manifest import Batch
+    from medtasks_ext.runs.seal import RunLease
 
     interface = interface_of(config.model)
     _check_model(config)
     wanted = wanted_tasks(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with Lease(run.folder, "medtasks batch out", private=wanted.private):
+    with RunLease(run.folder, "medtasks batch out", private=wanted.private):
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)

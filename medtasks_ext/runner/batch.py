@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import remove
 from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, BatchFiles, Became, Intake, Interface
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import Asked
@@ -269,7 +270,7 @@ class RunIntake(Intake):
             if task.taken and task.asked:
                 self._run.note(task.name, task.entry(state))
             if task.log.answered.issuperset(task.documents):  # nothing more can come for a former choice
-                self._run.files.earlier_file(task.name).unlink(missing_ok=True)
+                remove(self._run.files.earlier_file(task.name))
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:

@@ -18,7 +18,7 @@ from typing import Protocol
 from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
@@ -185,7 +185,7 @@ class RunPlanner(Planner):
         if not self._ranks.shared:
             for path in self._run.files.asked_files(work.name):
                 if path != own:  # of a call in which several processes shared the run
-                    path.unlink()
+                    remove(path)
 
     def _count_stored(self, work: Work, n: int) -> None:
         self._watcher.stored(work.name, n)
@@ -311,7 +311,7 @@ class RunPlanner(Planner):
         if self._ranks.first:
             for name in self._works:
                 for path in self._run.files.asked_files(name):
-                    path.unlink()
+                    remove(path)
         plan = [(name, list(work.places)) for name, work in self._works.items()]
         self._ranks.meet(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
 

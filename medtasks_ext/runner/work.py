@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from lm_eval.api.task import Task
 
+from medtasks_ext.atomic import keeper_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import loaded_record
@@ -41,6 +43,10 @@ class TaskOutcomes:
             reason=reason,
             sealed={**self.sealed, **({self.log.path.name: self.log.seal} if self.log.seal.lines else {})},
         )
+
+
+def _end_of(seal: Seal) -> tuple[int, str]:
+    return seal.bytes, seal.head
 
 
 class Work(TaskOutcomes):
@@ -77,7 +83,10 @@ class Work(TaskOutcomes):
         last: dict[str, Fault] = {}
         self.generated = 0
         for path in outcome_files(files.responses, self.name):
-            stored, self.sealed[path.name] = sealed_outcomes(path)
+            stored, seal = sealed_outcomes(path)
+            self.sealed[path.name] = seal
+            if (keeper := keeper_of(path)) is not None:
+                keeper.appending(path, partial(_end_of, seal))
             for item in stored:
                 if isinstance(item.entry, Answer):
                     self.generated += 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from medtasks_ext.atomic import sync_folder
+from medtasks_ext.atomic import remove, sync_folder
 from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -218,9 +218,10 @@ class JudgementLog(ChainedLog[Said]):
             new.path.replace(self.path)
             beside.rmdir()
             sync_folder(self.path.parent)
-        self._old_failures.unlink(missing_ok=True)
+        remove(self._old_failures)
         self.is_old = False
         self.load()
+        self._file.announce()
 
     def _remember(self, said: Said) -> None:
         key = said.about.key

@@ -41,7 +41,7 @@ def attack_judges(
     """
     from medtasks_ext.judge.jury import check_keys
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
     from medtasks_lab.judge.red_team import ALL, FOLDER, panels, records, resistance
 
     if len(folders) != 1:
@@ -56,7 +56,7 @@ def attack_judges(
         store.open(write=False)
         return _estimate(asked, store, jury, egress, max_cost)
     check_keys(jury.models)
-    with Lease(folder, "medtasks judge --red-team"):
+    with RunLease(folder.parent, "medtasks judge --red-team", "judged"):
         store.open()
         with closing(store):
             code = _ask(asked, store, jury, egress, max_cost)
