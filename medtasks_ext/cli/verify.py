@@ -44,6 +44,7 @@ def verify(
     Exit code 1: something was changed, or the folder never had that root.
     """
     from medtasks_ext.runner import verify as checks
+    from medtasks_ext.runs import seal
     from medtasks_ext.runs.manifest import Manifest
 
     path = Path(folder)
@@ -53,7 +54,7 @@ def verify(
     quiet()
     found = checks.verify(path, registry(), _published(Path(against)) if against else None)
     changes = list(found.changes)
-    kept = against(path, root) if root else None
+    kept = seal.against(path, root) if root else None
     if kept is not None:
         changes += kept.changes
     if scores:

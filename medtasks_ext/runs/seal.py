@@ -1,8 +1,8 @@
 """The seal of a run's folder: `RUN/seal.jsonl`, from which one hash follows over every file, the root.
 
 Whoever writes to the folder notes here, before a file takes its place, what the file will hold; a crash in
-between leaves the content of the note or the one before. Appended files, whose lines are chained, are noted by
-their size and their last chain. When a call ends, a line with a *root* closes the notes: the SHA-256 of
+between leaves the content of the note or the one before. Appended files, whose lines are chained, are noted
+by their size and their last chain. When a call ends, a line with a *root* closes the notes: the SHA-256 of
 everything in `seal.jsonl` up to there and of `run.json` without its seals. `run.json` keeps the last root and
 the former ones. A folder whose last line is no root is *open*: a call is under way, or was cut off.
 
@@ -41,6 +41,7 @@ _SEALS = ("seal", "roots")
 _APPENDED = ("responses/*.jsonl", "judgements/*.jsonl", "red_team/judgements/*.jsonl")
 _OF_RANKS = re.compile(r"prompts/.+\.rank[1-9][0-9]*\.jsonl")
 _SHORT = 12
+_CHANGED = "was changed after it was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def read_notes(folder: Path, *, trees: bool = False) -> Notes | None:
     return notes
 
 
+_LOST = "is missing, and run.json says that it was there"
 _RESTORE = (
     "bring the file back from a copy; or take it, and `seal` and `roots` in run.json, away: the folder then "
     "counts as found and not as written"
@@ -262,9 +264,7 @@ class Journal:
         if notes is None:
             if (self._folder / MANIFEST).is_file():
                 if Manifest.read(self._folder).roots:
-                    raise MedtasksError(
-                        "is missing, and run.json says that it was there", where=self._path, remedy=_RESTORE
-                    )
+                    raise MedtasksError(_LOST, where=self._path, remedy=_RESTORE)
                 self._find()
             return
         with suppress(OSError):
@@ -503,20 +503,23 @@ def look(folder: Path, *, whole: bool = False) -> Sealed:
         MedtasksError: `run.json` is missing or damaged.
     """
     content = read_json(folder / MANIFEST)
-    stated = [item.get("digest") for item in content.get("roots") or [] if isinstance(item, dict)]
+    stated = content.get("roots") or []
     try:
         notes = read_notes(folder)
     except MedtasksError as error:
         return Sealed(changes=[Change(FILE, error.what)])
     if notes is None:
-        lost = [Change(FILE, "is missing, and run.json says that it was there")] if stated else []
+        lost = [Change(FILE, _LOST)] if stated else []
         return Sealed(changes=lost)
     found = Sealed(notes.root, notes.is_open, tuple(notes.roots), list(notes.changes))
-    known = [root.root for root in notes.roots]
-    if stated and stated != known[: len(stated)]:
-        found.changes.append(Change(FILE, "has other roots than run.json"))
+    known = [root.record().model_dump(mode="json") for root in notes.roots]
+    last = stated[-1] if stated else None
+    if stated != known[: len(stated)] or content.get("seal") not in (None, last):
+        found.changes.append(Change(MANIFEST, f"names other roots than {FILE}"))
+        if len(stated) > len(known):
+            found.changes.append(Change(FILE, "lacks roots that run.json names"))
     if notes.root is not None and not notes.is_open and notes.root.manifest != _manifest_digest(content):
-        found.changes.append(Change(MANIFEST, "was changed after it was written"))
+        found.changes.append(Change(MANIFEST, _CHANGED))
     found.changes += _changes(folder, notes, whole)
     return found
 
@@ -535,10 +538,9 @@ def _changes(folder: Path, notes: Notes, whole: bool) -> Iterator[Change]:
         if noted.chained:
             what = _of_appended(path, noted, notes.is_open)
         else:
-            options = [noted, notes.before[name]] if name in notes.before else [noted]
-            what = _of_whole(
-                path, options, homes, name, read=whole or name.startswith(("tasks/", "judgements/"))
-            )
+            options = [item for item in (noted, notes.before.get(name)) if item is not None]
+            read = whole or name.startswith(("tasks/", "judgements/"))
+            what = _of_whole(path, options, homes, name, read=read)
         if what:
             yield Change(name, what)
     for name in sorted(there):
@@ -549,30 +551,20 @@ def _changes(folder: Path, notes: Notes, whole: bool) -> Iterator[Change]:
 
 
 def _of_appended(path: Path, noted: Content, is_open: bool) -> str:
-    size = path.stat().st_size
     if not holds_head(path, noted.bytes, noted.digest):
         return "does not hold the lines that were sealed"
-    return (
-        f"has {size - noted.bytes:,} bytes more than were sealed"
-        if size > noted.bytes and not is_open
-        else ""
-    )
+    more = path.stat().st_size - noted.bytes
+    return f"has {more:,} bytes more than were sealed" if more and not is_open else ""
 
 
-def _of_whole(
-    path: Path, options: list[Content | None], homes: Mapping[str, str], name: str, *, read: bool
-) -> str:
-    size = path.stat().st_size
-    sizes = [option.bytes for option in options if option is not None]
-    if size in sizes and not read:
+def _of_whole(path: Path, options: list[Content], homes: Mapping[str, str], name: str, *, read: bool) -> str:
+    if not read and path.stat().st_size in [option.bytes for option in options]:
         return ""
     digest = sha256_of(path)
-    if any(option is not None and option.digest == digest for option in options):
+    if digest in [option.digest for option in options]:
         return ""
     home = homes.get(digest)
-    return (
-        f"holds what belongs into {home}" if home not in (None, name) else "was changed after it was written"
-    )
+    return _CHANGED if home in (None, name) else f"holds what belongs into {home}"
 
 
 @dataclass(frozen=True)
