@@ -164,7 +164,18 @@ def _root(before: Any, root: Root) -> str:
     return str(digest.hexdigest())
 
 
-def _manifest_digest(content: Any) -> str:
+def _manifest(folder: Path) -> Json:
+    """What `run.json` holds.
+
+    Raises:
+        MedtasksError: it is missing or damaged.
+    """
+    Manifest.read(folder)  # says what is wrong with it
+    content: Json = read_json(folder / MANIFEST)
+    return content
+
+
+def _manifest_digest(content: Json) -> str:
     """Of `run.json`, whatever it says of seals."""
     kept_keys = {key: value for key, value in content.items() if key not in _SEALS}
     return sha256(json.dumps(kept_keys, sort_keys=True).encode()).hexdigest()
@@ -348,7 +359,7 @@ class Journal:
         return self._close_with(self.state)
 
     def _close_with(self, state: State) -> str:
-        content = read_json(self._folder / MANIFEST)
+        content = _manifest(self._folder)
         notes, digest = read_notes(self._folder) or Notes(), _manifest_digest(content)
         if notes.is_open or notes.root is None or notes.root.manifest != digest:
             done: State = "resumed" if state == "written" and notes.roots else state
@@ -502,7 +513,7 @@ def look(folder: Path, *, whole: bool = False) -> Sealed:
     Raises:
         MedtasksError: `run.json` is missing or damaged.
     """
-    content = read_json(folder / MANIFEST)
+    content = _manifest(folder)
     stated = content.get("roots") or []
     try:
         notes = read_notes(folder)
