@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-task test-oldest nightly coverage axe tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -12,8 +12,26 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $(STAMP)
 
-# Every bundled task on its synthetic rows: the ceiling and two floors.
+# A small real model on sixty bundled rows, beside ceiling and floor, with report and pages. See tools/demo.sh.
+DEMO := .venv-demo
+TORCH_CPU := https://download.pytorch.org/whl/cpu
 demo: $(STAMP)
+	@$(MAKE) --no-print-directory $(DEMO)/.installed && MAKE="$(MAKE)" tools/demo.sh $(DEMO)/bin || \
+	  { [ -f $(DEMO)/.installed ] && exit 1; \
+	    echo "torch and transformers cannot be installed here: stand-ins in place of a model"; \
+	    $(MAKE) --no-print-directory stand-ins; }
+
+$(DEMO)/.installed: pyproject.toml
+	@echo "installs torch (200 MB from PyTorch's index, which holds it without CUDA; up to 3 GB from another),"
+	@echo "transformers and what they need (100 MB) in $(DEMO); the model has 93 MB"
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --upgrade pip
+	$(DEMO)/bin/python -m pip install -qq --retries 1 --timeout 20 --extra-index-url $(TORCH_CPU) torch==2.13.0
+	$(DEMO)/bin/python -m pip install --quiet -e ".[demo]"
+	touch $(DEMO)/.installed
+
+# Every bundled task on its synthetic rows: the ceiling and two floors.
+stand-ins: $(STAMP)
 	@for model in oracle nearest-shot random-label; do \
 	  echo; echo "== $$model =="; \
 	  $(BIN)/medtasks run --data sample --model $$model --output_path runs/demo-$$model \

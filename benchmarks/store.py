@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common import Row, fresh, peak_gigabytes
+from invented import new_run, on_real_rows, sample_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,12 +82,8 @@ def _times(figures: dict[str, float]) -> str:
 
 def make_runs(folder: str, models: int) -> dict[str, Any]:
     """Write the run folders."""
-    from medtasks_ext.cli.run import run_command
-
-    arguments = ["--tasks", ",".join(OVERALL), "--model", "random-label", "--data", "sample"]
     template = Path(folder, "template")
-    if run_command([*arguments, "--output_path", str(template)]):
-        raise RuntimeError("the run on the sample rows failed")
+    sample_run(template, OVERALL)
     with get_context("spawn").Pool(PROCESSES) as pool:
         sizes = pool.starmap(_make_run, [(folder, number) for number in range(models)], chunksize=1)
     experiments, scores = map(sum, zip(*sizes, strict=True))
@@ -97,19 +94,15 @@ def _make_run(folder: str, number: int) -> tuple[int, int]:
     from medtasks_ext.results.document_scores import save_document_scores
 
     template, run = Path(folder, "template"), Path(folder, "runs", f"{number}")
-    manifest = json.loads((template / "run.json").read_text())
-    manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
-    manifest["identity"]["settings"]["data"] = None
-    (run / "tasks").mkdir(parents=True)
-    (run / "run.json").write_text(json.dumps(manifest, indent=1))
+    new_run(template, run, number)
     total = 0
     for dataset in _datasets():
         for suffix in SUFFIXES:
             scores = _scores(dataset, suffix, number)
             file = run / "tasks" / f"{dataset.id}{suffix}"
             save_document_scores(file.with_name(f"{file.name}.parquet"), scores)
-            record = _record(template, file.name)
-            record["metrics"]["score"], record["n"] = scores.value, len(scores.documents)
+            record = _record(template, file.name, len(scores.documents))
+            record["metrics"]["score"] = scores.value
             file.with_name(f"{file.name}.json").write_text(json.dumps(record, ensure_ascii=False, indent=1))
             total += record["n"]
     return len(_datasets()) * len(SUFFIXES), total
@@ -123,12 +116,9 @@ def _datasets() -> list[Dataset]:
 
 
 @cache
-def _record(template: Path, task: str) -> dict[str, Any]:
+def _record(template: Path, task: str, n: int) -> dict[str, Any]:
     """Results of a task as a real run leaves them, without the marks of sample rows."""
-    record = json.loads((template / "tasks" / f"{task}.json").read_text())
-    del record["metrics"]["SAMPLE_DATA"]
-    record["loaded"]["origin"] = record["config"]["metadata"]["medtasks"]["loaded"]["origin"] = "local"
-    return record
+    return on_real_rows(json.loads((template / "tasks" / f"{task}.json").read_text()), n)
 
 
 def _seed(dataset: Dataset, suffix: str) -> int:

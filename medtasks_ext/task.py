@@ -160,15 +160,20 @@ class MedicalTask(ConfigurableTask):
         Raises:
             MedtasksError: data that is missing or malformed.
         """
+        from medtasks_ext.data.check import faulty_rows  # here, since few runs need the checks
+
         say_batch_size()
         metadata, shots = self.config.metadata, self.config.num_fewshot
+        origin = forced_origin(metadata.get("data"))
+        drops = flag(metadata.get("drop_faulty", False), "drop_faulty")
         self.dataset = load_documents(
             self.dataset_given,
             cot=self.strategy == "cot",
             shots=int(metadata.get("shots", 0) if shots is None else shots),
-            origin=forced_origin(metadata.get("data")),
+            origin=origin,
             system_role=flag(metadata.get("system_role", True), "system_role"),
             prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
+            without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -13,33 +13,52 @@ from medtasks_ext.cli.words import counted, say
 from medtasks_ext.errors import some
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.batch import FileReport, Written
+    from medtasks_ext.engines.batch import FileReport, Intake, Written
 
 
-def say_files(files: Sequence[Written]) -> None:
-    """Name files of requests."""
-    for item in files:
-        typer.echo(f"  {item.path}: {counted(item.requests, 'request')}, {item.bytes:,} bytes")
+class ForModel(NamedTuple):
+    """Files of requests to one model."""
+
+    title: str
+    files: Sequence[Written]
+    url: str  # of each request; empty for Anthropic's
+    model: str  # as requests name it
+    server: str  # address up to /v1 of a provider; empty where one runs the model oneself
+    key: str = "OPENAI_API_KEY"  # variable that holds the provider's key
+    cost: str = ""  # in words
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files."""
+        return [item.path for item in self.files]
 
 
-def say_answering(
-    files: Sequence[Path], url: str, model: str, server: str, key: str = "OPENAI_API_KEY"
-) -> None:
-    """The commands by which requests get their answers, to be copied.
+def say_written(written: Sequence[ForModel], back: str) -> None:
+    """Name files of requests, and the commands by which they get their answers, to be copied.
 
     Args:
-        files: of requests to one model.
-        url: of each request; empty for Anthropic's.
-        model: as requests name it.
-        server: address up to /v1 of a provider; empty where one runs the model oneself.
-        key: variable that holds the provider's key.
+        back: the command that takes results, without their names.
     """
-    if not url:
+    for model in written:
+        typer.echo(f"{model.title}:")
+        for item in model.files:
+            typer.echo(f"  {item.path}: {counted(item.requests, 'request')}, {item.bytes:,} bytes")
+        if model.cost:
+            typer.echo(model.cost)
+    typer.echo("next:")
+    for model in written:
+        _say_answering(model)
+    typer.echo(f"  {back} {' '.join(results_named(model.paths) for model in written)}")
+
+
+def _say_answering(given: ForModel) -> None:
+    files = given.paths
+    if not given.url:
         _say_messages(files)
-    elif server:
-        _say_upload(files, url, server, key)
-    elif url.endswith("/chat/completions"):
-        name = shlex.quote(model)
+    elif given.server:
+        _say_upload(files, given.url, given.server, given.key)
+    elif given.url.endswith("/chat/completions"):
+        name = shlex.quote(given.model)
         _say_each(files, lambda given, got: f"vllm run-batch -i {given} -o {got} --model {name}")
     else:
         typer.echo("  `vllm run-batch` takes conversations alone: docs/large_runs.md asks a server with Ray")
@@ -86,7 +105,21 @@ def _named(files: Sequence[Path], ending: str) -> str:
     return f"{shlex.quote(front)}-*-of-{back}{ending}"
 
 
-def say_report(report: FileReport) -> None:
+def take_files(intake: Intake, paths: Sequence[Path]) -> bool:
+    """Store the results in files, and say what was in each; whether every line is a result of ours.
+
+    Raises:
+        MedtasksError: the disk takes no more. What was stored stays.
+    """
+    sound = True
+    for path in paths:
+        report = intake.take(path)
+        _say_report(report)
+        sound = sound and report.is_sound
+    return sound
+
+
+def _say_report(report: FileReport) -> None:
     """What was in a file of results, and what of it cannot be used."""
     parts = [counted(report.answers, "new answer")]
     parts += [counted(report.faults, "new fault")] * bool(report.faults)

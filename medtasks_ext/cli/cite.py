@@ -11,6 +11,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, registry
 from medtasks_ext.registry.citations import BESIDE, CITATIONS_FILE, cited_by, entries_of
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.runs.manifest import Manifest
 
 
@@ -37,6 +38,8 @@ def cite(
                 remedy=f"add the entry there or to {BESIDE} beside the task, or correct `citation` there",
             )
     typer.echo("\n\n".join(f"% {', '.join(of)}\n{entries[key].text}" for key, of in used.items()))
+    if terms := restrictions((item.id, item.metadata.licence) for item in datasets):
+        say(terms)
     doubtful = [key for key in used if entries[key].unverified]
     say(f"{len(used)} entries" + (f"; check before use: {', '.join(doubtful)}" if doubtful else ""))
     return 0

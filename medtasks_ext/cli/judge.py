@@ -12,21 +12,24 @@ import typer
 
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.batch import results_named, say_answering, say_files, say_report
+from medtasks_ext.cli.batch import ForModel, say_written, take_files
 from medtasks_ext.cli.end import say_root, say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
+    DONE,
+    INCOMPLETE,
     ask_all,
-    money_words,
+    end_code,
     number,
     print_bound,
     print_estimates,
+    say_spent,
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
 from medtasks_ext.egress import Egress
-from medtasks_ext.engines.batch import CHAT
+from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.hooks import JUDGE, RATERS, Hook, attempt, hook, loaded
 from medtasks_ext.registry import registry
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.seal import State
 
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _FIGURE = 6  # width of the longest figure
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
@@ -118,7 +120,7 @@ def judge(
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
-    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
@@ -158,13 +160,13 @@ def judge(
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
-        engine = JuryPlanner(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
-        asks = engine.pending()
-        possible = engine.possible(asks)
+        asks = engine.pending() if dry_run or requests else []
         if dry_run:
+            possible = engine.possible(asks)
             warn_withheld(engine, [*asks, *possible])
-            print_estimates(engine.estimates([*asks, *possible]), engine.budget)
+            print_estimates(engine.estimates([*asks, *possible]), budget)
             print_bound(jury, runs.values(), to_judge)
             if possible:
                 typer.echo(
@@ -178,15 +180,14 @@ def judge(
             return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
         outcome, sound = None, True
         if responses:
-            sound = _take_responses(engine, responses)
-            engine.budget = budget_of(None, jury, stores)
-        elif asks:
-            needed = {ask.request.judge for ask in (*asks, *possible)}
-            check_keys([judge for judge in jury.models if judge.name in needed])
-            engine.check([*asks, *possible])
-            outcome = ask_all(engine, asks)
+            intake, paths = engine.intake(), [Path(name) for name in responses]
+            intake.check(paths)
+            sound = take_files(intake, paths)
+            budget = budget_of(None, jury, stores)
+        else:
+            outcome = ask_all([engine], budget)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
-        code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
+        code = _finish(jury, runs, to_judge, outcome, people, budget, again)
         return code if sound else code or INCOMPLETE
 
 
@@ -287,23 +288,32 @@ def _again(folders: Sequence[str], jury: str) -> str:
 
 
 def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
-    from medtasks_ext.judge.batch import write_requests
-
-    written = write_requests(engine.jury.models, asks, path)
-    if not written:
-        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
-        return DONE
+    """Write requests, to files for each judge, since providers take one model a file."""
+    with ExitStack() as stack:
+        files = {
+            judge.name: stack.enter_context(
+                BatchFiles(path.with_name(f"{path.stem}-{judge.name}{path.suffix}"))
+            )
+            for judge in engine.jury.models
+        }
+        engine.write(asks, files)
     costs = {item.judge: item for item in engine.estimates(asks)}
-    for item in written:
-        typer.echo(f"{item.judge.name}{_at_most(item.judge, costs[item.judge.name])}:")
-        say_files(item.files)
-    typer.echo("next:")
-    for item in written:
-        server = "" if item.judge.is_local else item.judge.base_url
-        paths = [file.path for file in item.files]
-        say_answering(paths, CHAT.url, item.judge.model, server, item.judge.api_key_env or "")
-    results = " ".join(results_named([file.path for file in item.files]) for item in written)
-    typer.echo(f"  {again} --responses {results}")
+    written = [
+        ForModel(
+            f"{judge.name}{_at_most(judge, costs[judge.name])}",
+            files[judge.name].written,
+            CHAT.url,
+            judge.model,
+            "" if judge.is_local else judge.base_url,
+            judge.api_key_env or "",
+        )
+        for judge in engine.jury.models
+        if files[judge.name].written
+    ]
+    if written:
+        say_written(written, f"{again} --responses")
+    else:
+        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
     return DONE
 
 
@@ -312,19 +322,6 @@ def _at_most(judge: Judge, item: Estimate) -> str:
         return ""
     batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"
     return f", at most {item.cost:,.2f} USD{batch}"
-
-
-def _take_responses(engine: JuryPlanner, files: Sequence[str]) -> bool:
-    """Record what is in files of results; whether every line is a result of these runs."""
-    from medtasks_ext.judge.batch import JudgeIntake
-
-    intake, paths = JudgeIntake(engine), [Path(name) for name in files]
-    intake.check(paths)
-    reports = []
-    for path in paths:
-        reports.append(intake.take(path))
-        say_report(reports[-1])
-    return all(report.is_sound for report in reports)
 
 
 # ---------------------------------------------------------------------- results
@@ -372,36 +369,29 @@ def _finish(
     for item, rater, _ in people:
         attempt(item, rater.show_figures, common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
-    if words := money_words(budget):
-        say(f"spent on these runs: {words}")
+    say_spent(outcome, budget, "these runs")
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
-    for name, reason in stopped.items():
-        say(f"✗ judge {name}: {reason}")
-    if outcome and outcome.out_of_money:
-        say("✗ --max-cost is reached; a higher one continues")
     for name, run in runs.items():
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
         _seal(run, to_judge[name].store)
         say_root(run.folder)
-    if outcome and outcome.interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()
         for task, scores in scored[name]
         if any(item.pending for item in scores) and not jury.adjudicator
     ]
-    if waiting:
+    if waiting and not (outcome and outcome.interrupted):
         say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
             "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
             "medtasks judge run RUN … --decisions decisions.jsonl"
         )
-    if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
-        say(f"judgements are missing; {again}")
-    return DONE if complete else INCOMPLETE
+    judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)
+    missing = any(name != HUMAN for name in judges)
+    code = end_code(outcome, missing=missing, again=f"judgements are missing; {again}")
+    return code if complete else code or INCOMPLETE
 
 
 def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTask]]]) -> None:

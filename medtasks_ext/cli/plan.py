@@ -23,6 +23,7 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Hardware, estimate
@@ -134,6 +135,7 @@ def plan(
     lines = [
         *rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None),
         plan.total.rule,
+        *_terms(known, plan.tasks),
         *judging_words(judging),
     ]
     command = _command(known, names, plan, tokenizer, options)
@@ -143,6 +145,13 @@ def plan(
     else:
         _print(plan, other, lines, command)
     return 1 if faults else 0
+
+
+def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
+    """What the terms of the datasets restrict; those of synthetic rows are nobody's."""
+    asked = {tasks.tasks[task.task][0].id: tasks.tasks[task.task][0] for task in planned if not task.sample}
+    line = restrictions((name, item.metadata.licence) for name, item in asked.items())
+    return [line] if line else []
 
 
 def _counted(

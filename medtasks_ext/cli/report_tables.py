@@ -34,6 +34,7 @@ _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
 _BEST = 5  # published models of a suite and strategy, in a report without a run
 _STANDINGS = 6  # that are printed
+_PAPER = "p"  # behind an interval that a paper prints
 _TABLES = 12  # of labels; more are no help on a terminal
 
 
@@ -161,6 +162,8 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> 
     show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
     if any(row["interval_rough"] for rows in sections.values() for row in rows):
         console().print(ROUGH_MEANS, markup=False)
+    if any(_by_paper(row) for rows in sections.values() for row in rows):
+        console().print(f"]{_PAPER}: the interval that the suite's paper prints", markup=False)
 
 
 def _heading(report: Report) -> str:
@@ -206,8 +209,16 @@ def _score(row: Json, digits: int) -> str:
     if row["score"] is None:
         return "–"
     low, high = row["interval_low"], row["interval_high"]
+    mark = ROUGH if row["interval_rough"] else ""
+    if _by_paper(row):
+        low, high, mark = row["paper_interval_low"], row["paper_interval_high"], _PAPER
     between = "–" if low is None else f"{low:.3f}, {high:.3f}"
-    return f"{row['score']:.{digits}f} \\[{between}]{ROUGH if row['interval_rough'] else ''}"
+    return f"{row['score']:.{digits}f} \\[{between}]{mark}"
+
+
+def _by_paper(row: Json) -> bool:
+    """Whether the only interval of a score is the one that the suite's paper prints."""
+    return row["interval_low"] is None and row["paper_interval_low"] is not None
 
 
 def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
-from medtasks_ext.cli.batch import results_named, say_answering, say_files
+from medtasks_ext.cli.batch import ForModel, say_written
 from medtasks_ext.cli.model import create_model, output_folder
 from medtasks_ext.cli.run import REFUSED, Wanted, check_conversations, finish, fitted, open_run, wanted_tasks
 from medtasks_ext.cli.words import counted, say
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.engines.batch import Interface, Written
+    from medtasks_ext.engines.batch import Amount
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.runner.batch import Amount
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.tally import Tally
 
@@ -89,34 +87,23 @@ def requests(context: typer.Context) -> int:
         code = _say_missing(run, wanted, tally)
         if not files.written:
             return _nothing_left(run, wanted) or code
-    _say_written(run, files.written, amount, interface, config, model)
+    what = (counted(amount.requests, "request"), counted(len(amount.tasks), "task"))
+    price = price_of(config.metadata, "--config")
+    written = ForModel(
+        f"{' of '.join(what)} in {counted(len(files.written), 'file')}",
+        files.written,
+        interface.url,
+        str(model.model),
+        _server(config, model),
+        cost=_price_words(amount, price) if price else "",
+    )
+    say_written([written], f"medtasks batch in {shlex.quote(str(run.folder))}")
     return code
 
 
 def _nothing_left(run: Run, wanted: Wanted) -> int:
     say("nothing is left to ask")
     return finish(run, len(wanted.missing))
-
-
-def _say_written(
-    run: Run,
-    files: Sequence[Written],
-    amount: Amount,
-    interface: Interface,
-    config: EvaluatorConfig,
-    model: TemplateAPI,
-) -> None:
-    typer.echo(
-        f"{counted(amount.requests, 'request')} of {counted(len(amount.tasks), 'task')} in "
-        f"{counted(len(files), 'file')}:"
-    )
-    say_files(files)
-    if price := price_of(config.metadata, "--config"):
-        _say_price(amount, price)
-    typer.echo("next:")
-    paths = [item.path for item in files]
-    say_answering(paths, interface.url, str(model.model), _server(config, model))
-    typer.echo(f"  medtasks batch in {shlex.quote(str(run.folder))} {results_named(paths)}")
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
@@ -141,13 +128,13 @@ def _check_model(config: EvaluatorConfig) -> None:
         )
 
 
-def _say_price(amount: Amount, price: Price) -> None:
+def _price_words(amount: Amount, price: Price) -> str:
     """What the requests cost, four bytes of a prompt for one token."""
     tokens = amount.prompt_bytes / BYTES_PER_TOKEN
     prompts, most = price.of(tokens, 0), price.of(tokens, amount.most_tokens)
     halves = (price.in_batch(prompts), price.in_batch(most))
     batch = f"; as a batch {halves[0]:,.2f} and {halves[1]:,.2f} USD" if price.batch else ""
-    typer.echo(f"about {prompts:,.2f} USD for the prompts, at most {most:,.2f} USD with the answers{batch}")
+    return f"about {prompts:,.2f} USD for the prompts, at most {most:,.2f} USD with the answers{batch}"
 
 
 def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medtasks_ext.cli.arguments import hide_bars, quiet
-from medtasks_ext.cli.batch import say_report
+from medtasks_ext.cli.batch import take_files
 from medtasks_ext.cli.run import finish
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
@@ -35,33 +35,29 @@ def responses(
     """
     quiet()
     hide_bars("")
-    from medtasks_ext.runner.batch import RunIntake
+    from medtasks_ext.runner.batch import RunResults
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.seal import RunLease
 
     run, paths = Run(Path(folder), registry()), [Path(name) for name in files]
     run.load()
     with RunLease(run.folder, "medtasks batch in"):
-        intake = RunIntake(run)
-        intake.check(paths)
+        results = RunResults(run)
+        results.intake.check(paths)
         run.note_session({})
-        sound = True
         try:
-            for path in paths:
-                report = intake.take(path)
-                say_report(report)
-                sound = sound and report.is_sound
+            sound = take_files(results.intake, paths)
         finally:
-            intake.close()
-        intake.score(lambda task, what: say(f"{task}: {what}"))
+            results.close()
+        results.score(lambda task, what: say(f"{task}: {what}"))
         code = finish(run, 0, how=_AGAIN)
-    if intake.beyond:
+    if results.beyond:
         say(
-            f"note: {counted(intake.beyond, 'answer')} to documents that later calls left out with --limit "
+            f"note: {counted(results.beyond, 'answer')} to documents that later calls left out with --limit "
             "or --samples: stored, and scored by the same `medtasks batch out` or `run` command that chooses "
             "them"
         )
-    _say_left(intake.left)
+    _say_left(results.left)
     return code if sound else 1
 
 

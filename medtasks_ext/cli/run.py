@@ -30,6 +30,7 @@ from medtasks_ext.egress import Egress
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, budget_of, check_limit
 from medtasks_ext.runs.choice import Choice
@@ -60,6 +61,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
 
   --no-preflight      ask no question beforehand, and hold no prompts against the context
   --strict            stop if the data of any task is missing
+  --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
+                      count them, and are of a part of the rows
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
@@ -130,7 +133,7 @@ def run_command(arguments: list[str]) -> int:
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
     check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
-    _check_fields(own, config)
+    check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
@@ -141,9 +144,10 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = wanted_tasks(own, config)
             held.enter_context(collector_sparing())
-        _check_fields(own, config, wanted.built.values())
+        check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
+        _say_terms(wanted)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
         run = (
             ShardRun(shard.folder(folder), tasks, shard, rank=rank)
@@ -264,6 +268,16 @@ def _say_without_gold(built: dict[str, Task]) -> None:
         )
 
 
+def _say_terms(wanted: Wanted) -> None:
+    """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
+    from medtasks_ext.runner.run import loaded_record
+
+    real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
+    asked = dict.fromkeys(wanted.registry.tasks[name][0] for name in real)
+    if line := restrictions((item.id, item.metadata.licence) for item in asked):
+        say(line)
+
+
 def keep_judgements(run: Run) -> None:
     """Put scores of judges back beside metrics that were computed anew."""
     if not run.files.judgements.is_dir():
@@ -315,7 +329,7 @@ def _print_shard(run: ShardRun) -> None:
     say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
-def _check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
+def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
     """Refuse settings that change what a request to a server is, wherever they come from.
 
     Raises:
@@ -343,6 +357,7 @@ def _execute(
     preflight: bool,
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
+    from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
@@ -363,7 +378,9 @@ def _execute(
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    budget = budget_of(limit, run)
+    names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
+    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
     return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
@@ -380,7 +397,6 @@ def _stream(
     budget: Budget,
 ) -> Fault | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
-    from medtasks_ext.cli.live import money_words
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
@@ -390,7 +406,7 @@ def _stream(
     built_in = _is_built_in(model)
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
-    tally = Tally(asked, readers, charge)
+    tally = Tally(asked, readers, budget if charge else None)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
@@ -414,10 +430,8 @@ def _stream(
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
                 run.save()
-            if shows and (money := money_words(tally)):
-                progress.say(f"cost: {money}")
-            if budget.exhausted:
-                progress.say("✗ --max-cost is reached; a higher one continues")
+            if shows:
+                progress.say_money(budget)
     return stream.trouble.cause
 
 
@@ -463,6 +477,7 @@ def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tup
         waiting, _ = build_tasks(run.registry, waiting, settings)
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
+    run.note_engine(model, settings)
     run.choose(waiting, wanted.choices)
     run.save()
     return waiting, settings
@@ -509,12 +524,11 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    own_parser = own_flags()
+    own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
-    own_parser.add_argument("--max-cost", type=float)
-    own_parser.add_argument("--allow-field", action="append", default=[])
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
@@ -541,6 +555,7 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),
+        drop_faulty=own.drop_faulty or flag(ours.get("drop_faulty", False), "drop_faulty") or None,
         official_budget=official,
         context=context_of(config) if official else None,
     )

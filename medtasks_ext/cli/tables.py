@@ -179,7 +179,7 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
     A narrow terminal has no room for the number of documents, which is in the results.
     """
     screen = console()
-    marks = [_marks(line.row) for line in lines]
+    marks = [_marks(line.row, results) for line in lines]
     longest = max(len(line.label) + line.depth for line in lines)
     wide = screen.width >= longest + _FIGURES + max(map(len, marks))
     rows = [line.row for line in lines if line.row is not None]
@@ -221,9 +221,16 @@ ROUGH_MEANS = (
 )
 
 
-def _marks(row: Row | None) -> str:
-    marks = (("SAMPLE", row.sample), ("partial", row.partial)) if row else ()
-    return ", ".join(mark for mark, holds in marks if holds)
+def _marks(row: Row | None, results: Mapping[str, Any]) -> str:
+    if row is None:
+        return ""
+    highest = results[row.name].get("highest") if row.name in results else None
+    marks = {
+        "SAMPLE": row.sample,
+        "partial": row.partial,
+        f"highest possible {highest or 1:.4f}": highest is not None,
+    }
+    return ", ".join(mark for mark, holds in marks.items() if holds)
 
 
 def _score(row: Row) -> Text:
@@ -276,6 +283,14 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
             lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+        if faulty := item["loaded"].get("n_faulty"):
+            n = faulty + item["loaded"]["n_test"]
+            lines.append(f"{name}: {faulty:,} of {n:,} rows left out as faulty (--drop-faulty)")
+        if alike := item["loaded"].get("n_alike"):
+            what = "row" if alike == 1 else "rows"
+            lines.append(
+                f"{name}: {alike:,} {what} left out, since a later one asks the same, as the suite does"
+            )
         if recovered := item["loaded"].get("recovered"):
             lines.append(f"{name}: {recovered[0]:,} of {recovered[1]:,} official rows recovered")
     rebuilt = [name for name, item in results.items() if item["loaded"]["rebuilt"]]

@@ -16,16 +16,18 @@ from medtasks_ext.data.locked import locked_faults
 from medtasks_ext.data.strays import Stray, find_strays
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.rows.folders import FETCHED, data_folder
+from medtasks_ext.rows.folders import FETCHED, data_dir, data_folder
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.sources import local_files, original_folder
+from medtasks_ext.rows.sources import find_origin, local_files, original_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from medtasks_ext.data.oracle import Oracle
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.rows.row import Origin
 
     #: Told which dataset, and which of its rows, is looked at.
     Watch = Callable[[str, str], None]
@@ -90,6 +92,7 @@ class Checked:
     faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
     notes: list[str]  # what is right but worth knowing
     card: RowsCard | None = None  # what the rows are like; None where none can be used
+    n_usable: int = 0  # test documents that `--drop-faulty` leaves; 0 where a fault is of the whole file
 
     @property
     def causes(self) -> list[Cause]:
@@ -103,6 +106,7 @@ class Checked:
             "files": self.files,
             "n_test": self.n_test,
             "n_fewshot": self.n_fewshot,
+            "n_usable": self.n_usable,
             "valid": not self.faults,
             "causes": [item.record() for item in self.causes],
             "faults": [_fault(item) for item in self.faults],
@@ -197,6 +201,28 @@ def check_dataset(dataset: Dataset, folder: Path) -> Checked:
         return _checked(dataset, folder, _files(dataset, folder))
 
 
+def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
+    """The local rows with faults, which may be left out (`--drop-faulty`); `[]` of rows that are not local.
+
+    Args:
+        dataset: whose rows are read.
+        origin: that is forced.
+
+    Raises:
+        MedtasksError: what is wrong is no fault of single rows, or all of them have one.
+    """
+    folder = data_dir()
+    if folder is None or find_origin(dataset, source_of(dataset), origin) != "local":
+        return []
+    found = _checked(dataset, folder, _files(dataset, folder))
+    if whole := [item for item in found.faults if not isinstance(item, RowError)]:
+        raise whole[0]
+    rows = list(dict.fromkeys(item.row for item in found.faults if isinstance(item, RowError)))
+    if rows and not found.n_test:
+        raise found.faults[0]
+    return rows
+
+
 def _files(dataset: Dataset, folder: Path) -> list[str]:
     """What the loader would read, below the data folder."""
     source = source_of(dataset)
@@ -229,14 +255,40 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
     blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
-    if blind:
+    if 0 < blind < n_test and not known.is_pinned:
+        faults = [*faults, *_without_gold(found.test)]
+    elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
     card = card_of(dataset, found.test) if found.test else None
     if card:
         notes += card.notes()
         if (oracle := card.oracle) and not oracle.is_enough(pinned=known.is_pinned):
             faults = [*faults, _not_highest(oracle, found.test[0].loaded.record["where"])]
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card)
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card, _usable(found.test, faults))
+
+
+def _without_gold(documents: Documents) -> list[MedtasksError]:
+    """A fault of each row without a gold answer, where others have one."""
+    cause = "has no gold answer, and other rows have one"
+    return [
+        RowError(
+            f"{item.row} {cause}",
+            row=item.row,
+            where=item.loaded.record["where"],
+            remedy="fill it in, or take the row out: a run predicts it, and scores the others alone",
+            cause=cause,
+        )
+        for item in documents
+        if item["gold"] is None and "points" not in item
+    ]
+
+
+def _usable(documents: Documents, faults: list[MedtasksError]) -> int:
+    """How many documents are of rows without faults; 0 where a fault is of the whole file."""
+    if not all(isinstance(item, RowError) for item in faults):
+        return 0
+    faulty = {item.row for item in faults if isinstance(item, RowError)}
+    return sum(item.row not in faulty for item in documents)
 
 
 def _not_highest(oracle: Oracle, where: str) -> MedtasksError:

@@ -92,6 +92,23 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
     return replace(oracle, n_lost=sum(lost))
 
 
+def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float | None:
+    """What gold answers score by the suite's own reading, where the task file lets it be less than 1.
+
+    Args:
+        dataset: says how answers are read and scored.
+        documents: those that were asked.
+
+    Returns:
+        None where nothing above it is lost, or no document has a gold answer.
+    """
+    facts = dataset.metadata
+    if facts.oracle_max in (1.0, "unbounded") and not facts.gold_loss:
+        return None
+    found = oracle_of(dataset, [item for item in documents if item["gold"] is not None])
+    return found.score if found and found.score < 1 - _TOLERANCE else None
+
+
 def _aggregate(aggregation: Any, scores: Sequence[Any]) -> float:
     return sum(scores) / len(scores) if aggregation == "mean" else float(_function(aggregation)(scores))
 

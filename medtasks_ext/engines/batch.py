@@ -11,18 +11,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from medtasks_ext.atomic import beside, cannot_write, sync_folder
+from medtasks_ext.engines.budget import n_bytes
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
+from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
 from medtasks_ext.engines.faults import Asked, said, status_fault
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
@@ -164,6 +165,61 @@ class BatchFiles:
         return [path for path in folder.iterdir() if name.match(path.name)] if folder.is_dir() else []
 
 
+@dataclass
+class Amount:
+    """What was written."""
+
+    requests: int = 0
+    prompt_bytes: int = 0  # of all prompts
+    most_tokens: int = 0  # that all answers may have
+    tasks: set[str] = field(default_factory=set)  # whose requests they are
+
+
+class BatchEngine(Engine):
+    """Writes requests to files in place of sending them; their outcomes come later, in files of results.
+
+    Args:
+        body: what is sent for a request.
+        ready: makes a request ready to be written, in the thread that builds requests.
+
+    Attributes:
+        amount: what was written so far.
+    """
+
+    window, sends = 1024, False
+
+    def __init__(
+        self,
+        files: BatchFiles,
+        interface: Interface,
+        body: Callable[[Request], Json],
+        ready: Callable[[Request], Request | Fault] = lambda request: request,
+    ) -> None:
+        self._files, self._interface, self._body, self._ready = files, interface, body, ready
+        self.amount = Amount()
+
+    def prepare(self, request: Request) -> Request | Fault:
+        """Make a request ready to be written."""
+        return self._ready(request)
+
+    def run(self, feed: Feed, done: Done) -> None:
+        """Write until the feed is over.
+
+        Raises:
+            MedtasksError: the disk takes no more.
+        """
+        while not feed.over:
+            if (request := feed.take()) is None:
+                feed.wait(WAIT_SECONDS)
+                continue
+            self._files.add(self._interface.line(request.key, self._body(request)))
+            self.amount.requests += 1
+            self.amount.prompt_bytes += n_bytes(request.prompt)
+            self.amount.most_tokens += int(request.settings.get("max_gen_toks") or 0)
+            self.amount.tasks.add(request.task)
+            self.later(request)
+
+
 # ---------------------------------------------------------------------- lines in
 
 
@@ -254,7 +310,26 @@ class Became(Enum):
     STORED_BEFORE = "stored before"
 
 
-class Intake(ABC):
+class Awaiting(Protocol):
+    """Requests whose outcomes come in files: those of a run, or of a jury."""
+
+    def knows(self, key: str) -> bool:
+        """Whether there is such a request, with an answer or without."""
+
+    def waits(self, key: str) -> bool:
+        """Whether such a request has no answer yet."""
+
+    def about(self, key: str) -> tuple[Asked, bool]:
+        """How messages name server, model and key of a request; whether they may quote the server.
+
+        The server's own words may quote the request.
+        """
+
+    def store(self, key: str, outcome: Outcome) -> Became:
+        """Store what became of a request that waits."""
+
+
+class Intake:
     """Takes results of requests, each once, from any number of files in any order.
 
     Args:
@@ -262,28 +337,9 @@ class Intake(ABC):
         whose: whose requests they are, for messages.
     """
 
-    def __init__(self, interface: Interface, whose: str) -> None:
-        self._interface, self._whose = interface, whose
+    def __init__(self, awaiting: Awaiting, interface: Interface, whose: str) -> None:
+        self._awaiting, self._interface, self._whose = awaiting, interface, whose
         self._seen: dict[str, bytes] = {}
-
-    @abstractmethod
-    def knows(self, key: str) -> bool:
-        """Whether there is such a request, with an answer or without."""
-
-    @abstractmethod
-    def waits(self, key: str) -> bool:
-        """Whether such a request has no answer yet."""
-
-    @abstractmethod
-    def about(self, key: str) -> tuple[Asked, bool]:
-        """How messages name server, model and key of a request; whether they may quote the server.
-
-        The server's own words may quote the request.
-        """
-
-    @abstractmethod
-    def store(self, key: str, outcome: Outcome) -> Became:
-        """Store what became of a request that waits."""
 
     def check(self, paths: Iterable[Path]) -> None:
         """Look at files before anything of them is stored.
@@ -295,7 +351,7 @@ class Intake(ABC):
             unknown = 0
             for line in read_results(path):
                 if isinstance(line, Result):
-                    if self.knows(line.custom_id):
+                    if self._awaiting.knows(line.custom_id):
                         break
                     unknown += 1
             else:
@@ -325,21 +381,21 @@ class Intake(ABC):
 
     def _take(self, line: Result, report: FileReport) -> None:
         key = line.custom_id
-        if not self.knows(key):
+        if not self._awaiting.knows(key):
             report.unknown.append(key)
             return
-        if key not in self._seen and not self.waits(key):
+        if key not in self._seen and not self._awaiting.waits(key):
             report.there += 1
             return
         outcome = self._outcome(line.record, key)
         content = _content(outcome)
         if self._seen.get(key) == content:
             report.repeated += 1
-        elif not self.waits(key):
+        elif not self._awaiting.waits(key):
             report.different.append(key)
         else:  # an answer stands in for a fault, and a fault for another one
             self._seen[key] = content
-            became = self.store(key, outcome)
+            became = self._awaiting.store(key, outcome)
             report.answers += became is Became.ANSWER
             report.faults += became is Became.FAULT
             report.there += became is Became.STORED_BEFORE
@@ -348,7 +404,7 @@ class Intake(ABC):
         found = outcome_of(record, self._interface.read, NOBODY)
         if isinstance(found, Answer):
             return found
-        asked, quote = self.about(key)
+        asked, quote = self._awaiting.about(key)
         return outcome_of(record, self._interface.read, asked, quote=quote)
 
 

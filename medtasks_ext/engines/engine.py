@@ -47,10 +47,13 @@ class Engine(ABC):
     batch: int = 1  # requests that the engine answers together, and whose slowest answer all of them wait for
     #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
+    sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
     address: str = ""  # of the server that gets the prompts; empty where no server does
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
     #: asked before a request is sent once more after a fault: whether it may be, None if not now
     again: Again = staticmethod(lambda request, fault: True)
+    #: called with a request in place of `Done` where its outcome comes another way, and is not waited for
+    later: Callable[[Request], None] = staticmethod(lambda request: None)
 
     def check(self, texts: Iterable[Text]) -> None:
         """Refuse texts that the server may not receive, before any is sent.

@@ -39,6 +39,8 @@ class Usage:
     reasoning: int | None = None  # of the reasoning, where the server says so
     cached: int | None = None  # of the prompt that the server took from a cache, where it says so
     counted: bool = True  # False for an estimate
+    batch: bool = False  # the reply came from a batch, which may cost less
+    prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ class FaultKind(str, Enum):
     MONEY = "money"
     #: there is no such model or address (404), or the server redirects elsewhere
     MODEL = "model"
+    #: a reply came, and its reader finds no verdict in it
+    UNREADABLE = "no_verdict"
+    #: older versions did not always say
+    UNKNOWN = "unknown"
 
     @property
     def ends_all(self) -> bool:
@@ -107,6 +113,9 @@ class Fault:
     tries: int = 1  # how often the request was sent
     maybe_paid: int = 0  # how many of these the server may have worked on and counted
     details: str = field(default="", repr=False)  # a traceback, which may quote the row; never shown
+    usage: Usage | None = None  # of a reply that came all the same
+    cost: float | None = None  # US dollars of that reply
+    request_id: str = ""  # of the server
 
     @property
     def in_words(self) -> str:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import WAIT_SECONDS, Engine
@@ -138,12 +139,16 @@ class Stream:
         more = self._more if any(planner.follows for planner in planners) else None
         self._feeds = {
             name: ThreadedFeed(
-                self._requests(name), engine.window, may=self._may, taken=self._taken, more=more
+                self._requests(name),
+                engine.window,
+                may=partial(self._may, engine),
+                taken=self._taken,
+                more=more,
             )
             for name, engine in engines.items()
         }
         for engine in engines.values():
-            engine.again = self._again
+            engine.again, engine.later = self._again, self._later
         self._at_work = set(engines)
         self._ended = threading.Event()
         self.keeper_error: Exception | None = None
@@ -254,10 +259,10 @@ class Stream:
 
     # ------------------------------------------------------------------ outcomes, in the engines' threads
 
-    def _may(self, request: Request) -> bool:
+    def _may(self, engine: Engine, request: Request) -> bool:
         """Set money aside for a request that is next; False if there is none now."""
         planner = self._planner_of[request.key]
-        cost = planner.highest_cost(request)
+        cost = planner.highest_cost(request) if engine.sends else None
         if cost is not None and not self.budget.reserve(cost):
             return False
         with self._lock:
@@ -315,6 +320,15 @@ class Stream:
             self._stop()
         elif planner.follows and not self._sent:
             self._wake()  # this may have been the last one
+
+    def _later(self, request: Request) -> None:
+        """A request was taken whose outcome comes another way."""
+        with self._lock:
+            planner = self._planner_of.pop(request.key)
+            del self._sent[request.key]
+            self._moves += 1
+        if planner.follows and not self._sent:
+            self._wake()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -9,11 +9,12 @@ from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import Judge, Jury
 from medtasks_ext.judge.procedures import PROCEDURES, Judged, Request
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.runs.judgements import About
+from medtasks_ext.runs.outcomes import About
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric
-    from medtasks_ext.judge.store import JudgementStore
+    from medtasks_ext.judge.store import JudgementStore, Reply
+    from medtasks_ext.runs.outcomes import Intent
 
 #: Why a judgement is missing that nobody was asked for.
 NOT_ASKED = "not asked yet"
@@ -44,11 +45,9 @@ class Ask(NamedTuple):
         return self.text.is_open or shows_text()
 
     def about(self, judge: Judge) -> About:
-        """What the record says of it."""
+        """Of whom it is asked, and how."""
         return About(
-            self.key,
             judge.name,
-            self.case.document,
             model=judge.model,
             protocol=self.rubric.judging.protocol,
             prompt_version=self.rubric.version,
@@ -57,6 +56,14 @@ class Ask(NamedTuple):
             point=self.request.point,
             response_hash=response_hash(self.case),
         )
+
+    def add(self, judge: Judge, entry: Reply | Intent, settles: float | None = None) -> None:
+        """Put on record what became of it, or that it is about to be asked.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        self.store.add(self.task.name, self.key, self.case.document, self.about(judge), entry, settles)
 
 
 class RunToJudge(NamedTuple):

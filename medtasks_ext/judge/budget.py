@@ -11,9 +11,9 @@ from medtasks_ext.engines.budget import Budget, most_tokens
 from medtasks_ext.judge.engine import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Usage
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.judgements import Usage
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     sizes, counted = list(prompt_bytes), [usage for usage in so_far if usage.counted and usage.prompt_bytes]
     rate = 1 / BYTES_PER_TOKEN
     if counted:
-        rate = sum(item.prompt_tokens for item in counted) / sum(item.prompt_bytes for item in counted)
+        rate = sum(item.prompt for item in counted) / sum(item.prompt_bytes or 0 for item in counted)
     prompt, completion = round(sum(sizes) * rate), len(sizes) * judge.max_tokens
     cost = judge.cost(prompt, completion) if judge.price is not None else None
     share = judge.batch_share
@@ -63,12 +63,12 @@ def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore])
     unpriced = 0
     for store in stores:
         unsure += store.unsure
-        for (_, name), replies in store.usage.items():
-            for usage in replies:
+        for (_, name), replies in store.replies.items():
+            for reply in replies:
                 judge = judges.get(name)
-                cost = usage.cost
-                if cost is None and judge is not None:
-                    cost = judge.spent(usage)
+                cost = reply.cost
+                if cost is None and judge is not None and reply.usage is not None:
+                    cost = judge.spent(reply.usage)
                 spent += cost or 0.0
                 unpriced += cost is None
     return Budget(limit, spent, unsure, unpriced)

@@ -10,9 +10,10 @@ from medtasks_ext.results.prices import JudgePrice
 from medtasks_ext.results.suite_figures import jury_cost_bound
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.records import Fault
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.runs.judgements import Usage
+    from medtasks_ext.runs.outcomes import Judgement
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,23 @@ class Spent:
     estimated: int = 0
 
     @classmethod
-    def of(cls, usages: Iterable[Usage], unsure: float) -> Spent:
+    def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> Spent:
         """The sum over replies.
 
         Args:
             unsure: US dollars at most of requests whose reply never came.
         """
-        found = list(usages)
-        priced = [usage.cost for usage in found if usage.cost is not None]
+        found = list(replies)
+        priced = [reply.cost for reply in found if reply.cost is not None]
         return cls(
             usd=sum(priced) if priced else None,
             unsure=unsure,
             replies=len(found),
             unpriced=len(found) - len(priced),
-            estimated=sum(not usage.counted and usage.cost is not None for usage in found),
+            estimated=sum(
+                reply.cost is not None and reply.usage is not None and not reply.usage.counted
+                for reply in found
+            ),
         )
 
     def __add__(self, other: Spent) -> Spent:

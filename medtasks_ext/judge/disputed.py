@@ -22,7 +22,7 @@ from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Jury
 from medtasks_ext.judge.procedures import Request, is_disputed
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import QUEUE, About, Judgement
+from medtasks_ext.runs.outcomes import QUEUE, About, Judgement
 from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
@@ -175,12 +175,11 @@ def _take(found: Decided, decision: _Decision, place: _Place, jury: Jury, path: 
     found.replaced += known is not None
     if keep:
         about = About(
-            _key(task, case),
             HUMAN,
-            case.document,
             protocol=task.rubric.judging.protocol,
             run=case.run,
             response_hash=response_hash(case),
         )
         ratings = {name: met[name] for name in case.rubric.axes}
-        store.add(task.name, about, Judgement(ratings, decisions=str(path)))
+        entry = Judgement(ratings, decisions=str(path))
+        store.add(task.name, _key(task, case), case.document, about, entry)

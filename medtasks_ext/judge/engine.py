@@ -10,10 +10,9 @@ from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.engines.faults import shortened
 from medtasks_ext.engines.http import FIRST_PAUSE, Client, Failed, Pace, Retry, Server
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Request, Usage
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.runs.judgements import Usage
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -53,7 +52,7 @@ class JudgeEngine(ServerEngine):
         server = Server(
             judge.base_url,
             judge.model,
-            f"the key in {judge.api_key_env}" if judge.api_key_env else "a request without a key",
+            judge.key_words,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             connections=judge.max_concurrent,
             timeout=judge.timeout,
@@ -75,7 +74,7 @@ class JudgeEngine(ServerEngine):
 
     def body(self, request: Request) -> Json:
         """A chat, under the schema of a verdict where the server takes one."""
-        return chat_body(self.judge, _messages(request), request.settings["schema"])
+        return chat_body(self.judge, messages_of(request), request.settings["schema"])
 
     async def send(self, client: Client, request: Request, body: Json) -> Answer | Failed:
         """Try once to get a reply; a server that refuses the schema is asked without from then on."""
@@ -84,7 +83,7 @@ class JudgeEngine(ServerEngine):
             found = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
             if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
                 return found
-        plain_body = chat_body(self.judge, _messages(request), None)
+        plain_body = chat_body(self.judge, messages_of(request), None)
         plain = await client.ask(plain_body, chat_answer, path=_CHATS, quote=quote, text=text)
         if isinstance(plain, Answer):  # refused again, it would not have been the schema
             self.takes_schema = False
@@ -135,7 +134,8 @@ class JudgeEngine(ServerEngine):
         return "" if is_listed else f"a request for one token is refused: {fault.reason}"
 
 
-def _messages(request: Request) -> list[dict[str, str]]:
+def messages_of(request: Request) -> list[dict[str, str]]:
+    """The turns of a judge's request."""
     assert not isinstance(request.prompt, str)
     return request.prompt
 
@@ -169,9 +169,9 @@ def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
     """What a reply took, estimated where no count of the server can be that of the texts."""
     prompt = n_bytes(messages)
     if answer.usage is not None and counts_fit(messages, answer):
-        return Usage(answer.usage.prompt, answer.usage.completion, prompt)
+        return Usage(answer.usage.prompt, answer.usage.completion, prompt_bytes=prompt)
     reply = len(answer.text.encode(errors="surrogatepass"))
-    return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt, counted=False)
+    return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt_bytes=prompt, counted=False)
 
 
 def shortfall(answer: Answer) -> str:

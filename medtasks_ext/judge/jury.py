@@ -23,7 +23,7 @@ from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.judgements import Usage
+    from medtasks_ext.engines.records import Usage
 
 
 class Judge(Strict):
@@ -86,6 +86,11 @@ class Judge(Strict):
         note(key)
         return key
 
+    @property
+    def key_words(self) -> str:
+        """How messages name the key."""
+        return f"the key in {self.api_key_env}" if self.api_key_env else "a request without a key"
+
     def bind(self, keys: Keys) -> None:
         """Say which hosts may receive which key."""
         self._keys = keys
@@ -107,7 +112,7 @@ class Judge(Strict):
         """USD that a reply cost, nothing on this machine; None where no price is known."""
         if self.price is None:
             return 0.0 if self.is_local else None
-        cost = self.cost(usage.prompt_tokens, usage.completion_tokens)
+        cost = self.cost(usage.prompt, usage.completion)
         return cost * (self.batch_share or 1) if usage.batch else cost
 
     @property

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
+from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, Became, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
 from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
-from medtasks_ext.judge.engine import JudgeEngine, shortfall, usage_of
+from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.runs.judgements import About, Failure, FailureKind, Intent, Judgement, Usage
+from medtasks_ext.runs.outcomes import About, Intent, Judgement
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.runner.planner import Watcher
 
 #: Replies asked for where they cannot be read.
 MAX_REPLIES = 3
@@ -31,8 +37,9 @@ MAX_GIVEN_UP = 3
 class Took(NamedTuple):
     """What became of a request, apart from the verdict."""
 
-    requests: int  # that were sent for it
+    tries: int  # requests that were sent for it
     usage: Usage | None = None  # of the reply; None where nothing is charged here
+    cost: float | None = None  # of the reply in US dollars; None where no price is known
     settles: float | None = None  # US dollars of its intent, if that is settled
     request_id: str = ""  # of the reply's server, in a batch
 
@@ -51,7 +58,7 @@ class JuryPlanner(Planner):
 
     Args:
         runs: what to judge, each with its open store. One reply serves all runs that have the same answer.
-        report: called with (judge, whether it gave a judgement) after each request.
+        watcher: sees the end of each request, under the name of its judge.
         final: keys of requests that are not asked again, whatever became of them.
     """
 
@@ -61,8 +68,7 @@ class JuryPlanner(Planner):
         self,
         jury: Jury,
         runs: list[RunToJudge],
-        budget: Budget,
-        report: Callable[[str, bool], None] = lambda judge, judged: None,
+        watcher: Watcher | None = None,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
         final: Collection[str] = (),
@@ -70,8 +76,8 @@ class JuryPlanner(Planner):
         super().__init__()
         self._final = frozenset(final)
         self.egress = (egress or Egress.of()).recording(self._note_sent)
-        self.jury, self.runs, self.budget = jury, runs, budget
-        self.report, self.say = report, say
+        self.jury, self.runs = jury, runs
+        self.watcher, self.say = watcher, say
         self.end = End()
         self._judges = {judge.name: judge for judge in jury.models}
         self._engines: dict[str, JudgeEngine] = {}
@@ -133,53 +139,41 @@ class JuryPlanner(Planner):
             estimate(
                 judge,
                 sizes[judge.name],
-                [usage for run in self.runs for usage in run.store.usage_of(judge.name)],
+                [
+                    reply.usage
+                    for run in self.runs
+                    for reply in run.store.replies_of(judge.name)
+                    if reply.usage
+                ],
             )
             for judge in self.jury.models
         ]
 
-    def run(self) -> End:
-        """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+    def open(self) -> Counter[str]:
+        """Look at what is to be asked, before any of it is.
+
+        Returns:
+            Judge -> requests to it; 0 where some may follow from the answers to others.
 
         Raises:
-            MedtasksError: a judge cannot work at all, or its server may not receive a text; no request
-                is paid for before that.
-            KeyboardInterrupt: a second signal came.
+            MedtasksError: a judge's server may not receive a text.
         """
         asks = self.pending()
         possible = self.possible(asks)
         self.check([*asks, *possible])
         for ask in asks:
             self._add(ask)
+        needed = Counter(dict.fromkeys((ask.request.judge for ask in possible), 0))
+        needed.update(ask.request.judge for ask in asks)
+        return needed
+
+    def engines(self) -> dict[str, JudgeEngine]:
+        """Judge -> what asks it."""
         self._engines = {
             judge.name: JudgeEngine(judge, lambda line: self.say(line), self.egress)
             for judge in self.jury.models
         }
-        asyncio.run(self._check_servers({ask.request.judge for ask in (*asks, *possible)}))
-        stream = Stream([self], self._engines, budget=self.budget, say=lambda line: self.say(line))
-        try:
-            with collector_sparing():
-                stream.go()
-        except KeyboardInterrupt:
-            if stream.signals != 1:
-                raise
-        self.end.out_of_money = self.budget.exhausted
-        self.end.interrupted = stream.signals > 0
-        return self.end
-
-    async def _check_servers(self, names: set[str]) -> None:
-        engines = [engine for name, engine in self._engines.items() if name in names]
-        faults = await asyncio.gather(*(engine.fault(self.budget) for engine in engines))
-        broken = [
-            f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
-        ]
-        if broken:
-            raise MedtasksError(
-                "; ".join(broken),
-                where="--jury",
-                remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
-                "nothing was asked yet",
-            )
+        return self._engines
 
     # ------------------------------------------------------------------ requests
 
@@ -199,9 +193,8 @@ class JuryPlanner(Planner):
 
     def highest_cost(self, request: Request) -> float:
         """US dollars that a request may cost at most."""
-        assert not isinstance(request.prompt, str)
         judge = self._judges[self._asks[request.key][0].request.judge]
-        return highest_cost(judge, request.prompt, request.settings["schema"])
+        return highest_cost(judge, messages_of(request), request.settings["schema"])
 
     def sending(self, request: Request, intent: float | None) -> None:
         """Put on record what a request may cost, before it is sent."""
@@ -209,8 +202,7 @@ class JuryPlanner(Planner):
         ask = self._asks[request.key][0]
         judge = self._judges[ask.request.judge]
         if intent is not None and judge.price is not None:
-            about = About(ask.key, judge.name, ask.case.document)
-            ask.store.add(ask.task.name, about, Intent(intent))
+            ask.store.add(ask.task.name, ask.key, ask.case.document, About(judge.name), Intent(intent))
 
     def visit(self) -> None:
         """Bring judgements to the disk."""
@@ -228,20 +220,21 @@ class JuryPlanner(Planner):
         if isinstance(outcome, Fault):
             self._see_fault(judge.name, outcome)
             for ask in same:
-                self._fail(ask, outcome.kind, outcome.reason, took if ask is same[0] else Took(sent))
+                self._fail(ask, outcome, took if ask is same[0] else Took(sent))
+            self._show(request, judge, outcome)
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
-        assert not isinstance(request.prompt, str)
-        usage = _usage(judge, outcome, request.prompt, request.settings["schema"])
+        usage, cost = _taken(judge, outcome, request)
+        took = took._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
-        read = [
-            self._read(ask, outcome, took._replace(usage=usage) if ask is same[0] else Took(sent), last=last)
-            for ask in same
-        ]
-        follow = self._ended(same) if all(read) or last else [(judge.name, request)]
-        spent = judge.spent(usage) if judge.price is None else usage.cost
-        return Settled(spent, follow)
+        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent)) for ask in same]
+        spent = judge.spent(usage) if cost is None else cost
+        if not (all(read) or last):
+            return Settled(spent, [(judge.name, request)])
+        unread = Fault(FaultKind.UNREADABLE, "no verdict")
+        self._show(request, judge, replace(outcome, cost=cost) if all(read) else unread)
+        return Settled(spent, self._ended(same))
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
         """What follows now that a request has its end: the further requests of cases without open ones."""
@@ -256,49 +249,101 @@ class JuryPlanner(Planner):
                     continue
                 given = [item.store.by_key[new.key] for item in known if new.key in item.store.by_key]
                 if given:  # by a judge who was asked about the same answer of another run
-                    entry = replace(given[0], usage=None, requests=0, settles=None)
-                    new.store.add(new.task.name, new.about(self._judges[new.request.judge]), entry)
+                    new.add(
+                        self._judges[new.request.judge], replace(given[0], usage=None, cost=None, tries=0)
+                    )
                 elif self._add(new):
                     follow.append((new.request.judge, _request(new)))
         return follow
 
-    def take(self, ask: Ask, outcome: Outcome, *, charged: bool = True) -> bool:
-        """Record what a batch gave for a request; whether it is a verdict.
-
-        Args:
-            charged: False where the same reply is recorded in another run.
-        """
-        if isinstance(outcome, Fault):
-            self._fail(ask, outcome.kind, outcome.reason, Took(1))
-            return False
-        if not charged:
-            return self._read(ask, outcome, Took(1), last=True)
-        judge = self._judges[ask.request.judge]
-        messages = ask.rubric.messages(ask.request.texts)
-        usage = _usage(judge, outcome, messages, ask.rubric.schema, batch=True)
-        return self._read(ask, outcome, Took(1, usage, request_id=outcome.request_id), last=True)
-
-    def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
+    def _read(self, ask: Ask, reply: Answer, took: Took) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
             verdict = ask.rubric.read(reply.text, ask.request.texts)
         except Exception as error:  # whatever a reply brings about is the fault of its request alone
             own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
-            self._fail(ask, "no_verdict", shortfall(reply) or own, took, last=last)
+            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
         judge = self._judges[ask.request.judge]
         served = reply.model if reply.model != judge.model else ""
-        entry = Judgement(ratings, verdict, took.usage, took.requests, took.settles, served=served)
-        ask.store.add(ask.task.name, ask.about(judge), entry)
-        self.report(ask.request.judge, True)
+        entry = Judgement(ratings, verdict, took.usage, took.cost, took.tries, served=served)
+        ask.add(judge, entry, took.settles)
         return True
 
-    def _fail(self, ask: Ask, kind: FailureKind, reason: str, took: Took, *, last: bool = True) -> None:
-        entry = Failure(kind, reason, took.usage, took.requests, took.settles, took.request_id)
-        ask.store.add(ask.task.name, ask.about(self._judges[ask.request.judge]), entry)
-        if last:
-            self.report(ask.request.judge, False)
+    def _fail(self, ask: Ask, fault: Fault, took: Took) -> None:
+        entry = replace(fault, tries=took.tries, usage=took.usage, cost=took.cost, request_id=took.request_id)
+        ask.add(self._judges[ask.request.judge], entry, took.settles)
+
+    # ------------------------------------------------------------------ files in place of servers
+
+    def write(self, asks: Iterable[Ask], files: Mapping[str, BatchFiles]) -> None:
+        """Write requests in place of sending them.
+
+        Args:
+            files: judge -> its requests.
+
+        Raises:
+            MedtasksError: the disk takes no more.
+        """
+        for ask in asks:
+            self._add(ask)
+        Stream([self], {name: BatchEngine(file, CHAT, self._body) for name, file in files.items()}).go()
+
+    def _body(self, request: Request) -> Json:
+        """What a file says; without the schema of a verdict where that was refused in an earlier batch."""
+        same = self._asks[request.key]
+        refused = any(ask.key in ask.store.refused for ask in same)
+        schema = None if refused else request.settings["schema"]
+        return chat_body(self._judges[same[0].request.judge], messages_of(request), schema)
+
+    def intake(self) -> Intake:
+        """What takes the results of files that `write` wrote."""
+        for ask in self.pending():
+            self._add(ask)
+        return Intake(self, CHAT, "these runs under this jury")
+
+    def knows(self, key: str) -> bool:
+        """Whether it is a request of these runs."""
+        return key in self._asks or any(key in run.store.by_key for run in self.runs)
+
+    def waits(self, key: str) -> bool:
+        """Whether it has no verdict yet."""
+        return any(ask.key not in ask.store.by_key for ask in self._asks.get(key, ()))
+
+    def about(self, key: str) -> tuple[Asked, bool]:
+        """How messages name judge and server; they quote it where texts may be quoted."""
+        same = self._asks[key]
+        judge = self._judges[same[0].request.judge]
+        return Asked(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
+
+    def store(self, key: str, outcome: Outcome) -> Became:
+        """Record it in every run that has the answer which was judged; in the first, what it cost."""
+        same = [ask for ask in self._asks[key] if ask.key not in ask.store.by_key]
+        known, sent = same[0].store, Took(1)
+        if isinstance(outcome, Fault):
+            if known.failed.get(key) == outcome.reason:
+                return Became.STORED_BEFORE
+            for ask in same:
+                self._fail(ask, outcome, sent)
+            return Became.FAULT
+        if outcome.request_id in known.read_before:
+            return Became.STORED_BEFORE
+        judge, request = self._judges[same[0].request.judge], _request(same[0])
+        took = Took(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
+        read = [self._read(ask, outcome, took if ask is same[0] else sent) for ask in same]
+        return Became.ANSWER if all(read) else Became.FAULT
+
+    # ------------------------------------------------------------------ judges that cannot go on
+
+    def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
+        """Show the end of a request."""
+        if self.watcher is not None:
+            named = replace(request, task=judge.name)
+            if isinstance(outcome, Answer):
+                self.watcher.answered(named, outcome)
+            else:
+                self.watcher.faulted(named, outcome)
 
     def _see_fault(self, name: str, fault: Fault) -> None:
         """A request gets no reply: what it means for its judge."""
@@ -317,6 +362,45 @@ class JuryPlanner(Planner):
             self.say(f"judge {name} is given up for now: {reason}")
 
 
+def judge_all(planners: Sequence[JuryPlanner], budget: Budget, needed: Collection[str]) -> End:
+    """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+
+    Args:
+        planners: open; they are asked in one stream, and no judge belongs to two of them.
+        needed: judges that may be asked.
+
+    Raises:
+        MedtasksError: a judge cannot work at all; no request is paid for before that.
+        KeyboardInterrupt: a second signal came.
+    """
+    engines = {name: engine for planner in planners for name, engine in planner.engines().items()}
+    asyncio.run(_check_servers([engine for name, engine in engines.items() if name in needed], budget))
+    end = End()
+    for planner in planners:
+        planner.end = end
+    stream = Stream(planners, engines, budget=budget, say=lambda line: planners[0].say(line))
+    try:
+        with collector_sparing():
+            stream.go()
+    except KeyboardInterrupt:
+        if stream.signals != 1:
+            raise
+    end.out_of_money, end.interrupted = budget.exhausted, stream.signals > 0
+    return end
+
+
+async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None:
+    faults = await asyncio.gather(*(engine.fault(budget) for engine in engines))
+    broken = [f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault]
+    if broken:
+        raise MedtasksError(
+            "; ".join(broken),
+            where="--jury",
+            remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
+            "nothing was asked yet",
+        )
+
+
 def _request(ask: Ask) -> Request:
     messages, settings = ask.rubric.messages(ask.request.texts), {"schema": ask.rubric.schema}
     return Request(ask.key, ask.task.name, ask.case.document, messages, settings, text=ask.text)
@@ -327,19 +411,13 @@ def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 
-def _usage(
-    judge: Judge,
-    answer: Answer,
-    messages: list[dict[str, str]],
-    schema: Mapping[str, Any],
-    *,
-    batch: bool = False,
-) -> Usage:
+def _taken(
+    judge: Judge, answer: Answer, request: Request, *, batch: bool = False
+) -> tuple[Usage, float | None]:
     """What a reply took, and its price where there is one: the highest where no count is believed."""
+    messages = messages_of(request)
     usage = replace(usage_of(answer, messages), batch=batch)
-    if judge.price is None:
-        return usage
-    if usage.counted:
-        return replace(usage, cost=judge.spent(usage))
+    if judge.price is None or usage.counted:
+        return usage, None if judge.price is None else judge.spent(usage)
     share = (judge.batch_share or 1) if batch else 1
-    return replace(usage, cost=share * highest_cost(judge, messages, schema))
+    return usage, share * highest_cost(judge, messages, request.settings["schema"])

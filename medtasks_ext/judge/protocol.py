@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.juries import JuryWords
     from medtasks_ext.rows.spec import Judging
-    from medtasks_ext.runs.judgements import Wording
+    from medtasks_ext.runs.outcomes import Wording
 
 #: The one key of a verdict on a scoring point.
 AXIS = "decision"

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
-from medtasks_ext.engines.records import FaultKind
+from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.judge.cost import Spent
 from medtasks_ext.runs.chain import Seal, sealed_head
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import (
-    About,
-    Failure,
-    Intent,
-    Judgement,
-    JudgementLog,
-    Said,
-    Usage,
-    Wording,
-    judged_files,
-)
+from medtasks_ext.runs.outcomes import About, Intent, Judgement, OutcomeLog, Stored, Wording, judged_files
 from medtasks_ext.runs.sent import SentLog
+
+#: What came back for a request to a judge.
+Reply: TypeAlias = Judgement | Fault
 
 
 class JudgementStore:
@@ -34,11 +28,11 @@ class JudgementStore:
         self.unreadable: set[str] = set()  # keys of requests whose last reply holds no verdict
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
-        self.usage: dict[tuple[str, str], list[Usage]] = {}  # (task, judge) -> what its replies took
+        self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
         self.served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
         self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
         self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
-        self._logs: dict[str, JudgementLog] = {}
+        self._logs: dict[str, OutcomeLog] = {}
 
     def open(self, *, write: bool = True, sealed: Mapping[str, Seal] | None = None) -> None:
         """Read what is there.
@@ -52,51 +46,63 @@ class JudgementStore:
         """
         seals = sealed or {}
         for task in judged_files(self.folder):
-            log = self._logs[task] = JudgementLog(self.folder, task, chained=task in seals)
-            said = list(log.read())
+            log = self._logs[task] = OutcomeLog(self.folder, task, older=task not in seals)
+            found = list(log.read())
             if log.is_old and write:
-                log.renew(said)
-            for item in said:
-                self._remember(task, item)
-                self.wording[task] = item.about.wording
+                log.renew(found)
+            for stored in found:
+                self._remember(task, stored)
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)
         ]
 
-    def _remember(self, task: str, said: Said) -> None:
-        about, entry = said.about, said.entry
+    def _remember(self, task: str, stored: Stored) -> None:
+        key, about, entry = stored.key, stored.about, stored.entry
+        if about is None or isinstance(entry, Intent | Answer):
+            return
+        self.wording[task] = about.wording
         if isinstance(entry, Judgement):
-            self.by_key[about.key] = entry
-            self.failed.pop(about.key, None)
-            self.unreadable.discard(about.key)
+            self.by_key[key] = entry
+            self.failed.pop(key, None)
+            self.unreadable.discard(key)
             if entry.served:
                 self.served.setdefault((task, about.judge), set()).add(entry.served)
-        elif isinstance(entry, Failure):
-            if about.key not in self.by_key:
-                self.failed[about.key] = entry.reason
-                (self.unreadable.add if entry.kind == "no_verdict" else self.unreadable.discard)(about.key)
+        else:
+            if key not in self.by_key:
+                self.failed[key] = entry.reason
+                unread = entry.kind is FaultKind.UNREADABLE
+                (self.unreadable.add if unread else self.unreadable.discard)(key)
             if entry.kind is FaultKind.REFUSED:
-                self.refused.add(about.key)
+                self.refused.add(key)
             if entry.request_id:
                 self.read_before.add(entry.request_id)
-        else:
-            return
         if entry.usage is not None:
-            self.usage.setdefault((task, about.judge), []).append(entry.usage)
+            self.replies.setdefault((task, about.judge), []).append(entry)
 
-    def add(self, task: str, about: About, entry: Judgement | Failure | Intent) -> None:
+    def add(
+        self,
+        task: str,
+        key: str,
+        document: str,
+        about: About,
+        entry: Reply | Intent,
+        settles: float | None = None,
+    ) -> None:
         """Append a line to a task's file.
+
+        Args:
+            settles: US dollars of the intent that it settles.
 
         Raises:
             MedtasksError: the disk does not take it.
         """
         if task not in self._logs:
-            self._logs[task] = JudgementLog(self.folder, task)
-        self._remember(task, self._logs[task].add(about, entry))
+            self._logs[task] = OutcomeLog(self.folder, task)
+        self._remember(task, self._logs[task].add(key, document, entry, about=about, settles=settles))
 
-    def usage_of(self, judge: str) -> list[Usage]:
-        """What a judge's replies took, over all tasks."""
-        return [usage for (_, name), some in self.usage.items() if name == judge for usage in some]
+    def replies_of(self, judge: str) -> list[Reply]:
+        """A judge's replies, over all tasks."""
+        return [reply for (_, name), some in self.replies.items() if name == judge for reply in some]
 
     def served_about(self, task: str) -> dict[str, list[str]]:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
@@ -104,8 +110,8 @@ class JudgementStore:
 
     def spent(self, task: str) -> Spent:
         """What the replies about a task cost."""
-        usages = (usage for (name, _), some in self.usage.items() if name == task for usage in some)
-        return Spent.of(usages, self._logs[task].unsure if task in self._logs else 0.0)
+        replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
+        return Spent.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
 
     @property
     def unsure(self) -> float:

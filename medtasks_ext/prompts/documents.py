@@ -36,6 +36,8 @@ class LoadedRecord(TypedDict, total=False):
         n_dropped: test rows left out since their gold is blank, as officially done.
         excluded: reason -> test rows of the pinned download that the task's file excludes, if any.
         n_source: its test rows before, where some are excluded.
+        n_faulty: local test rows with faults that were left out (`--drop-faulty`), if any.
+        n_alike: test rows left out since a later one asks the same, as the suite does, if any.
     """
 
     task: str
@@ -59,6 +61,8 @@ class LoadedRecord(TypedDict, total=False):
     n_dropped: int
     excluded: dict[str, int]
     n_source: int
+    n_faulty: int
+    n_alike: int
 
 
 @dataclass
@@ -89,6 +93,11 @@ class Loaded:
         """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
         excluded, n_source = self.record.get("excluded"), self.record.get("n_source")
         return kept_of(excluded, n_source) if excluded and n_source else None
+
+
+def same_anywhere(loaded: LoadedRecord) -> LoadedRecord:
+    """What was loaded, without the place where it lay: another checkout holds the same."""
+    return {key: value for key, value in loaded.items() if key != "where"}  # type: ignore[return-value]
 
 
 def kept_of(excluded: Mapping[str, int], n_source: int) -> str:

@@ -11,12 +11,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.collector import collector_paused
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
 from medtasks_ext.prompts.official.choice import Wish, wish_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
-from medtasks_ext.prompts.record import loaded
+from medtasks_ext.prompts.record import LeftOut, loaded
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
@@ -31,7 +31,7 @@ from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.rows.row import ReadRow
@@ -62,6 +62,7 @@ def load_documents(
     origin: str | None = None,
     system_role: bool = True,
     prompts: str | None = None,
+    without: Collection[str] = (),
 ) -> dict[str, Documents]:
     """The splits of one dataset, built once per process whatever the number of groups that name it.
 
@@ -72,6 +73,7 @@ def load_documents(
         origin: force `local`, `hub` or `sample`.
         system_role: False puts instructions into the first user turn.
         prompts: whose words: `auto`, `official` or `own`.
+        without: rows that are left out, such as `test row 5`: their faults are known.
 
     Returns:
         `{"test": documents, "fewshot": documents}`.
@@ -85,7 +87,13 @@ def load_documents(
     )
     forced = forced_origin(origin)
     return _build(
-        _Wanted(dataset, said, forced, _Use(cot, shots, system_role, wish_of(prompts)), environment)
+        _Wanted(
+            dataset,
+            said,
+            forced,
+            _Use(cot, shots, system_role, wish_of(prompts), frozenset(without)),
+            environment,
+        )
     )
 
 
@@ -97,6 +105,7 @@ class _Use:
     shots: int
     system_role: bool
     wish: Wish
+    without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,12 @@ class _Wanted:
 
 @cache
 def _build(wanted: _Wanted) -> dict[str, Documents]:
-    return _documents(wanted.dataset, wanted.forced, wanted.use, Faults())
+    left_out = wanted.use.without
+    faults = Faults(check=bool(left_out))
+    documents = _documents(wanted.dataset, wanted.forced, wanted.use, faults)
+    if new := [item for item in faults.kept if not isinstance(item, RowError) or item.row not in left_out]:
+        raise new[0]
+    return documents
 
 
 @dataclass
@@ -199,8 +213,10 @@ def _rendered(
         dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
     )
     reader = FieldReader(dataset, spec, rows, faults)
-    read = reader.read(rows.test, "test")
-    read_pool = reader.read(pool_rows(rows.fewshot, source.draw_fewshot), "few-shot", keep_split=False)
+    read = reader.read(rows.test, "test", without=use.without)
+    read_pool = reader.read(
+        pool_rows(rows.fewshot, source.draw_fewshot), "few-shot", keep_split=False, without=use.without
+    )
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)
@@ -215,7 +231,13 @@ def _rendered(
         give_way=rows.fewshot_where != own_pool,
     )
     rebuilt = rows.rebuilt or read.rebuilt or read_pool.rebuilt
-    n_dropped, excluded = read.n_dropped + read_pool.n_dropped, (read.excluded, read.n_source)
+    left_out = LeftOut(
+        blank=read.n_dropped + read_pool.n_dropped,
+        excluded=read.excluded,
+        n_source=read.n_source,
+        faulty=sum(name.startswith("test ") for name in use.without),
+        alike=read.n_alike,
+    )
     del read, read_pool
     test = sampled(test, source)
     n_own, n_paper = len(test) + n_held_out, dataset.metadata.n_test
@@ -235,8 +257,7 @@ def _rendered(
         shots,
         rebuilt=rebuilt,
         n_held_out=n_held_out,
-        n_dropped=n_dropped,
-        excluded=excluded,
+        left_out=left_out,
     )
     for document in (*documents, *shots):
         document.loaded = record

@@ -15,6 +15,7 @@ from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.prompts.documents import words
 from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.options import check_options, mended, permuted
+from medtasks_ext.rows.overlap import Texts
 from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.seed import SEED
 
@@ -64,8 +65,8 @@ def parts(
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
-    A row of a pinned download's pool that is a test row leaves the pool. Where shots are drawn by class, the
-    pool comes in the order of the draw.
+    A row of a pinned download's pool that is a test row leaves the pool, and of any pool one that holds a
+    test row's text or stands in it. Where shots are drawn by class, the pool comes in the order of the draw.
 
     Args:
         test: the test rows.
@@ -91,6 +92,8 @@ def parts(
     if draw and pool and not give_way:  # the suite's own examples stand as they are
         pool = draw.drawn(pool, shots, rows.fewshot_where or rows.where)
     pool = pool[:POOL_ROWS]
+    if not give_way:  # the suite's own examples stand as they are
+        pool = _apart(pool, test, source.identity, dataset)
     if pool and len(pool) < shots:
         raise MedtasksError(
             f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",
@@ -108,6 +111,16 @@ def parts(
     return found
 
 
+def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset) -> list[ReadRow]:
+    """The rows of a pool that neither hold a test row's text nor stand in one; equal ones stay, as faults."""
+    if not pool:
+        return pool
+    asked = {_identity(row, name, dataset) for row in test}
+    tested = Texts(asked)
+    shown = ((row, _identity(row, name, dataset)) for row in pool)
+    return [row for row, text in shown if text in asked or not tested.overlap(text)]
+
+
 def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str) -> Parts:
     if len(test) <= HELD_OUT and not shots:
         return Parts(test, [], 0)  # nothing would be left to score
@@ -117,10 +130,7 @@ def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int,
             where=where,
             remedy="put few-shot rows beside them (fewshot.jsonl)",
         )
-    if draw := _class_draw(dataset, source):
-        held = draw.drawn(test, shots, where)[:HELD_OUT]
-    else:
-        held = [test[index] for index in sorted(random.Random(SEED).sample(range(len(test)), HELD_OUT))]
+    held = _drawn_apart(test, dataset, source, shots, where)
     alike = {_identity(row, source.identity, dataset) for row in held}
     log.warning("%s: no few-shot pool; %d of %d test rows serve as shots", dataset.id, HELD_OUT, len(test))
     return Parts(
@@ -129,6 +139,26 @@ def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int,
         held,
         HELD_OUT,
     )
+
+
+def _drawn_apart(
+    test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str
+) -> list[ReadRow]:
+    """Test rows that serve as shots: drawn again without those that overlap with a row that stays."""
+    candidates = test
+    while True:
+        if draw := _class_draw(dataset, source):
+            held = draw.drawn(candidates, shots, where)[:HELD_OUT]
+        else:
+            places = sorted(random.Random(SEED).sample(range(len(candidates)), HELD_OUT))
+            held = [candidates[place] for place in places]
+        shown = {_identity(row, source.identity, dataset) for row in held}
+        others = [row for row in test if _identity(row, source.identity, dataset) not in shown]
+        apart = {id(row) for row in _apart(held, others, source.identity, dataset)}
+        left = [row for row in candidates if id(row) in apart or all(row is not one for one in held)]
+        if len(left) == len(candidates) or len(left) < HELD_OUT:
+            return held
+        candidates = left
 
 
 def _class_draw(dataset: Dataset, source: Source) -> ClassDraw | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest, document_key
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from medtasks_ext.rows.row import Rows
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that are not asked, by reason."""
+
+    blank: int  # rows whose gold is blank
+    excluded: dict[str, int]  # reason -> test rows that the task's file excludes
+    n_source: int  # test rows before any was excluded
+    faulty: int  # local test rows with faults, which the user lets go
+    alike: int  # test rows of which the suite asks the last
+
+
 def loaded(
     renderer: Renderer,
     rows: Rows,
@@ -21,8 +33,7 @@ def loaded(
     *,
     rebuilt: bool,
     n_held_out: int,
-    n_dropped: int,
-    excluded: tuple[dict[str, int], int],
+    left_out: LeftOut,
 ) -> Loaded:
     """What was loaded.
 
@@ -33,8 +44,7 @@ def loaded(
         shots: the few-shot pool.
         rebuilt: test rows are not the suite's own.
         n_held_out: test rows moved to the pool.
-        n_dropped: rows left out since their gold is blank.
-        excluded: reason -> test rows that the task's file excludes, and the number of rows before.
+        left_out: rows that are not asked.
     """
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
     wording, strategy = renderer.wording, renderer.instructions.strategy
@@ -67,9 +77,11 @@ def loaded(
         "n_fewshot": len(shots),
         "n_held_out": n_held_out,
         "n_without_gold": sum(item["gold"] is None and "points" not in item for item in documents),
-        "n_dropped": n_dropped,
-        "excluded": excluded[0] or None,
-        "n_source": excluded[1] if excluded[0] else None,
+        "n_dropped": left_out.blank,
+        "excluded": left_out.excluded or None,
+        "n_source": left_out.n_source if left_out.excluded else None,
+        "n_faulty": left_out.faulty or None,
+        "n_alike": left_out.alike or None,
     }
     said = {name: value for name, value in record.items() if value is not None}
     return Loaded(

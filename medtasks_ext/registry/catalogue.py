@@ -174,7 +174,8 @@ def _section(dataset: Dataset) -> list[str]:
         *(f"official budget: {record.official_budget:,} tokens" for _ in [0] if record.official_budget),
         *("the paper's zero-shot prompt asks to reason first: its scores stand beside the chain of thought"
           for _ in [0] if record.published_strategy == "cot"),
-        f"access: {_access(record)}; licence: {record.licence}; <{record.url}>",
+        f"access: {_access(record)}; <{record.url}>",
+        f"licence: {_terms(record)}",
         *_rows(dataset),
         *(f"control for [{record.twin_of}](#{record.twin_of}), whose rows it asks in another form"
           for _ in [0] if record.twin_of),
@@ -227,6 +228,16 @@ def _values(record: Metadata, axis: str) -> str:
 
 def _access(record: Metadata) -> str:
     return record.access + (", scoreable" if record.scoreable else "") + _mark(record, "access")
+
+
+def _terms(record: Metadata) -> str:
+    """Licence, what it allows, and where it stands."""
+    licence = record.licence
+    parts = [_cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
+    if licence.evidence:
+        seen = licence.evidence.seen
+        parts.append(f"<{licence.place}>" + (f", read on {seen}" if seen else ", not read for this record"))
+    return "; ".join(parts)
 
 
 def _mark(record: Metadata, axis: str) -> str:

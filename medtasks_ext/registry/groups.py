@@ -66,6 +66,7 @@ def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
         *(f"{owner}_{metadata.access}" for owner in owners),
         *(f"{owner}_scoreable" for owner in owners if metadata.scoreable),
         *(f"{owner}_pinned" for owner in owners if metadata.scoreable and dataset.is_pinned),
+        *(f"{owner}_use_any" for owner in across if metadata.use == "any"),
     ]
 
 

@@ -16,6 +16,7 @@ from pydantic_core import core_schema
 from medtasks_ext.errors import near
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.families import answer_kinds
+from medtasks_ext.registry.rights import Allowed, Licence, Use
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     TERMS,
@@ -168,7 +169,7 @@ class Card(Strict):
         axes: the values on the suite's own axes, which its `suite.yaml` lists.
         suite_words: the suite's own words for access and specialties, where they differ.
         url: where the data is.
-        licence: the terms under which it is.
+        licence: the terms under which it is: a name of `registry/licences.yaml`, or a record (`Licence`).
         citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries.
         n_test: number of test documents that the paper states.
         verify: what could not be settled, one sentence each.
@@ -185,7 +186,7 @@ class Card(Strict):
     axes: dict[str, str] = Field(default={}, validate_default=True)
     suite_words: SuiteWords = SuiteWords()
     url: str
-    licence: str
+    licence: Licence
     citation: str | Annotated[list[str], Field(min_length=1)]
     n_test: int
     verify: list[str] = []
@@ -235,6 +236,16 @@ class Metadata(Card, TaskFacts):
     def scoreable(self) -> bool:
         """Whether it is downloaded with its gold answers, without asking anyone."""
         return self.access == "open" and self._facts.download
+
+    @property
+    def use(self) -> Use:
+        """What its terms let scores be used for."""
+        return self.licence.use
+
+    @property
+    def third_party_api(self) -> Allowed:
+        """Whether its terms let its text be sent to a service of someone else."""
+        return self.licence.third_party_api
 
     @property
     def grouped(self) -> bool:

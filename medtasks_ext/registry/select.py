@@ -105,7 +105,7 @@ def filter_fields(tasks: Registry) -> list[str]:
     """The fields that `KEY=VALUE` may name."""
     own = dict.fromkeys(axis for suite in tasks.suites.values() for axis in suite.axes)
     facts = [name for name in Metadata.model_fields if name not in _NESTED]
-    return list(dict.fromkeys(["suite", "scoreable", *facts, *own]))
+    return list(dict.fromkeys(["suite", "scoreable", "use", "third_party_api", *facts, *own]))
 
 
 def _other_values(tasks: Registry, key: str, value: str, used: Collection[str]) -> str:

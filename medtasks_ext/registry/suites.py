@@ -66,6 +66,8 @@ RESERVED = frozenset(
             "suite_words",
             "scoreable",
             "pinned",
+            "use",
+            "third_party_api",
             "metric",
             "version",
         ),

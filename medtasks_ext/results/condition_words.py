@@ -69,7 +69,13 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
     if field in ("template", "turns"):
         return value if isinstance(value, str) else _yes(value)
     if field == "system":
-        return f"{_turn(value[0])}, {value[1] or 'none'}"
+        return _turn(value)
+    if field in ("generation", "arguments", "variant", "brought", "rounding"):
+        return settings_words(dict(value)) or None
+    if field == "stop":
+        return " ".join(map(repr, value)) or None
+    if field in ("own_template", "system_text"):
+        return value or None
     if field == "jury":
         return judges_words(*value)
     if field == "protocol":
@@ -200,4 +206,5 @@ def value_words(field: str, value: Any) -> str:
         return "all there" if value == 1 else f"{1 - value:.0%} pending"
     if field in ("inputs_cut", "examples_cut"):
         return "some cut" if value else "whole"
-    return str(plain(field, value))
+    found = plain(field, value)
+    return "none" if found is None else str(found)

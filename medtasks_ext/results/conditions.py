@@ -7,11 +7,13 @@ from it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
@@ -25,8 +27,10 @@ from medtasks_ext.runs.conditions import (
     Wording,
     Words,
 )
+from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.described import EngineRecord
     from medtasks_ext.registry.tasks import Dataset
 #: same: nothing that can move a score differs. close: what differs is harmless by RULES, or unknown.
 #: other: something that can move a score differs.
@@ -34,6 +38,8 @@ Grade = Literal["same", "close", "other"]
 _ORDER: tuple[Grade, ...] = ("same", "close", "other")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
+#: Settings by name, in order, each value as something that can be compared.
+Settings: TypeAlias = tuple[tuple[str, Any], ...]
 #: Packages whose versions can round an answer otherwise.
 _ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
@@ -61,10 +67,18 @@ class Facts:
     context: int | None = None  # tokens of prompt and answer together
     inputs_cut: bool | None = None  # whether inputs did not fit
     #: settings that make answers differ from the likeliest ones; empty of greedy decoding
-    decoding: tuple[tuple[str, Any], ...] | None = None
+    decoding: Settings | None = None
+    generation: Settings = ()  # others that move a score, or that no table knows
+    stop: tuple[str, ...] | None = None  # texts at which answers are cut
     seed: int | None = None  # of the draws
+    arguments: Settings = ()  # of the model, that move a score, or that no table knows
+    variant: Settings = ()  # settings that make another model of one name: quantisation, adapters, thinking
+    brought: Settings = ()  # settings of generation that the model's own file adds
+    rounding: Settings | None = None  # precision, and arguments of the model that round otherwise
     template: bool | str | None = None  # chat template: whether, or which
-    system: tuple[bool, str | None] | None = None  # whether there is a system turn, and further text of it
+    own_template: str = ""  # hash of a template of the user's own
+    system: bool | None = None  # whether instructions stand in a system turn
+    system_text: str = ""  # hash of further text of the system turn
     turns: bool | None = None  # whether examples are turns of a conversation
     jury: tuple[tuple[Judge, ...], str | None] | None = None  # who judged, and who decides
     protocol: tuple[str | None, ...] | None = None  # by which protocol, in which words, and their hash
@@ -137,9 +151,17 @@ RULES = (
     Rule("inputs_cut", "inputs", "inputs that do not fit are cut"),
     Rule("context", "context", "inputs that fit are asked whole, whatever the room", moves=False),
     Rule("decoding", "decoding", "sampled answers differ from the likeliest ones"),
+    Rule("generation", "generation settings", "they change answers, or no table knows them"),
+    Rule("stop", "stop strings", "answers are cut at these"),
     Rule("seed", "seed", "another draw of the same answers", moves=False),
+    Rule("arguments", "model arguments", "they change prompts or answers, or no table knows them"),
+    Rule("variant", "variant of the model", "they make another model, which is named so", moves=False),
+    Rule("brought", "settings of the model's repository", "they belong to the model", moves=False),
+    Rule("rounding", "precision", "they differ in rounding alone", moves=False),
     Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
+    Rule("own_template", "chat template", "a template of one's own gives other prompts"),
     Rule("system", "system turn", "templates without a system turn put it elsewhere", moves=False),
+    Rule("system_text", "system instruction", "further text before the prompt gives other answers"),
     Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
     Rule("jury", "jury", "other judges give other ratings"),
     Rule("protocol", "protocol of the jury", "other questions to judges give other ratings"),
@@ -147,9 +169,10 @@ RULES = (
     Rule("engine", "engine", "engines differ in rounding alone", moves=False),
     Rule("versions", "versions of packages", "versions differ in rounding alone", moves=False),
 )
-#: What a paper does not have: versions of our tasks, hashes of our templates, our engines.
+#: What a paper does not have: versions of our tasks, hashes of our templates, our engines. What a user adds
+#: (arguments, text, templates) is not unknown where nobody states it: nothing was added.
 _NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
-_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut"}
+_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding"}
 
 
 @lru_cache(maxsize=2**16)
@@ -230,7 +253,9 @@ def _shared(run: RunConditions) -> dict[str, Any]:
         "documents": None if run.documents is None else tuple(sorted(set(run.documents))),
         "decoding": None if run.decoding is None else _texts(run.decoding),
         "template": layout.chat_template,
-        "system": None if layout.system_role is None else (layout.system_role, layout.system_instruction),
+        "own_template": layout.own_template or "",
+        "system": layout.system_role,
+        "system_text": _text(layout.system_instruction),
         "turns": layout.shots_as_turns,
         "jury": tuple(dict.fromkeys(judges)) or None,
         "protocol": tuple(dict.fromkeys(protocols)) or None,
@@ -286,6 +311,7 @@ def _facts(record: Conditions) -> Facts:
     asked, seen = record.asked, record.observed
     rows, wording, layout, jury = asked.rows, asked.wording, asked.layout, asked.jury
     shots, last = shots_of(asked.strategy), seen.versions[-1] if seen.versions else {}
+    arguments, engine = asked.arguments or {}, seen.engines[-1] if seen.engines else None
     return Facts(
         strategy=asked.strategy,
         version=asked.version.partition("-")[0] or None if asked.version else None,
@@ -306,9 +332,20 @@ def _facts(record: Conditions) -> Facts:
         context=asked.context,
         inputs_cut=_any(seen.inputs_cut),
         decoding=None if asked.decoding is None else drawn(asked.decoding),
+        generation=_with_effect("generation", asked.decoding or {}, Effect.MOVES),
+        stop=None if asked.decoding is None else stops(asked.decoding),
         seed=asked.seed,
+        arguments=_with_effect("model", arguments, Effect.MOVES),
+        variant=(
+            *_with_effect("model", arguments, Effect.MODEL),
+            *_with_effect("generation", asked.decoding or {}, Effect.MODEL),
+        ),
+        brought=_with_effect("generation", (engine.generation if engine else None) or {}, Effect.MOVES),
+        rounding=None if asked.arguments is None else _rounding(arguments, engine),
         template=layout.chat_template,
-        system=None if layout.system_role is None else (layout.system_role, layout.system_instruction),
+        own_template=layout.own_template or "",
+        system=layout.system_role,
+        system_text=_text(layout.system_instruction),
         turns=layout.shots_as_turns if shots else None,
         jury=(jury.judges, jury.adjudicator) if jury else None,
         protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
@@ -318,13 +355,55 @@ def _facts(record: Conditions) -> Facts:
     )
 
 
-def drawn(decoding: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The settings that make answers differ from the likeliest ones; none of greedy decoding."""
-    sampled = decoding.get("do_sample") in (True, "true", "True") or float(decoding.get("temperature") or 0)
-    if not sampled:
+def _rounding(arguments: Mapping[str, Any], engine: EngineRecord | None) -> Settings:
+    """What the engine says of its precision, and what the user says where it does not."""
+    found = dict(_with_effect("model", arguments, Effect.CLOSE))
+    if engine and engine.dtype:
+        found["dtype"] = engine.dtype
+    return tuple(sorted(found.items()))
+
+
+def drawn(decoding: Mapping[str, Any]) -> Settings | None:
+    """The settings that make answers differ from the likeliest ones; none of greedy decoding.
+
+    Args:
+        decoding: generation settings; `do_sample` is None where nobody recorded whether answers were drawn.
+    """
+    temperature = read_value(decoding.get("temperature"))
+    if temperature is None and decoding.get("do_sample", False) is None:
+        return None
+    if read_value(decoding.get("do_sample")) is not True and not temperature:
         return ()
-    names = (name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None)
-    return tuple((name, decoding[name]) for name in names) or (("do_sample", True),)
+    names = [name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None]
+    found = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
+    others = _with_effect("generation", decoding, Effect.DRAWS)
+    known = {"do_sample", "seed", *names}
+    return (*found, *((name, value) for name, value in others if name not in known))
+
+
+def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts at which answers are cut.
+
+    Args:
+        decoding: generation settings.
+    """
+    until = read_value(decoding.get("until"))
+    found = until if isinstance(until, list | tuple) else [until]
+    return tuple(sorted({str(text) for text in found if text not in (None, "")}))
+
+
+def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> Settings:
+    return tuple((name, _frozen(value)) for name, value in sorted(with_effect(place, values, effect).items()))
+
+
+def _frozen(value: Any) -> Any:
+    """A value that can be compared, whether a file or a command line has it."""
+    read = read_value(value)
+    return json.dumps(read, sort_keys=True, default=str) if isinstance(read, dict | list | tuple) else read
+
+
+def _text(given: str | None) -> str:
+    return text_hash(given) if given else ""
 
 
 def _any(count: int | None) -> bool | None:
@@ -359,7 +438,10 @@ def _of_the_paper(dataset: Dataset, strategy: str, decoding: str | None) -> Cond
             rows=Rows(source="suite", n_of_suite=n, documents="all"),
             wording=Wording("official"),
             budget=dataset.metadata.official_budget,
-            decoding=None if decoding is None else read_decoding(decoding),
+            decoding={
+                "until": (dataset.config.get("generation_kwargs") or {}).get("until", []),
+                **({"do_sample": None} if decoding is None else read_decoding(decoding)),
+            },
             jury=read_jury(said.jury) if said and said.jury and judged else None,
         ),
         Observed(n=n, answers_cut=0),  # budgets of suites are made for their answers

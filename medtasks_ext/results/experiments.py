@@ -22,6 +22,7 @@ from medtasks_ext.results.condition_words import (
     difference_words,
     documents_words,
     run_words,
+    settings_words,
     shown,
     task_words,
     value_words,
@@ -70,11 +71,12 @@ class Coverage:
     rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
     of_suite: int | None  # rows that the suite states; None where it states none, and of synthetic rows
     judged: float  # share of the answers that were judged, of those that are to be
+    faulty: int = 0  # rows that were left out for their faults
 
     @property
     def short(self) -> bool:
         """Whether rows of the suite are missing here, or were not asked."""
-        return (self.here is not None and self.answers < self.here) or self.lacks_rows
+        return (self.here is not None and self.answers < self.here) or self.lacks_rows or self.faulty > 0
 
     @property
     def lacks_rows(self) -> bool:
@@ -97,6 +99,7 @@ class Coverage:
                     if self.here is not None and self.answers < self.here
                     else []
                 ),
+                *([f"{self.faulty:,} faulty rows left out"] if self.faulty else []),
                 *([f"{self.judged:.0%} of the judgements"] if self.judged < 1 else []),
             ]
         )
@@ -207,6 +210,7 @@ class Experiment:
             rows=self.n if printed else record.accounted or 0,
             of_suite=None if self.sample or printed or not stated else stated,
             judged=self.covered,
+            faulty=record.observed.n_faulty or 0,
         )
 
     @cached_property
@@ -298,6 +302,12 @@ class Entry:
         return found
 
     @property
+    def variant(self) -> str:
+        """Settings that make another model of its name (quantisation, adapters, thinking), in words."""
+        known = dict(pair for item in self.experiments.values() for pair in item.facts.variant)
+        return settings_words(known)
+
+    @property
     def limited(self) -> bool:
         """Whether not all documents of each task were asked."""
         return documents_words(self.conditions.documents or ()) != "all"
@@ -349,6 +359,9 @@ def told_apart(entries: Sequence[Entry]) -> None:
             for other in (item for item in same if item is not entry):
                 for item in unlike_runs(entry, other) or chain(*unlike_tasks(entry, other).values()):
                     parts.setdefault(item.condition, value_words(item.field, item.one))
-            label = f"{model} ({'; '.join(map(': '.join, parts.items()))})" if parts else model
+            words = [*map(": ".join, parts.items())]
+            if entry.variant and "model arguments" not in parts:
+                words.insert(0, f"with {entry.variant}")  # also of one without namesakes
+            label = f"{model} ({'; '.join(words)})" if words else model
             taken[label] = taken.get(label, 0) + 1
             entry.label = label if taken[label] == 1 else f"{label} #{taken[label]}"

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
-from medtasks_ext.results.condition_words import GREEDY, decoding_words
-from medtasks_ext.results.conditions import drawn
+from medtasks_ext.results.condition_words import GREEDY, decoding_words, difference_words, settings_words
+from medtasks_ext.results.conditions import Facts, comparable, facts, of_the_paper
+from medtasks_ext.results.older_conditions import stored_conditions
 from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import iter_samples
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 MODES = {"zero_shot": "direct", "cot": "cot", "five_shot": "direct-5-shot"}
+#: conditions that nothing else of an export says
+_ADDED = ("generation", "stop", "arguments", "own_template", "system_text")
 #: the leaderboard's seed, which names its files; nothing is drawn where answers are the likeliest ones
 SEED = 42
 _IN_SUITES_WORDS = "asked in the suite's own words alone, as the leaderboard's models were"
@@ -65,6 +69,7 @@ def export_run(
     """
     manifest = Manifest.read_whole(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
+    shared = run_conditions(manifest.record())
     written, refused = [], []
     for name, entry in manifest.tasks.items():
         dataset, strategy = registry.tasks.get(name, (None, ""))
@@ -72,9 +77,14 @@ def export_run(
             continue
         try:
             stored = RunFolder(run).read_task(name)
-            mode = _mode(run, name, strategy, stored)
+            asked = facts(
+                stored_conditions(stored, shared, dataset, strategy, entry.choice.words, run / name)
+            )
+            mode = _mode(run, name, strategy, stored, asked)
             _check_rows(run, name, entry.choice, stored, own_words=own_words)
-            written.append(_export_task(run, out, name, dataset, model, mode, stored["loaded"]))
+            _check_settings(run, name, asked, facts(of_the_paper(dataset, strategy)))
+            notes = _notes(stored["loaded"], asked)
+            written.append(_export_task(run, out, name, dataset, model, mode, notes))
         except MedtasksError as error:
             refused.append(error)
     if refused and not written:
@@ -113,8 +123,26 @@ def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own
         )
 
 
+def _check_settings(run: Path, name: str, asked: Facts, of_paper: Facts) -> None:
+    """Refuse what was added to how the leaderboard asks: settings of generation, texts, templates."""
+    if unlike := [item for item in comparable(asked, of_paper).moving if item.field in _ADDED]:
+        raise MedtasksError(
+            f"{name} was asked otherwise than the leaderboard's models: "
+            f"{'; '.join(map(difference_words, unlike))}",
+            where=run,
+            remedy="run it with the task's own settings",
+        )
+
+
+def _notes(loaded: Mapping[str, Any], asked: Facts) -> str:
+    """What each row says that the names of model and file do not."""
+    words = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
+    variant = settings_words(dict(asked.variant))
+    return "; ".join(filter(None, (words, variant and f"the model with {variant}")))
+
+
 def _export_task(
-    run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, loaded: Mapping[str, Any]
+    run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, notes: str
 ) -> Exported:
     official = dataset_spec(dataset.blocks, where=dataset.file).rows.official_name
     if official is None:
@@ -124,7 +152,6 @@ def _export_task(
             remedy="run tasks of the paper: the leaderboard takes no others",
         )
     path = out / "result" / official / model / f"{official}-{mode}.result.json"
-    notes = "" if loaded["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
     rows = [
         {**_row(sample, official, dataset), **({"notes": notes} if notes else {})}
         for sample in iter_samples(RunFolder(run).samples_file(name))
@@ -133,7 +160,7 @@ def _export_task(
     return Exported(path, len(rows), notes)
 
 
-def _mode(run: Path, name: str, strategy: str, stored: TaskRecord) -> str:
+def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: Facts) -> str:
     """What the leaderboard calls the way in which the task was asked: kind of prompt, shots, decoding, seed.
 
     Raises:
@@ -147,7 +174,7 @@ def _mode(run: Path, name: str, strategy: str, stored: TaskRecord) -> str:
             where=run,
             remedy="run the tasks without --num_fewshot; `…_5shot` is the task with five examples",
         )
-    decoding = decoding_words(drawn(config.get("generation_kwargs") or {}))
+    decoding = decoding_words(conditions.decoding or ())
     if decoding != GREEDY:
         raise MedtasksError(
             f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones",

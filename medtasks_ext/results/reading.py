@@ -34,6 +34,7 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
+from medtasks_ext.runs.settings import Effect, with_effect
 from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import Interval
 
@@ -187,6 +188,7 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     run = content.get("config") or {}
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
+    flags = with_effect("flag", run, Effect.MOVES)
     settings = {
         # lm-eval records its text: empty where a server applies its own, null where none is applied
         "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
@@ -201,7 +203,13 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     manifest = {
         "versions": {"lm_eval": content.get("lm_eval_version")},
         "started": _moment(content.get("date")),
-        "identity": {"model": {"model": run.get("model"), "model_args": arguments}, "settings": settings},
+        "identity": {
+            "model": {
+                "model": run.get("model"),
+                "model_args": {**arguments, **{f"--{name}": value for name, value in flags.items()}},
+            },
+            "settings": settings,
+        },
     }
     shared = run_conditions(manifest)
     experiments: dict[str, Experiment] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class ReadRows:
         rebuilt: the schema says that they are not the suite's own.
         excluded: reason -> rows that the task's file excludes.
         n_source: rows of the source, excluded ones among them.
+        n_alike: rows left out since a later one asks the same.
     """
 
     rows: list[ReadRow]
@@ -48,6 +49,7 @@ class ReadRows:
     rebuilt: bool = False
     excluded: dict[str, int] = field(default_factory=dict)
     n_source: int = 0
+    n_alike: int = 0
 
 
 class FieldReader:
@@ -58,13 +60,16 @@ class FieldReader:
         self.source, self.authors = spec.rows, authors_of(dataset, spec.rows)
         self.schemas = [*([self.authors.schema] if self.authors else []), *self.source.schemas]
 
-    def read(self, rows: list[Row], split: str, *, keep_split: bool = True) -> ReadRows:
+    def read(
+        self, rows: list[Row], split: str, *, keep_split: bool = True, without: Collection[str] = ()
+    ) -> ReadRows:
         """The rows of a split.
 
         Args:
             rows: as the file has them; they leave the list, so that large files are not in memory twice.
             split: `test` or `few-shot`, for messages.
             keep_split: leave out official rows of another split.
+            without: places of rows that are left out.
 
         Raises:
             RowError: a row does not have what the schema reads, unless faults are kept.
@@ -95,22 +100,47 @@ class FieldReader:
             if quarantine.holds(row, number, split):
                 continue
             place = f"{split} row {number}"
-            found += self.faults.tried(place, where, reader.read, row, place) or []
+            if place not in without:
+                found += self.faults.tried(place, where, reader.read, row, place) or []
         excluded = quarantine.counts(split)
+        found = [row for row in found if row.place not in without]  # one of the items of a row
+        n_alike = len(found)
         if schema.distinct:
-            found = self._distinct(found, schema.distinct, split)
+            found = self._distinct(found, schema.distinct)
+        n_alike -= len(found)
         kept = _without_blanks(found, authors.gold if authors else self.source.skip_blank)
+        if authors and self.rows.origin == "local":
+            self._refuse_partial_gold(found, kept)
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
-        return ReadRows(kept, n_blank, rebuilt, excluded, n_source)
+        return ReadRows(kept, n_blank, rebuilt, excluded, n_source, n_alike)
 
-    def _distinct(self, rows: list[ReadRow], names: list[str], split: str) -> list[ReadRow]:
+    def _refuse_partial_gold(self, rows: list[ReadRow], kept: list[ReadRow]) -> None:
+        """Note in a check that some rows have no gold answer and others have: a run leaves them out, unseen.
+
+        Where none has one, the rows are those that the authors publish.
+        """
+        scored = {id(row) for row in kept}
+        for row in rows if self.faults.check and len(kept) < len(rows) else ():
+            if id(row) not in scored:
+                cause = "has no gold answer, and other rows have one"
+                self.faults.add(
+                    RowError(
+                        f"{row.place} {cause}",
+                        row=row.place,
+                        where=row.where,
+                        remedy="fill it in, or take the row out: a run leaves it out, as the suite does",
+                        cause=cause,
+                    )
+                )
+
+    def _distinct(self, rows: list[ReadRow], names: list[str]) -> list[ReadRow]:
         """The rows, of those alike in some fields the last, as the suite does.
 
-        What is left out is counted, and in a check of local rows a different gold answer is a fault.
+        In a check of local rows a different gold answer is a fault of both.
         """
         alike: dict[tuple[str, ...], ReadRow] = {}
         for row in rows:
@@ -120,15 +150,16 @@ class FieldReader:
                 self.faults.notes[f"left out, since a later one has the same {', '.join(names)}"] += 1
                 if self.faults.check and self.rows.origin == "local" and self._contradict(earlier, row):
                     cause = f"has the {', '.join(names)} of another row, and another gold answer"
-                    self.faults.add(
-                        RowError(
-                            f"{row.place} {cause} ({earlier.place})",
-                            row=row.place,
-                            where=row.where,
-                            remedy="decide which one is right: runs take the last of them",
-                            cause=cause,
+                    for one, other in ((earlier, row), (row, earlier)):
+                        self.faults.add(
+                            RowError(
+                                f"{one.place} {cause} ({other.place})",
+                                row=one.place,
+                                where=one.where,
+                                remedy="decide which one is right: runs take the last of them",
+                                cause=cause,
+                            )
                         )
-                    )
             alike[key] = row
         return list(alike.values())
 

@@ -55,7 +55,7 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     _say_what_suites_say(definitions, known)
     needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")
     card = {**definitions["Card"], "$schema": _DRAFT, "title": "medtasks: card.yaml of a dataset"}
-    card["$defs"] = {"SuiteWords": definitions["SuiteWords"]}
+    card["$defs"] = {name: definitions[name] for name in ("SuiteWords", "Licence", "Evidence")}
     definitions["About"] = {
         **definitions["Card"],
         "description": "All facts in the task file, in place of a card and of facts at the top level.",

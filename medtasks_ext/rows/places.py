@@ -84,7 +84,7 @@ def source_page(dataset: Dataset) -> Path | None:
 
 def _holder(dataset: Dataset) -> str:
     """The name of the page; the index tells of private data and the rest."""
-    url, licence = dataset.metadata.url, dataset.metadata.licence
+    url, licence = dataset.metadata.url, dataset.metadata.licence.spdx
     if "physionet" in (url + licence).lower():
         return "physionet"
     if "redivis.com" in url or "medalign.stanford.edu" in url:

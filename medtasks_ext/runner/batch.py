@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import remove
-from medtasks_ext.engines.batch import CHAT, MESSAGES, TEXT, BatchFiles, Became, Intake, Interface
-from medtasks_ext.engines.engine import Done, Engine, Feed
+from medtasks_ext.engines.batch import (
+    CHAT,
+    MESSAGES,
+    TEXT,
+    Amount,
+    BatchEngine,
+    BatchFiles,
+    Became,
+    Intake,
+    Interface,
+)
 from medtasks_ext.engines.faults import Asked
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.records import Answer, Outcome
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import Settings, build_task
@@ -20,16 +30,13 @@ from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
-from medtasks_ext.runner.work import TaskOutcomes
-from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.outcomes import Intent, OutcomeLog, read_outcomes
+from medtasks_ext.runner.work import Work
+from medtasks_ext.runs.manifest import CHAINED, TaskState
+from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
     from lm_eval.models.api_models import TemplateAPI
-
-
-_PAUSE = 0.05
 
 
 def interface_of(model: str) -> Interface:
@@ -59,52 +66,6 @@ def interface_of(model: str) -> Interface:
 # ---------------------------------------------------------------------- requests out
 
 
-@dataclass
-class Amount:
-    """What was written."""
-
-    requests: int = 0
-    prompt_bytes: int = 0  # of all prompts
-    most_tokens: int = 0  # that all answers may have
-    tasks: set[str] = field(default_factory=set)  # whose requests they are
-
-
-class BatchEngine(Engine):
-    """Writes requests to files in place of asking them, so that those that can be put have no outcome."""
-
-    window = 1024
-
-    def __init__(self, lm: TemplateAPI, interface: Interface, files: BatchFiles) -> None:
-        self._lm, self._interface, self._files = lm, interface, files
-        self.amount = Amount()
-
-    def prepare(self, request: Request) -> Request | Fault:
-        """Count the tokens, where the model sends tokens."""
-        return prepared(self._lm, request)
-
-    def run(self, feed: Feed, done: Done) -> None:
-        """Write until the feed is over.
-
-        Raises:
-            MedtasksError: the disk takes no more.
-        """
-        while not feed.over:
-            request = feed.take()
-            if request is None:
-                feed.wait(_PAUSE)
-            else:
-                self._write(request)
-
-    def _write(self, request: Request) -> None:
-        self._files.add(self._interface.line(request.key, payload(self._lm, request)))
-        prompt, amount = request.prompt, self.amount
-        texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
-        amount.requests += 1
-        amount.prompt_bytes += sum(len(text.encode(errors="replace")) for text in texts)
-        amount.most_tokens += int(request.settings.get("max_gen_toks") or 0)
-        amount.tasks.add(request.task)
-
-
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
 ) -> tuple[Amount, Tally]:
@@ -117,7 +78,8 @@ def write_requests(
     Raises:
         MedtasksError: the model is not asked in batches, or the disk takes no more.
     """
-    engine = BatchEngine(lm, interface_of(run.manifest.identity.model["model"]), files)
+    interface = interface_of(run.manifest.identity.model["model"])
+    engine = BatchEngine(files, interface, partial(payload, lm), partial(prepared, lm))
     tally = Tally({name: len(run.places(task)) for name, task in tasks.items()})
     RunPlanner(run, lm, engine, tasks, settings, tally, instant=True).go()
     return engine.amount, tally
@@ -137,33 +99,24 @@ class Left:
         return bool(self.without_result or self.faults)
 
 
-class _Open(TaskOutcomes):
+class _Open(Work):
     """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
-        super().__init__(OutcomeLog(run.files.responses, name))
-        self.name = name
+        super().__init__(name, OutcomeLog(run.files.responses, name))
         asked = {item.key: item.document for item in read_asked(run.files, name)}
         #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)
         #: key of each request -> its document; requests of former choices are among them
         self.documents = {**_earlier(run, name), **asked}
-        self.last: dict[str, Fault] = {}  # key -> last outcome of a request without an answer
         self.taken = False  # whether a result of it was stored
         self.beyond = 0  # answers that were stored to requests that its result does not need
-        for stored in self.log.read():
-            self._see(stored.key, stored.entry)
-
-    def _see(self, key: str, entry: Outcome | Intent) -> None:
-        if isinstance(entry, Fault) and key not in self.log.answered:
-            self.last[key] = entry
-        elif isinstance(entry, Answer):
-            self.last.pop(key, None)
+        self.log.load()
 
     def add(self, key: str, outcome: Outcome) -> None:
         """Store a result."""
-        self.log.add(key, self.documents[key], outcome)
-        self._see(key, outcome)
+        sent = 0.0 if key in self.log.unsettled else None  # by a call of `run`, and charged perhaps
+        self.log.add(key, self.documents[key], outcome, settles=sent)
         self.generated += isinstance(outcome, Answer)
         self.beyond += isinstance(outcome, Answer) and key not in self.asked
         self.taken = True
@@ -171,9 +124,8 @@ class _Open(TaskOutcomes):
     def settle(self) -> tuple[TaskState, int]:
         """The state that the outcomes make, and how many requests have none."""
         left = [key for key in self.asked if key not in self.log.answered]
-        self.faults = Counter(
-            (self.last[key].kind, self.last[key].reason) for key in left if key in self.last
-        )
+        last = self.log.last
+        self.faults = Counter((last[key].kind, last[key].reason) for key in left if key in last)
         missing = len(left) - sum(self.faults.values())
         if missing:
             return TaskState.WAITING, missing
@@ -186,11 +138,14 @@ def _earlier(run: Run, task: str) -> dict[str, str]:
     return {asked.key: asked.document for asked in read_asked_file(file)} if file.is_file() else {}
 
 
-class RunIntake(Intake):
-    """Stores results of batches as outcomes of a run, and scores the tasks that they complete.
+class RunResults:
+    """The requests of a run that wait for results of batches; scores the tasks that they complete.
 
     Args:
         run: its folder, loaded, its lease held.
+
+    Attributes:
+        intake: takes files of results.
 
     Raises:
         MedtasksError: the run's model is not asked in batches, or a file of the run is damaged.
@@ -199,7 +154,7 @@ class RunIntake(Intake):
     def __init__(self, run: Run) -> None:
         model = run.manifest.identity.model
         interface, arguments = interface_of(model["model"]), model["model_args"]
-        super().__init__(interface, f"the run in {run.folder}")
+        self.intake = Intake(self, interface, f"the run in {run.folder}")
         self._run = run
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")
@@ -232,7 +187,7 @@ class RunIntake(Intake):
     def store(self, key: str, outcome: Outcome) -> Became:
         """Append it to the outcomes of its task."""
         task = self._of[key]
-        if task.last.get(key) == outcome:
+        if task.log.last.get(key) == outcome:
             return Became.STORED_BEFORE
         if isinstance(outcome, Answer):
             task.add(key, replace(outcome, text=after_thinking(outcome.text, self._thinking)))
@@ -243,10 +198,10 @@ class RunIntake(Intake):
     def _of_finished(self) -> set[str]:
         """Keys of the outcomes of tasks that wait for nothing; read when an id is none of the others."""
         if self._finished is None:
-            folder, schema = self._run.files.responses, self._run.manifest.schema_version
+            folder, older = self._run.files.responses, self._run.manifest.schema_version < CHAINED
             names = [name for name in self._run.manifest.tasks if name not in self._open]
             self._finished = {
-                stored.key for name in names for stored in read_outcomes(folder, name, schema=schema)
+                stored.key for name in names for stored in read_outcomes(folder, name, older=older)
             }
         return self._finished
 

@@ -44,6 +44,7 @@ class Settings:
     official_budget: bool = False
     context: int | None = None  # tokens of prompt and answer, on which that budget may depend
     layout: str | None = None  # a chat template in Jinja for models that have none and read plain text
+    drop_faulty: bool | None = None  # whether local rows with faults are left out; None: they are refused
 
     @property
     def templated(self) -> bool:
@@ -97,6 +98,8 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     if settings.data:
         metadata["data"] = settings.data
     metadata["prompts"] = settings.prompts or "auto"
+    if settings.drop_faulty:
+        metadata["drop_faulty"] = True
     dataset, strategy = registry.tasks[name]
     task = MedicalTask.of(dataset, strategy, metadata)
     if settings.official_budget and (budget := official_budget(dataset, strategy)):

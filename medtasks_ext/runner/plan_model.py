@@ -15,8 +15,8 @@ import yaml
 
 from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.registry.yamlfile import Config, read_yaml
-from medtasks_ext.runner.model_configs import bundled_configs, find_config
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.chat import Counter

@@ -287,7 +287,7 @@ def _paid(engine: Engine, request: Request, log: OutcomeLog, charge: Charge, bud
     elif outcome.maybe_paid:
         unsure = most
     budget.settle(most, spent=cost, unsure=unsure)
-    log.add(request.key, request.document, outcome)
+    log.add(request.key, request.document, outcome, settles=0.0 if unsure else most)
     return outcome
 
 

@@ -18,15 +18,17 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.atomic import atomic_file, remove
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.data.oracle import highest_possible
+from medtasks_ext.engines.described import described
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, same_anywhere
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import save_resampled
@@ -71,14 +73,16 @@ from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
+    from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 log = logging.getLogger(__name__)
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,15 @@ class Run:
             )
         )
 
+    def note_engine(self, lm: LM, settings: Settings) -> None:
+        """Note what the loaded model says of itself. The manifest is not written."""
+        self.manifest.sessions[-1].engine = described(
+            lm,
+            template=settings.apply_chat_template,
+            system_text=settings.system_instruction,
+            layout=None if settings.apply_chat_template else settings.layout,
+        )
+
     def _expects_outcomes(self) -> bool:
         """Whether requests were written to files, whose results may still come."""
         try:
@@ -274,7 +287,8 @@ class Run:
         if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
-        return stored["version"] == str(task.VERSION) and stored["loaded"] == loaded_record(task)
+        loaded, now = same_anywhere(stored["loaded"]), same_anywhere(loaded_record(task))
+        return stored["version"] == str(task.VERSION) and loaded == now
 
     def is_sealed(self, task: str) -> bool:
         """Whether the files of outcomes still hold what they held when the task was complete."""
@@ -389,6 +403,9 @@ class Run:
                 "loaded": outcome.loaded,
                 "cut": dict(records.cut),
                 "tokens": dict(records.tokens) if records.tokens else None,
+                "highest": highest_possible(
+                    dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
+                ),
                 "conditions": self._conditions(task, outcome, records).record(),
                 "config": without_login(outcome.config),
             },
@@ -421,6 +438,7 @@ class Run:
                 own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
                 served=records.served,
                 versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
+                engines=_distinct(item.engine for item in sessions if item.engine),
             ).counted(records.cut),
             run_conditions(self.manifest.record()),
             loaded,
@@ -451,7 +469,7 @@ class Run:
         chosen = {document_key(built.eval_docs[place]) for place in self.places(built)}
         answers: dict[str, Answer] = {}
         last: dict[str, str] = {}  # of runs that did not keep the keys
-        for stored in read_outcomes(self.files.responses, task, schema=self.manifest.schema_version):
+        for stored in read_outcomes(self.files.responses, task, older=self.manifest.schema_version < CHAINED):
             if isinstance(stored.entry, Answer):
                 answers[stored.key] = stored.entry
                 if stored.document in chosen:
@@ -468,6 +486,22 @@ class Run:
             tokens=scored and scored.get("tokens"),
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
+
+    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
+        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+
+        Args:
+            task: built; None where it is done, or not asked now.
+        """
+        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
+        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
+        if "max_gen_toks" not in settings:
+            return {}
+        return {
+            key: Request(item.key, name, item.document, item.prompt, settings)
+            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for key in (item.document, item.key)
+        }
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}
@@ -687,9 +721,9 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     return digest.hexdigest()[:12]
 
 
-def _distinct(some: Iterable[dict[str, str]]) -> tuple[dict[str, str], ...]:
-    """Each of them once, in their order: sessions, and shards, mostly have the same versions."""
-    known: list[dict[str, str]] = []
+def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
+    """Each of them once, in their order: sessions, and shards, mostly have the same versions and engines."""
+    known: list[_Item] = []
     for item in some:
         if item not in known:
             known.append(item)

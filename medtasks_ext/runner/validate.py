@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import AnswerFormat
+from medtasks_ext.data.check import causes_of
+from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
 from medtasks_ext.errors import some
 from medtasks_ext.metrics.common import random_label
@@ -72,8 +74,12 @@ class _Folder(DeclaredFolder):
         if not self.dataset.sample_file.is_file():
             yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
             return
-        found = check_rows(self.dataset, "sample")
+        content = ContentCheck(self.dataset)
+        found = check_rows(self.dataset, "sample", examine=content.look)
         yield from map(str, found.faults)
+        for cause in causes_of(content.faults()):  # as `data check` says it of a user's rows
+            named = f" ({', '.join(cause.rows)})" if cause.rows else ""
+            yield f"sample.jsonl: {cause.what}{named} → {cause.faults[0].remedy}"
         if not found.test:
             return
         test, fewshot = found.test, found.fewshot

@@ -20,6 +20,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.prompts.documents import same_anywhere
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -30,9 +31,8 @@ from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.requests import readable
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import JudgementLog, judged_files
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
-from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.runs.outcomes import judged_files, read_outcomes
 from medtasks_ext.runs.seal import Change, Sealed, look
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
                 found.changes += _task(files, task, registry.tasks[task][0], answers)
     for task in judged_files(files.judgements):
         with _noting(found, files):
-            found.judgements += sum(1 for _ in JudgementLog(files.judgements, task, chained=True).read())
+            found.judgements += sum(1 for _ in read_outcomes(files.judgements, task))
     if files.results_file.is_file():
         with _noting(found, files):
             found.changes += _results(files, manifest)
@@ -218,7 +218,8 @@ def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
         yield Change(file, f"cannot be scored again: {copy.state(task).error}")
         return
     stated, again = files.read_task(task), copy.files.read_task(task)
-    if stated["version"] != again["version"] or stated["loaded"] != again["loaded"]:
+    loaded = [same_anywhere(record["loaded"]) for record in (stated, again)]
+    if stated["version"] != again["version"] or loaded[0] != loaded[1]:
         yield Change(
             file, "the task, its rows or its prompts are others here; the score cannot be computed again"
         )

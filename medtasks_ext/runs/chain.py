@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 from medtasks_ext.atomic import Keeper, cannot_write, keeper_of, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes
 from medtasks_ext.secret_values import Secrets
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-    from typing_extensions import Self
 
 _DIGITS = 32  # hexadecimal
 _MARK = b', "chain": "'
@@ -232,120 +227,3 @@ class ChainedFile:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-
-
-class Line(Protocol):
-    """One line as its log means it."""
-
-    def record(self) -> Json:
-        """As it is stored."""
-
-    @classmethod
-    def read(cls, record: Mapping[str, Any]) -> Self:
-        """From a stored line; a ValueError, KeyError, TypeError or AttributeError where it is none."""
-
-
-LineT = TypeVar("LineT", bound=Line)
-
-
-class ChainedLog(ABC, Generic[LineT]):
-    """The log of one task as one process writes it: typed lines in such a file.
-
-    Attributes:
-        form: of the lines.
-        what: a line is, in words.
-        lost: what is asked for again where lines are deleted.
-    """
-
-    form: type[LineT]
-    what: ClassVar[str]
-    lost: ClassVar[str]
-
-    def __init__(self, file: ChainedFile) -> None:
-        self._file = file
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._file.path
-
-    @classmethod
-    def lines(cls, file: ChainedFile) -> Iterator[LineT]:
-        """The lines of a file; a last one that a crash cut short is left out.
-
-        Raises:
-            MedtasksError: a line is damaged, or not the one that was written there.
-        """
-        for number, record in enumerate(file.read(), start=1):
-            yield cls.line(file.path, number, record)
-
-    @classmethod
-    def line(cls, path: Path, number: int, record: Any) -> LineT:
-        """One line.
-
-        Raises:
-            MedtasksError: it is none of this log.
-        """
-        try:
-            return cls.form.read(record)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise MedtasksError(
-                f"line {number} is no {cls.what}",
-                where=path,
-                remedy=f"delete this line and those after it; only their {cls.lost} are asked for again",
-            ) from None
-
-    @abstractmethod
-    def read(self) -> Iterator[LineT]:
-        """What is there; to be read to its end before the first line is added.
-
-        Raises:
-            MedtasksError: a line is damaged, or not the one that was written there.
-        """
-
-    @abstractmethod
-    def _remember(self, line: LineT) -> None:
-        """Take note of a line that is there."""
-
-    def guard(self) -> None:
-        """Make sure that this process may still write, before something is done that ends in a line.
-
-        Raises:
-            MedtasksError: another process has taken the folder over.
-        """
-        self._file.guard()
-
-    def load(self) -> None:
-        """Read what is there for what is remembered of it alone."""
-        for _ in self.read():
-            pass
-
-    def append(self, line: LineT) -> LineT:
-        """Add a line, which reaches the operating system at once.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
-        self._file.add(line.record())
-        self._remember(line)
-        return line
-
-    def sync(self) -> None:
-        """Bring everything added so far to the disk."""
-        self._file.sync()
-
-    @property
-    def seal(self) -> Seal:
-        """The state of the file, for the manifest."""
-        return self._file.seal
-
-    def close(self) -> None:
-        """Sync and close."""
-        self._file.close()
-
-
-def known_fields(kind: type[DataclassInstance], record: Mapping[str, Any], *but: str) -> Json:
-    """What a stored line says of the fields of a dataclass, some of them left out."""
-    return {
-        item.name: record[item.name] for item in fields(kind) if item.name not in but and item.name in record
-    }

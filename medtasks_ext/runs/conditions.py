@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import text_hash
+from medtasks_ext.registry.model_configs import ready_layouts
+from medtasks_ext.runs.settings import Effect, setting_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -28,22 +32,12 @@ Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
 #: What the chat template is called that the model's file writes out (`metadata.layout`).
 LAYOUT = "of the model's file"
 
-#: Model arguments that say where, by whose leave and how fast a model answers: they cannot move a score, but
-#: by rounding. `eos_string`, `max_length` and `max_model_len` are none of them: they cut prompts or answers;
-#: nor is `tokenized_requests`: a server may begin a text with a token that it does not put before tokens.
-CANNOT_MOVE_A_SCORE: Final = frozenset(
-    {"base_url", "header", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path"}
-    | {"batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization"}
-    | {"device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder"}
-    | {"tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel"}
-    | {"distributed_executor_backend", "enforce_eager", "swap_space", "cpu_offload_gb", "disable_log_stats"}
-    | {"download_dir", "cache_dir", "trust_remote_code", "tokenizer_backend", "enable_prefix_caching"}
-    | {"enable_chunked_prefill", "kv_cache_memory_bytes", "max_parallel_loading_workers", "load_format"}
-)
 #: Fields of `Observed` that count what did not fit.
 CUTS = ("shots_dropped", "inputs_cut", "answers_cut")
 #: Model arguments that name the model.
 _NAMES = frozenset({"pretrained", "model"})
+#: Names of the budget of an answer, the first that is set counts: lm-eval's `normalize_gen_kwargs`.
+_BUDGETS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 
 
 class _Part:
@@ -92,6 +86,8 @@ class Layout(_Part):
     system_role: bool | None = None  # whether instructions stand in the system turn
     system_instruction: str | None = None  # further text of the system turn
     shots_as_turns: bool | None = None  # whether examples are turns of a conversation
+    #: hash of a template of the user's own, which neither the model's repository nor a ready file brings
+    own_template: str | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +139,7 @@ class Observed(_Part):
     n_here: int | None = None  # documents of the test file that was read
     n_held_out: int | None = None  # test rows that serve as examples
     n_dropped: int | None = None  # test rows without gold that the suite leaves out
+    n_faulty: int | None = None  # local test rows with faults that the user let go; None where none was
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     inputs_cut: int | None = None  # inputs that lost a part, to fit
     answers_cut: int | None = None  # answers that fill the budget
@@ -150,6 +147,7 @@ class Observed(_Part):
     own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
     served: tuple[str, ...] | None = None  # models that answered, as servers call them
     versions: tuple[Mapping[str, str], ...] = ()  # of packages, in each session, equal ones once
+    engines: tuple[EngineRecord, ...] = ()  # what answered in each session, equal ones once
 
     def counted(self, cut: Mapping[str, int]) -> Observed:
         """The same with counts of what did not fit.
@@ -243,7 +241,7 @@ def _known(content: dict[str, Any]) -> dict[str, Any]:
 
 
 #: Fields that hold a mapping of values, and not a part of the record.
-_MAPPINGS = ("decoding", "arguments")
+_MAPPINGS = ("decoding", "arguments", "generation")
 
 
 @lru_cache(maxsize=1)
@@ -290,7 +288,8 @@ def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
     identity = manifest["identity"]
     settings, model = identity["settings"], identity["model"]
     given, multiturn = settings.get("apply_chat_template"), settings.get("fewshot_as_multiturn")
-    template = LAYOUT if settings.get("layout") and not given else given
+    written = None if given else settings.get("layout")
+    template = LAYOUT if written else given
     return RunConditions(
         engine=str(model["model"]),
         arguments=moving(model["model_args"]),
@@ -300,16 +299,21 @@ def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
             system_role=bool(manifest.get("system_role", settings.get("system_role", True))),
             system_instruction=settings.get("system_instruction") or None,
             shots_as_turns=bool(template) if multiturn is None else bool(multiturn),
+            own_template=text_hash(written) if written and written not in ready_layouts() else None,
         ),
         decoding=settings.get("gen_kwargs") or {},
     )
 
 
 def moving(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The model arguments that can move a score, without the name of the model."""
-    return {
-        key: value for key, value in arguments.items() if key not in CANNOT_MOVE_A_SCORE and key not in _NAMES
-    }
+    """The model arguments that are recorded: all but the name of the model and those that are harmless."""
+    return {key: value for key, value in arguments.items() if not is_harmless(key) and key not in _NAMES}
+
+
+def is_harmless(argument: str) -> bool:
+    """Whether a model argument moves no score, whatever its value: where and how fast a model answers."""
+    line = setting_of("model", argument)
+    return line is not None and line.effect is Effect.HARMLESS
 
 
 def task_conditions(
@@ -325,7 +329,8 @@ def task_conditions(
         config: lm-eval's record of the task's configuration.
     """
     generation = dict(config.get("generation_kwargs") or {})
-    budget = generation.pop("max_gen_toks", None)
+    given = [generation.pop(name, None) for name in _BUDGETS]
+    budget = next((value for value in given if value is not None), None)
     kind, origin = loaded.get("instruction"), loaded.get("origin")
     source: Source | None = "rebuilt" if loaded.get("rebuilt") else "suite" if loaded else None
     rows = replace(
@@ -358,5 +363,6 @@ def task_conditions(
             n_here=loaded.get("n_test"),
             n_held_out=loaded.get("n_held_out"),
             n_dropped=loaded.get("n_dropped"),
+            n_faulty=loaded.get("n_faulty"),
         ),
     )

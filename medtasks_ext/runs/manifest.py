@@ -13,12 +13,13 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import CANNOT_MOVE_A_SCORE
+from medtasks_ext.runs.conditions import is_harmless
 from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.strict import faults_of
 
@@ -97,7 +98,7 @@ class Identity(_Record):
 
     def _moving(self) -> dict[str, Any]:
         arguments = self.model["model_args"].items()
-        kept = {name: value for name, value in arguments if name not in CANNOT_MOVE_A_SCORE}
+        kept = {name: value for name, value in arguments if not is_harmless(name)}
         return {**self.model_dump(), "model": {**self.model, "model_args": kept}}
 
     @property
@@ -110,7 +111,7 @@ def identity_of(
     model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any], shard: str | None = None
 ) -> Identity:
     """The identity of a run: its arguments without those of place, speed and login."""
-    kept = {name: value for name, value in arguments.items() if name not in CANNOT_MOVE_A_SCORE}
+    kept = {name: value for name, value in arguments.items() if not is_harmless(name)}
     content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings), "shard": shard}
     # as JSON has it, so that what is compared later is of the same types
     return Identity(**json.loads(json.dumps(dropped_secrets(content), default=str)))
@@ -136,7 +137,7 @@ class Session(_Record):
     model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
     #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
-    engine: Config | None = None  # settings that the engine says it ran with; None where it does not say
+    engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
 
 
 class PastSeal(_Record):

@@ -1,25 +1,40 @@
-"""The outcomes of a task's requests on disk: `RUN/responses/TASK.jsonl`.
+"""What became of requests: `RUN/responses/TASK.jsonl` for a model's, `RUN/judgements/TASK.jsonl` for judges'.
 
-One JSON object a line, in the order in which they came. An answer has `response`; a fault has `fault`; an
-intent, written before a request that costs money is sent, has `intent`. Processes that share a run (the ranks
-of `accelerate`) write files of their own, `TASK.rank1.jsonl`.
+One JSON object a line, each chained to the one before it, in the order in which they came. An answer has
+`response`; a judgement `ratings`, and the judge's own `verdict`; a request without either has `fault`; an
+intent, written before a request that costs money is sent, has `intent`. A line that ends such a request
+`settles` its intent. An intent that nothing settles counts as spent: the process was killed, or no reply
+came. Processes that share a run (the ranks of `accelerate`) write files of their own, `TASK.rank1.jsonl`.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Usage
+from medtasks_ext.atomic import remove, sync_folder
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.runs.chain import ChainedFile, ChainedLog, Seal, known_fields
+from medtasks_ext.runs.chain import ChainedFile, Seal
 
-__all__ = ["Intent", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["About", "Intent", "Judgement", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
+
+#: How the names of files begin that hold what waits for a physician.
+QUEUE = "disputed_"
+#: Faults of judges in an older version, which had a file of their own.
+_OLD_FAULTS = ".failures"
+_TIME = "%Y-%m-%dT%H:%M:%S"
+
+#: Whose words a judge is asked in.
+Wording: TypeAlias = Literal["own", "official"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,70 +44,129 @@ class Intent:
     cost: float  # US dollars at most
 
 
-Entry: TypeAlias = Answer | Fault | Intent
+@dataclass(frozen=True, slots=True)
+class About:
+    """Which judge was asked, and how; its requests are about answers."""
+
+    judge: str  # its name in the jury file; `human` for a physician
+    model: str = ""  # as the judge's server calls it
+    protocol: str = ""  # under which it was asked
+    prompt_version: str = ""  # of the prompt
+    wording: Wording = "own"  # whose words it was asked in; older lines do not say, and are in ours
+    run: str | None = None  # of the benchmark that the document belongs to, where it has several
+    point: str | None = None  # the scoring point that was asked about alone
+    response_hash: str = ""  # of the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict on one answer: a judge's reply as it was read, or a physician's decision."""
+
+    ratings: Mapping[str, float]  # axis or point -> rating
+    verdict: Mapping[str, Any] = field(default_factory=dict)  # the judge's object; empty for a physician
+    usage: Usage | None = None  # of the reply; None where nothing was charged here
+    cost: float | None = None  # US dollars, at the price of the jury file at the time; None where it had none
+    tries: int = 0  # requests that it took
+    decisions: str = ""  # the file that a physician's decision came from
+    served: str = ""  # model that answered, as its server calls it; empty where that is the one asked for
+
+
+Entry: TypeAlias = Answer | Judgement | Fault | Intent
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One line: the keys of request and document, and what happened."""
+    """One line: what was asked, and what happened."""
 
-    key: str
-    document: str
+    key: str  # identifies the request: model or judge, prompt, document
+    document: str  # key of the document within the task
     entry: Entry
-    at: float = 0.0
+    at: float = 0.0  # seconds since 1970
+    about: About | None = None  # where a judge was asked
+    #: US dollars of the intent that is settled, 0 where none is; None of lines that do not say
+    settles: float | None = None
 
     def record(self) -> Json:
         """As it is stored; what is empty is left out."""
-        about: Json = {"key": self.key, "document": self.document}
-        if isinstance(self.entry, Answer):
-            about["response"] = self.entry.text
-            rest = _filled(self.entry, "text", "usage")
-            if self.entry.usage:
-                rest["usage"] = _usage_record(self.entry.usage)
-        elif isinstance(self.entry, Fault):
-            about["fault"] = self.entry.kind.value
-            rest = _filled(self.entry, "kind")
+        record = {"key": self.key, "document": self.document, **(_filled(self.about) if self.about else {})}
+        entry = self.entry
+        if isinstance(entry, Intent):
+            record["intent"] = entry.cost
         else:
-            about["intent"], rest = self.entry.cost, {}
-        return {**about, **rest, **({"at": self.at} if self.at else {})}
+            if isinstance(entry, Answer):
+                record |= {"response": entry.text, **_filled(entry, "text", "usage")}
+            elif isinstance(entry, Judgement):
+                record |= {"ratings": dict(entry.ratings), **_filled(entry, "ratings", "usage")}
+            else:
+                record |= {"fault": entry.kind.value, **_filled(entry, "kind", "usage")}
+            if entry.usage is not None:
+                record["usage"] = _usage_record(entry.usage)
+        if self.settles is not None:
+            record["settles"] = self.settles
+        return record | ({"at": self.at} if self.at else {})
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Stored:
         """From a stored line.
 
         Raises:
-            ValueError, KeyError, TypeError: it is none.
+            ValueError, KeyError, TypeError, AttributeError: it is none.
         """
-        key, document, at = record["key"], record["document"], record.get("at", 0.0)
-        if not isinstance(key, str) or not isinstance(document, str):
-            raise TypeError("keys are texts")
-        return cls(key, document, _entry(record), at)
+        record = _current(record)
+        about = About(**_known(About, record)) if "judge" in record else None
+        texts = (record["key"], record["document"], *([about.judge] if about else []))
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("keys and names are texts")
+        entry = _entry(record)
+        return cls(texts[0], texts[1], entry, record.get("at", 0.0), about, record.get("settles"))
 
 
-def _filled(entry: Answer | Fault, *but: str) -> Json:
-    values = {item.name: getattr(entry, item.name) for item in fields(entry) if item.name not in but}
-    return {name: value for name, value in values.items() if value not in ("", None)}
+def _filled(item: DataclassInstance, *but: str) -> Json:
+    values = {part.name: getattr(item, part.name) for part in fields(item) if part.name not in but}
+    return {name: value for name, value in values.items() if value not in ("", None, {})}
+
+
+def _known(kind: type[DataclassInstance], record: Mapping[str, Any], *but: str) -> Json:
+    """What a stored line says of the fields of a dataclass, some of them left out."""
+    names = [item.name for item in fields(kind) if item.name not in but]
+    return {name: record[name] for name in names if name in record}
 
 
 def _usage_record(usage: Usage) -> Json:
-    found = {name: value for name, value in asdict(usage).items() if value is not None}
-    if found["counted"]:
-        del found["counted"]
-    return found
+    usual = {"counted": True, "batch": False}
+    return {
+        name: value for name, value in asdict(usage).items() if value is not None and value != usual.get(name)
+    }
 
 
 def _entry(record: Mapping[str, Any]) -> Entry:
+    if "intent" in record:
+        return Intent(float(record["intent"]))
+    usage = Usage(**record["usage"]) if record.get("usage") else None
     if "response" in record:
-        text = record["response"]
-        if not isinstance(text, str):
+        if not isinstance(record["response"], str):
             raise TypeError("a response is a text")
-        usage = record.get("usage")
-        return Answer(
-            text, usage=Usage(**usage) if usage else None, **known_fields(Answer, record, "text", "usage")
-        )
-    if "fault" in record:
-        return Fault(FaultKind(record["fault"]), **{"reason": "", **known_fields(Fault, record, "kind")})
-    return Intent(float(record["intent"]))
+        return Answer(record["response"], usage=usage, **_known(Answer, record, "text", "usage"))
+    if "ratings" in record:
+        ratings = {name: float(value) for name, value in record["ratings"].items()}
+        return Judgement(ratings, usage=usage, **_known(Judgement, record, "ratings", "usage"))
+    known = {"reason": "", **_known(Fault, record, "kind", "usage")}
+    if not isinstance(known["reason"], str):
+        raise TypeError("a reason is a text")
+    return Fault(FaultKind(record["fault"]), usage=usage, **known)
+
+
+def _current(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A line as this version has it; older ones have other names for what a judge's reply took."""
+    usage = record.get("usage")
+    if isinstance(usage, dict) and "prompt_tokens" in usage:
+        usage = {"prompt": usage["prompt_tokens"], "completion": usage["completion_tokens"], **usage}
+        cost = usage.get("cost")
+        record = {**record, "usage": _known(Usage, usage), **({} if cost is None else {"cost": cost})}
+    return {**record, "tries": record["requests"]} if "requests" in record else record
+
+
+# ---------------------------------------------------------------------- files
 
 
 def outcome_files(folder: Path, task: str) -> list[Path]:
@@ -100,22 +174,24 @@ def outcome_files(folder: Path, task: str) -> list[Path]:
     return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
 
 
-def read_outcomes(folder: Path, task: str, *, schema: int = 2) -> Iterator[Stored]:
+def judged_files(folder: Path) -> list[str]:
+    """The tasks that `RUN/judgements` holds a file of, old files among them."""
+    names = {path.stem.removesuffix(_OLD_FAULTS) for path in folder.glob("*.jsonl")}
+    return sorted(name for name in names if not name.startswith(QUEUE))
+
+
+def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[Stored]:
     """The outcomes of one task, of all writers; a last line that a crash cut short is left out.
 
     Args:
-        folder: `RUN/responses`.
-        schema: of the run; lines of schema 1 carry no chain.
+        folder: `RUN/responses` or `RUN/judgements`.
+        older: the lines may be those of a version that knew no chain.
 
     Raises:
         MedtasksError: a line is damaged, or not the one that was written there.
     """
     for path in outcome_files(folder, task):
-        if schema > 1:
-            yield from OutcomeLog.lines(ChainedFile(path))
-            continue
-        for number, record in enumerate(_old_records(path), start=1):
-            yield OutcomeLog.line(path, number, record)
+        yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
 
 
 def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
@@ -125,84 +201,232 @@ def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
         MedtasksError: a line is damaged.
     """
     file = ChainedFile(path)
-    found = list(OutcomeLog.lines(file))
+    found = list(_lines(file))
     return found, file.seal
 
 
-def _old_records(path: Path) -> Iterator[Any]:
-    content = path.read_bytes()
-    for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):
+def _lines(file: ChainedFile) -> Iterator[Stored]:
+    for number, record in enumerate(file.read(), start=1):
         try:
-            yield json.loads(line)
-        except ValueError:
+            yield Stored.read(record)
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise MedtasksError(
-                f"line {number} is damaged", where=path, remedy="delete that line, then rescore"
+                f"line {number} is no outcome of a request",
+                where=file.path,
+                remedy="delete this line and those after it; only what they hold is asked for again",
             ) from None
 
 
-class OutcomeLog(ChainedLog[Stored]):
-    """The outcomes of one task as one process writes them.
+class OutcomeLog:
+    """The outcomes of one task as one process reads and writes them.
+
+    Args:
+        folder: `RUN/responses` or `RUN/judgements`.
+        older: the lines may be those of a version that knew no chain; `renew` writes them anew.
 
     Attributes:
-        answered: keys of requests that have an answer, of all writers.
+        answered: keys of requests that have an answer or a judgement, of all writers.
+        last: key of a request without either -> its last fault.
         unsettled: key -> highest costs in US dollars of tries that were sent and never settled.
-        spent: US dollars of the answers, as far as they carry a cost.
-        faulty: keys of requests whose last outcome is a fault.
+        spent: US dollars of the replies, as far as they carry a cost.
+        is_old: the files are those of an older version.
     """
 
-    form, what, lost = Stored, "outcome of a request", "responses"
-
-    def __init__(self, folder: Path, task: str, rank: int = 0) -> None:
-        self._folder, self._task = folder, task
-        super().__init__(ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")))
+    def __init__(self, folder: Path, task: str, rank: int = 0, *, older: bool = False) -> None:
+        self._folder, self._task, self._older = folder, task, older
+        self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
+        self._old_faults = folder / f"{task}{_OLD_FAULTS}.jsonl"
+        self.is_old = False
         self.forget()
+
+    @property
+    def path(self) -> Path:
+        """The file that this process writes."""
+        return self._file.path
 
     def forget(self) -> None:
         """Drop the keys, which are needed no more."""
         self.answered: set[str] = set()
-        self.faulty: set[str] = set()
+        self.last: dict[str, Fault] = {}
         self.unsettled: dict[str, list[float]] = {}
         self.spent = 0.0
 
     def read(self) -> Iterator[Stored]:
         """What is there, of all writers; to be read to its end before the first `add`.
 
+        A last line that a crash cut short is left out.
+
         Raises:
-            MedtasksError: a line is damaged.
+            MedtasksError: a line is damaged, or not the one that was written there.
         """
+        for stored in self._read():
+            self._remember(stored)
+            yield stored
+
+    def _read(self) -> Iterator[Stored]:
+        self.is_old = self._older and _is_plain(self.path, self._old_faults)
+        if self.is_old:
+            found = [*_plain(self.path), *_plain(self._old_faults)]
+            yield from sorted(found, key=lambda stored: stored.at)
+            return
         for path in sorted({*outcome_files(self._folder, self._task), self.path}):
-            for stored in self.lines(self._file if path == self.path else ChainedFile(path)):
-                self._remember(stored)
-                yield stored
+            yield from _lines(self._file if path == self.path else ChainedFile(path))
+
+    def load(self) -> None:
+        """Read what is there for what is remembered of it alone."""
+        for _ in self.read():
+            pass
+
+    def renew(self, found: Iterable[Stored]) -> None:
+        """Write the lines of older files into a chained one, which takes their place whole.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        beside = self.path.parent / f".{self.path.stem}.new"
+        new = ChainedFile(beside / self.path.name)  # a chain begins with the name of the file
+        for stored in found:
+            new.add(stored.record())
+        new.close()
+        if new.path.is_file():
+            new.path.replace(self.path)
+            beside.rmdir()
+            sync_folder(self.path.parent)
+        remove(self._old_faults)
+        self.forget()
+        self.load()
+        self._file.announce()
 
     def _remember(self, stored: Stored) -> None:
-        if isinstance(stored.entry, Intent):
-            self.unsettled.setdefault(stored.key, []).append(stored.entry.cost)
+        key, entry = stored.key, stored.entry
+        if isinstance(entry, Intent):
+            self.unsettled.setdefault(key, []).append(entry.cost)
             return
-        self._settle(stored.key, stored.entry)
-        if isinstance(stored.entry, Answer):
-            self.spent += stored.entry.cost or 0.0
-            self.answered.add(stored.key)
-            self.faulty.discard(stored.key)
-        elif stored.key not in self.answered:
-            self.faulty.add(stored.key)
+        self._settle(stored)
+        self.spent += entry.cost or 0.0
+        if not isinstance(entry, Fault):
+            self.answered.add(key)
+            self.last.pop(key, None)
+        elif key not in self.answered:
+            self.last[key] = entry
 
-    def _settle(self, key: str, outcome: Outcome) -> None:
-        """Let go of the tries that an outcome settles; those stay that may have been charged for nothing."""
-        costs = self.unsettled.pop(key, [])
-        unsure = outcome.maybe_paid if isinstance(outcome, Fault) else len(costs) - 1
-        if kept := costs[: max(0, unsure)]:
-            self.unsettled[key] = kept
+    def _settle(self, stored: Stored) -> None:
+        """Let go of what a line settles. Those of older runs do not say: an answer settles one try, a fault
+        all but those that may have been charged for nothing."""
+        costs = self.unsettled.pop(stored.key, [])
+        if stored.about is not None or stored.settles is not None:
+            if stored.settles in costs:
+                costs.remove(stored.settles)
+        else:
+            unsure = stored.entry.maybe_paid if isinstance(stored.entry, Fault) else len(costs) - 1
+            costs = costs[: max(0, unsure)]
+        if costs:
+            self.unsettled[stored.key] = costs
 
     @property
     def unsure(self) -> float:
         """US dollars at most of tries that were sent and never settled."""
         return sum(cost for costs in self.unsettled.values() for cost in costs)
 
-    def add(self, key: str, document: str, entry: Outcome | Intent) -> Stored:
-        """Append one outcome, or the intent to ask.
+    def add(
+        self,
+        key: str,
+        document: str,
+        entry: Entry,
+        *,
+        about: About | None = None,
+        settles: float | None = None,
+    ) -> Stored:
+        """Append an outcome, or the intent to ask.
+
+        Args:
+            settles: US dollars of the intent that it settles, 0 where none is.
 
         Raises:
             MedtasksError: the disk does not take it.
         """
-        return self.append(Stored(key, document, entry, round(time.time(), 3)))
+        return self.append(Stored(key, document, entry, round(time.time(), 3), about, settles))
+
+    def append(self, stored: Stored) -> Stored:
+        """Append a line, which reaches the operating system at once.
+
+        Raises:
+            MedtasksError: the disk does not take it.
+        """
+        self._file.add(stored.record())
+        self._remember(stored)
+        return stored
+
+    def guard(self) -> None:
+        """Make sure that this process may still write, before something is done that ends in a line.
+
+        Raises:
+            MedtasksError: another process has taken the folder over.
+        """
+        self._file.guard()
+
+    def sync(self) -> None:
+        """Bring everything added so far to the disk."""
+        self._file.sync()
+
+    @property
+    def seal(self) -> Seal:
+        """The state of the file, for the manifest."""
+        return self._file.seal
+
+    def close(self) -> None:
+        """Sync and close."""
+        self._file.close()
+
+
+# ---------------------------------------------------------------------- files of older versions
+
+
+def _is_plain(path: Path, faults: Path | None = None) -> bool:
+    """Whether the files of a task are those of a version that knew no chain.
+
+    A file of faults beside a chained file is what a crash left over when they were written anew.
+    """
+    try:
+        with path.open("rb") as file:
+            line = file.readline()
+    except FileNotFoundError:
+        line = b""
+    if not line:
+        return faults is not None and faults.is_file()
+    try:
+        return "chain" not in json.loads(line)
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _plain(path: Path) -> Iterator[Stored]:
+    content = path.read_bytes() if path.is_file() else b""
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        try:
+            yield Stored.read(_renewed(json.loads(line)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if number == len(lines):  # a crash cut it short
+                return
+            raise MedtasksError(
+                f"line {number} is damaged",
+                where=path,
+                remedy="delete that line; only what it holds is asked for again",
+            ) from None
+
+
+def _renewed(record: Json) -> Json:
+    """A line without a chain as a line with one has it: those of judges said what failed in another way."""
+    if "chain" in record:
+        raise ValueError("older versions wrote no chain")
+    if "judge" not in record:
+        return record
+    usage = record.pop("usage")
+    replied = any(usage.get(name) for name in ("prompt_bytes", "prompt_tokens", "completion_tokens"))
+    at = time.mktime(time.strptime(record.pop("time"), _TIME)) if "time" in record else 0.0
+    if "ratings" not in record:
+        record.setdefault("fault", (FaultKind.UNREADABLE if replied else FaultKind.UNKNOWN).value)
+    return {**record, **({"usage": usage} if replied else {}), "at": at}

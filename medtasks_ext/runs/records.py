@@ -105,9 +105,11 @@ class TaskRecord(_TaskRecord, total=False):
         metrics: metric -> value.
         intervals: metric -> its interval and how that was taken.
         conditions: under which the score came about (`runs.conditions`).
+        highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
         config: the task's configuration without secrets.
     """
 
+    highest: float | None
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
     jury: str  # who judged, in words; of former versions
     calibrated: dict[str, Any]  # whose scale `score_calibrated` is on, by how many anchors, and how near

@@ -137,9 +137,9 @@ def compare_resamples(
     """Compare two models by a score of any kind: of a task, or of a group.
 
     Args:
-        scores: of both models, on all documents.
+        scores: of both models, 0-1, on all documents.
         resampled: the same on each resample, (resamples,) each, drawn alike for both.
-        least: `least_half` of its tasks.
+        least: `least_half` of its tasks; no end goes beyond 1 for that.
 
     Raises:
         ValueError: they are not of one length, or not finite.
@@ -149,7 +149,9 @@ def compare_resamples(
     found = percentile_interval(differences)
     return Comparison(
         difference,
-        Interval(min(found.low, difference - least), max(found.high, difference + least)),
+        Interval(
+            min(found.low, max(difference - least, -1.0)), max(found.high, min(difference + least, 1.0))
+        ),
         float(bootstrap_p_value(differences)),
         BOOTSTRAP,
         detectable_difference(float(np.std(differences, ddof=1))),
@@ -190,8 +192,8 @@ def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0) -> Pa
         differences = resampled[row] - resampled[others]
         ends = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
         difference = scores[row] - scores[others]
-        low[row, others] = np.minimum(ends[0], difference - least)
-        high[row, others] = np.maximum(ends[1], difference + least)
+        low[row, others] = np.minimum(ends[0], np.maximum(difference - least, -1.0))
+        high[row, others] = np.maximum(ends[1], np.minimum(difference + least, 1.0))
         p_value[row, others] = p_value[others, row] = bootstrap_p_value(differences)
         low[others, row], high[others, row] = -high[row, others], -low[row, others]
     return Pairs(scores[:, None] - scores[None, :], low, high, p_value)

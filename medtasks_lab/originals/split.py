@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.rows.overlap import Texts, plain
 from medtasks_ext.rows.row import Row
 from medtasks_ext.seed import SEED
 
@@ -58,14 +59,19 @@ def pool(
     Args:
         n: the number of candidates.
         row_at: makes the row of a candidate, or None where it gives no document. Called as often as needed.
-        apart_from: the test rows; a row of the pool must not say what one of them says.
+        apart_from: the test rows; a row of the pool must not say what one of them says, whole or in part.
         identity: the column that says it, or else the whole row.
     """
-    said = {_words(row, identity) for row in apart_from} if n else set()
+    tested = Texts(_words(row, identity) for row in apart_from) if n else Texts(())
+    said: set[str] = set()
     chosen: dict[int, Row] = {}
     for index in random.Random(SEED).sample(range(n), n):
         row = row_at(index)
-        if row is not None and _words(row, identity) not in said:
+        if (
+            row is not None
+            and _words(row, identity) not in said
+            and not tested.overlap(_words(row, identity))
+        ):
             said.add(_words(row, identity))
             chosen[index] = row
         if len(chosen) == SHOTS:
@@ -74,4 +80,4 @@ def pool(
 
 
 def _words(row: Row, identity: str) -> str:
-    return " ".join(str(row.get(identity, row)).split())
+    return plain(str(row.get(identity, row)))

@@ -22,6 +22,7 @@ def test_a_report_of_published_models_alone_has_the_printed_figures(medtasks, tm
     for model, row in known.items():
         low = float(printed[model]["zero_shot_ci_low"]) / 100
         assert float(row["paper_interval_low"]) == pytest.approx(low) and not row["interval_low"]
+    assert "0.4484 [0.441, 0.456]p" in outcome.out and "]p: the interval that" in outcome.out
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Published results: BRIDGE" in page
 

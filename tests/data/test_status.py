@@ -115,7 +115,9 @@ def test_where_tells_access_licence_page_and_pinned_files(medtasks):
     assert "medtasks data fetch medhelm_medqa" in outcome.out
     assert "medtasks data template medhelm_clear" in outcome.out
     for name in ("medhelm_ehrshot", "medhelm_medqa", "medhelm_clear"):
-        assert DATASETS[name].metadata.licence in outcome.out and DATASETS[name].metadata.url in outcome.out
+        record = DATASETS[name].metadata
+        assert record.licence.title in outcome.out and record.licence.place in outcome.out
+        assert record.url in outcome.out and f"text to a third party: {record.third_party_api}" in outcome.out
 
 
 def test_every_dataset_that_is_not_open_has_a_page():

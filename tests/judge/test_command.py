@@ -501,7 +501,7 @@ def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, serve
     path = jury("one", price={"input": 1, "output": 1})
     medtasks("judge", "run", "--jury", path, "--tasks", TASK)
     counted = [item["usage"] for item in judgements(folder)]
-    rate = sum(item["prompt_tokens"] for item in counted) / sum(item["prompt_bytes"] for item in counted)
+    rate = sum(item["prompt"] for item in counted) / sum(item["prompt_bytes"] for item in counted)
     out = medtasks("judge", "run", "--jury", path, "--dry-run").out
     tokens = int(next(line for line in out.splitlines() if " one " in line).split()[2].replace(",", ""))
     medtasks("judge", "run", "--jury", path)
@@ -511,7 +511,7 @@ def test_an_estimate_uses_what_the_server_has_counted(run, jury, medtasks, serve
 
 def cost(folder, kinds=("ratings", "fault")):
     usage = [item["usage"] for kind in kinds for item in judgements(folder, kind=kind)]
-    return sum(10e-6 * item["prompt_tokens"] + 100e-6 * item["completion_tokens"] for item in usage)
+    return sum(10e-6 * item["prompt"] + 100e-6 * item["completion"] for item in usage)
 
 
 def test_max_cost_stops_before_it_is_exceeded_and_a_higher_one_continues(

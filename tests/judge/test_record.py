@@ -59,14 +59,14 @@ def test_an_intent_stands_in_the_file_before_its_request_is_sent(run, priced, me
     lines = [json.loads(line) for line in file_of(folder).read_bytes().splitlines()]
     assert all("intent" in item for item in lines[::2]) and all("ratings" in item for item in lines[1::2])
     assert {item["intent"] for item in lines[::2]} == {item["settles"] for item in lines[1::2]} == {HIGHEST}
-    assert {item["usage"]["cost"] for item in lines[1::2]} == {REPLY}
+    assert {item["cost"] for item in lines[1::2]} == {REPLY}
 
 
 def test_a_judge_without_a_price_has_no_intents(run, jury, medtasks):
     folder = run("qa")
     medtasks("judge", "run", "--jury", jury("one"))
     assert len(judgements(folder)) == 6 and not judgements(folder, kind="intent")
-    assert not any("settles" in item or "cost" in item["usage"] for item in judgements(folder))
+    assert not any("settles" in item or "cost" in item for item in judgements(folder))
 
 
 def test_a_killed_judge_leaves_open_intents_that_count(
@@ -169,7 +169,7 @@ def test_replies_in_batches_are_in_the_same_record(run, jury, medtasks, tmp_path
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
     outcome = medtasks("judge", "run", "--jury", path, "--responses", "r.jsonl")
     assert outcome.code == 0 and "spent on these runs: 0.30 USD\n" in outcome.err
-    assert all(item["usage"]["batch"] and item["usage"]["cost"] == 0.05 for item in judgements(folder))
+    assert all(item["usage"]["batch"] and item["cost"] == 0.05 for item in judgements(folder))
     assert sealed_head(file_of(folder), Manifest.read(folder).judgements[TASK])
 
 

@@ -22,7 +22,8 @@ SECTIONS = {task: text for suite in SUITES for task, text in SECTION.findall(PAG
 def test_a_section_has_every_fact_of_the_metadata(dataset):
     record, text = dataset.metadata, SECTIONS[dataset.id]
     facts = [
-        record.name, record.summary, f"`{dataset.id}`, version {dataset.version}", record.licence,
+        record.name, record.summary, f"`{dataset.id}`, version {dataset.version}", record.licence.title,
+        f"use: {record.use}", f"text to a third party: {record.third_party_api}", f"<{record.licence.place}>",
         f"<{record.url}>", f"score: `{record.primary_metric}`", f"test rows: {record.n_test:,}",
         f"access: {record.access}", *record.verify,
         vocabulary()["languages"][record.language], vocabulary()["task_types"][record.task_type],

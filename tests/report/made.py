@@ -37,6 +37,7 @@ def write_run(
     record: Mapping[str, Any] | None = None,
     states: Mapping[str, Mapping[str, str]] | None = None,
     settings: Mapping[str, Any] | None = None,
+    arguments: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
     text: str = "text",
 ) -> Path:
@@ -51,6 +52,7 @@ def write_run(
         record: changes the results of every task (`cut`, `tokens`).
         states: of tasks that are not done.
         settings: of the run, where they are not the usual ones.
+        arguments: of the model, besides its name.
         notes: of the run.
         text: with which texts and ids begin.
     """
@@ -60,7 +62,7 @@ def write_run(
     manifest = {
         "schema": 1,
         "identity": {
-            "model": {"model": "vllm", "model_args": {"pretrained": model}},
+            "model": {"model": "vllm", "model_args": {"pretrained": model, **(arguments or {})}},
             "settings": {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})},
         },
         "versions": {"medtasks": "0.1.0", "lm_eval": "0.4.13"},

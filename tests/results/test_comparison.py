@@ -26,6 +26,7 @@ from medtasks_ext.stats.comparison import (
     bootstrap_p_value,
     compare,
     compare_resamples,
+    least_half,
     smallest_p_value,
 )
 from medtasks_ext.stats.counts import counts_of
@@ -420,3 +421,16 @@ def test_models_that_were_asked_different_documents_are_refused():
     ]
     with pytest.raises(ValueError, match="the same documents"):
         compare([Part(1.0, *counts)], 4, (np.zeros(5), np.zeros(5)))
+
+
+@given(st.integers(2, 30), st.integers(1, 4), st.data())
+def test_a_difference_of_scores_is_nowhere_said_to_exceed_one(n, tasks, data):
+    """Few documents and far-off models: the least width ends where no score can."""
+    least = least_half([(1 / tasks, n)] * tasks)
+    first, second = (data.draw(st.floats(0, 1)) for _ in range(2))
+    resampled = np.full(50, first), np.full(50, second)
+    found = compare_resamples((first, second), resampled, least).interval
+    assert -1 <= found.low <= first - second <= found.high <= 1
+    pairs = all_pairs([first, second], np.stack(resampled), least)
+    assert (pairs.low[0, 1], pairs.high[0, 1]) == pytest.approx((found.low, found.high))
+    assert found.low < found.high

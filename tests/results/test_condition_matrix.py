@@ -36,6 +36,16 @@ MOVING = {
     "inputs": {"record": changed(cut={"inputs_cut": 3})},
     "budget": {"record": changed(config={"generation_kwargs": {"max_gen_toks": 50}}, cut={"answers_cut": 9})},
     "decoding": {"record": changed(config={"generation_kwargs": {"temperature": 1, "max_gen_toks": 100}})},
+    "generation settings": {
+        "record": changed(config={"generation_kwargs": {"repetition_penalty": 1.8, "max_gen_toks": 100}})
+    },
+    "generation settings, unknown": {
+        "record": changed(config={"generation_kwargs": {"mood": "good", "max_gen_toks": 100}})
+    },
+    "stop strings": {"record": changed(config={"generation_kwargs": {"until": ["e"], "max_gen_toks": 100}})},
+    "system instruction": {"settings": {"system_instruction": "Most answers are yes."}},
+    "model arguments": {"arguments": {"eos_string": "e"}},
+    "chat template, one's own": {"settings": {"layout": "{{ messages }} Most answers are yes."}},
     "examples as turns": {"settings": {"fewshot_as_multiturn": True}},
     "jury": {"record": changed(jury="another; likert 1")},
     "protocol of the jury": {"record": changed(jury="one; likert 2")},
@@ -45,6 +55,8 @@ CLOSE = {
     "context": {"record": changed(conditions={"context": 4_000})},
     "versions of packages": {"record": changed(conditions={"versions": {"vllm": "2"}})},
     "chat template": {"settings": {"apply_chat_template": True, "fewshot_as_multiturn": False}},
+    "variant of the model": {"arguments": {"quantization": "fp8"}},
+    "precision": {"arguments": {"dtype": "float16"}},
 }
 
 
@@ -249,7 +261,8 @@ def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scor
 ):
     write(tmp_path / "one", "base", GOOD, {})
     write(tmp_path / "twin", "base", GOOD, {})
-    other = write(tmp_path / "other", "base", GOOD, {**MOVING, **CLOSE}[condition]) / "run.json"
+    changes = {**MOVING, **CLOSE}[condition]
+    other = write(tmp_path / "other", "base", GOOD, changes) / "run.json"
     other.write_text(other.read_text().replace("2026-01-02", "2026-01-03"))  # a store keeps both
     medtasks("ingest", "one/base", "other/base", "--store", "store")
     command = ("report", "--published", "none", "--json")
@@ -258,7 +271,8 @@ def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scor
     for places in (("one/base", "twin/base", "other/base"), ("store",)):
         labels = [entry["entry"] for entry in json.loads(medtasks(*command, *places).out)["entries"]]
         assert len(labels) == 2 and len(set(labels)) == 2
-        assert all(f"{condition.partition(',')[0]}: " in label for label in labels)
+        title = "model arguments" if "arguments" in changes else condition.partition(",")[0]
+        assert all(f"{title}: " in label for label in labels)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +280,7 @@ def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scor
     [
         ({"apply_chat_template": True, "fewshot_as_multiturn": False}, "chat template"),
         ({"fewshot_as_multiturn": True}, "examples as turns"),
-        ({"system_instruction": "Answer briefly."}, "system turn"),
+        ({"system_instruction": "Answer briefly."}, "system instruction"),
         ({"gen_kwargs": {"temperature": 0.7}}, "decoding"),
         ({"limit": 5}, "documents"),
     ],

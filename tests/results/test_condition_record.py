@@ -12,7 +12,6 @@ from medtasks_ext.results.conditions import drawn, facts
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
-    CANNOT_MOVE_A_SCORE,
     LAYOUT,
     Asked,
     Conditions,
@@ -24,6 +23,7 @@ from medtasks_ext.runs.conditions import (
     RunConditions,
     Shots,
     Wording,
+    is_harmless,
     read_conditions,
 )
 from medtasks_ext.runs.manifest import Manifest, Seal, identity_of
@@ -62,6 +62,12 @@ RECORD = Conditions(
         own_words_instead=False, served=("org/model",), versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
     ),
 )  # fmt: skip
+#: What was added to how the task asks, in words; schema 1 of submissions did not know of it.
+ADDED = {
+    "generation": None, "stop": r"'\n\n'", "arguments": None, "variant": None, "brought": None,
+    "rounding": "dtype=bfloat16",
+    "own_template": None, "system_text": None,
+}  # fmt: skip
 
 
 def test_a_record_is_read_as_it_was_written():
@@ -102,9 +108,10 @@ def test_a_sampled_result_with_all_conditions_in_words():
         "prompt": "1f3a", "examples": "e5", "examples_cut": False, "source": "suite", "revision": "4bc0",
         "rows": "77ab", "documents": "the first 5", "n": 5, "n_of_suite": 90, "held_out": 5, "budget": 100,
         "answers_cut": False, "context": 8_000, "inputs_cut": True, "decoding": "temperature=0.6", "seed": 7,
-        "template": "yes", "system": "system turn, none", "turns": "yes",
+        "template": "yes", "system": "system turn", "turns": "yes",
         "jury": "a (org/a-70b) + b, c decides", "protocol": "likert in official words, 0123abcd",
         "judged": 0.5, "engine": "vllm", "versions": "vllm 2, torch 3",
+        **ADDED,
     }  # fmt: skip
 
 
@@ -138,7 +145,8 @@ def test_what_a_run_shares_in_words_is_read_back(layout):
 
 
 def test_a_submission_of_schema_1_has_the_conditions_that_it_says():
-    flat = {name: value for name, value in shown(facts(RECORD)).items() if value is not None}
+    said = {**shown(facts(RECORD)), **dict.fromkeys(ADDED), "system": "system turn, none"}
+    flat = {name: value for name, value in said.items() if value is not None}
     item = {
         "version": "1-A", "n": 5, "statistic": "mean", "judged": 0.5, "asked": flat, "cut": {"inputs_cut": 2},
         "rows": {"origin": "hub", "rebuilt": False, "here": 80, "held_out": 5, "of_suite": 90},
@@ -147,7 +155,8 @@ def test_a_submission_of_schema_1_has_the_conditions_that_it_says():
     found = submission_of_today(content)
     read = found["tasks"][TASK]["conditions"]
     assert found["schema"] == 2 and found["run"] == RunConditions(engine="vllm")
-    assert shown(facts(read)) == shown(facts(RECORD)) and read.observed.inputs_cut == 2
+    known = {**shown(facts(RECORD)), **dict.fromkeys(ADDED)}
+    assert shown(facts(read)) == known and read.observed.inputs_cut == 2
     for changes in ({"mood": "good"}, {"version": "2"}):
         with pytest.raises(ValueError, match="asked"):
             submission_of_today({**content, "tasks": {TASK: {**item, "asked": {**flat, **changes}}}})
@@ -177,14 +186,19 @@ def test_a_result_of_a_former_version_says_what_a_new_one_says(tmp_path, judged)
     assert ("jury" in after.words) == judged
 
 
-def plain(folder, arguments):
+def plain(folder, arguments, **flags):
     """What plain `lm_eval` leaves of one task, with invented figures."""
     content = {
         "results": {TASK: {"score,answer": 0.5}},
         "configs": {TASK: {"num_fewshot": 0, "generation_kwargs": {"max_gen_toks": 100}}},
         "versions": {TASK: "1-A"},
         "n-samples": {TASK: {"effective": 10}},
-        "config": {"model": "vllm", "model_args": {"pretrained": "ORG/a", **arguments}, "gen_kwargs": {}},
+        "config": {
+            "model": "vllm",
+            "model_args": {"pretrained": "ORG/a", **arguments},
+            "gen_kwargs": {},
+            **flags,
+        },
         "chat_template": None,
     }
     folder.mkdir()
@@ -214,12 +228,20 @@ def test_arguments_of_place_and_speed_make_no_other_model_and_those_that_cut_do(
         assert f"{name}={arguments[name]}" in entries[1].label
 
 
+def test_a_flag_of_lm_eval_that_nobody_knows_is_a_condition(tmp_path):
+    plain(tmp_path / "known", {}, batch_size="auto", random_seed=0, model_dtype="bfloat16", use_cache=None)
+    plain(tmp_path / "unknown", {}, mood="good")
+    known, unknown = read_results([tmp_path / "known", tmp_path / "unknown"], registry()).entries
+    assert known.experiments[TASK].facts.arguments == ()
+    assert unknown.experiments[TASK].facts.arguments == (("--mood", "good"),)
+
+
 def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():
     kept = identity_of("vllm", {"pretrained": "m"}, {})
     older = kept.model_copy(
         update={"model": {"model": "vllm", "model_args": {"pretrained": "m", "batch_size": "auto"}}}
     )
-    assert "batch_size" in CANNOT_MOVE_A_SCORE
+    assert is_harmless("batch_size")
     assert not older.differs_from(kept) and not kept.differs_from(older)
     assert older.digest != kept.digest  # so keys must be those of the folder
     assert kept.differs_from(identity_of("vllm", {"pretrained": "other"}, {}))

@@ -25,20 +25,25 @@ N = registry().datasets[TASK].metadata.n_test
 ASKED = Facts(
     strategy="five_shot", version="1", wording="own", artefact=("a", "1"), prompt="p", examples="e",
     examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
-    held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False, decoding=(("top_p", 1),),
-    seed=1, template=True, system=(True, None), turns=True, jury=((Judge("a"), Judge("b")), None),
+    held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
+    decoding=(("top_p", 1),), stop=(), seed=1, rounding=(), template=True, system=True, turns=True,
+    jury=((Judge("a"), Judge("b")), None),
     protocol=("likert", "own", "1"), engine="vllm", versions=(("vllm", "1"),),
 )  # fmt: skip
 OTHER = {
     "strategy": "cot", "version": "2", "wording": "official", "artefact": ("a", "2"), "prompt": "q",
     "examples": "f", "examples_cut": True, "source": "rebuilt", "revision": "w", "rows": "s",
     "documents": "the first 3", "n": 3, "held_out": 5, "budget": 50, "context": 4_000, "inputs_cut": True,
-    "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": (False, None), "turns": False,
+    "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
+    "generation": (("n", 2),), "stop": ("e",), "system_text": "text-0",
+    "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
+    "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,
     "jury": ((Judge("c"),), None), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
     "versions": (("vllm", "2"),),
 }  # fmt: skip
 HARMLESS = {
-    "template", "system", "engine", "versions", "seed", "context", "held_out", "revision", "artefact"
+    "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "context",
+    "held_out", "revision", "artefact",
 }  # fmt: skip
 
 

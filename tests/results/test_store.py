@@ -377,12 +377,8 @@ def test_task_bootstrap_gives_every_score_and_interval(run, tmp_path):
 @pytest.mark.parametrize(
     ("index", "said", "remedy"),
     [
-        (
-            '{"schema": 1, "medtasks": "0.1.0"}',
-            "an older version (layout 1, this one reads 2 to 3)",
-            "ingest again",
-        ),
-        ('{"schema": 4, "runs": []}', "a newer version (layout 4, this one reads 2 to 3)", "upgrade"),
+        ('{"schema": 0, "medtasks": "0.1.0"}', "damaged", "ingest again from the run folders"),
+        ('{"schema": 4, "runs": []}', "a newer version (layout 4, this one reads 1 to 3)", "upgrade"),
         ('{"schema": 3, "runs": {"a"', "damaged", "ingest again from the run folders"),
         ('{"schema": 3, "runs": ["a"]}', "damaged", "medtasks ingest RUN... --store NEW"),
     ],
@@ -424,20 +420,93 @@ def as_layout_2(store):
     edit(store / "medtasks-store.json", lambda item: item.update(schema=2))
 
 
-def test_a_store_of_the_layout_before_is_read_and_converted_when_it_is_written_to(run, tmp_path):
+def as_layout_1(store):
+    """The store as the first version wrote it: tables for each suite, model and strategy, and no index."""
+    as_layout_2(store)
+    for folder in store.glob("run-*"):
+        stored = json.loads((folder / "run.json").read_text())
+        tables = {file.stem: pq.read_table(file) for file in folder.glob("*.parquet")}
+        tables["results"] = tables["results"].drop_columns(["jury", "conditions"])
+        parts = []
+        rows = tables["documents"].to_pylist()
+        for suite, strategy in sorted({(row["suite"], row["strategy"]) for row in rows}):
+            path = f"suite={suite}/model=M/strategy={strategy}/{stored['run']}.parquet"
+            for name, table in tables.items():
+                mine = [(row["suite"], row["strategy"]) == (suite, strategy) for row in table.to_pylist()]
+                file = store / name / path
+                file.parent.mkdir(parents=True)
+                found = table.filter(mine).drop_columns(["suite", "model", "strategy"])
+                pq.write_table(found, file, row_group_size=2**14)
+            tasks = list(
+                dict.fromkeys(
+                    row["task"] for row in rows if (row["suite"], row["strategy"]) == (suite, strategy)
+                )
+            )
+            first, documents = 0, {}
+            for task in tasks:
+                documents[task] = stored["documents"][task] | {"first": first}
+                first += documents[task]["n"]
+            parts.append({"path": path, "documents": documents, "responses": "responses" in tables})
+        kept = {name: stored[name] for name in ("run", "kind", "model", "folder", "notes", "manifest")}
+        content = {"schema": 1, **kept, "fingerprint": stored["state"], "text": True, "parts": parts}
+        (store / "runs").mkdir(exist_ok=True)
+        (store / "runs" / f"{stored['run']}.json").write_text(json.dumps(content))
+        shutil.rmtree(folder)
+    (store / "medtasks-store.json").write_text('{"schema": 1, "medtasks": "0.1.0"}')
+
+
+@pytest.mark.parametrize("as_before", [as_layout_1, as_layout_2])
+def test_a_store_of_an_earlier_layout_is_read_marked_and_converted_when_it_is_written_to(
+    run, tmp_path, as_before
+):
     one, other, store = run("one"), run("other", pretrained="org/other"), tmp_path / "store"
     ingest([one], store, registry(), with_text=True)
     [expected] = map(said, read(store))
-    as_layout_2(store)
+    as_before(store)
     before = contents(store)
     [entry] = read(store)
     assert contents(store) == before
-    assert said(entry) == expected
+    [note] = entry.notes
+    assert note.startswith("stored by an earlier version, without") and "intervals are rough" in note
+    assert ("who judged" in note) == (as_before is as_layout_1)
+    if as_before is as_layout_2:  # its records of conditions are whole
+        assert said(entry) == expected
+    shown = said(entry)
+    found = {task for item in task_bootstrap(open_store(store, registry())) for _, task in item.experiments}
+    assert found == set(TASKS) - {"medhelm_aci_bench"}
     assert states(store, other) == ["new"]
-    assert expected in map(said, read(store))
+    [converted] = [entry for entry in read(store) if entry.model == "random-label"]
+    assert said(converted) == shown and converted.notes == (note,)
     files = [*store.glob("run-*/results.parquet")]
     assert len(files) == 2 and all(pq.read_schema(file).names == schema("results").names for file in files)
     assert all("entry" in pq.read_schema(file).names for file in store.glob("run-*/[dr]*.parquet"))
+    names = {path.name for path in store.iterdir() if not path.name.startswith((".", "run-"))}
+    assert names == {"medtasks-store.json"}
+
+
+def test_a_run_of_an_earlier_layout_that_cannot_be_converted_whole_stays_as_it_is(run, tmp_path):
+    store = tmp_path / "store"
+    put(store, run("one"))
+    as_layout_1(store)
+    [file] = (store / "runs").iterdir()
+    other = shutil.copy(file, tmp_path)
+    edit(file, lambda item: item["parts"][0]["documents"]["bridge_mie_cot"].update(statistic="old_f1"))
+    assert states(store, run("other", pretrained="org/other")) == ["new"]
+    assert file.is_file()
+    results = read_results([store], registry())
+    assert "was old_f1, and is micro_f1" in results.faults[0].what
+    assert {entry.model for entry in results.entries} == {"random-label", "org/other"}
+    shutil.copy(other, file)
+    assert len(read(store)) == 2
+
+
+def test_an_ingest_of_an_earlier_version_that_was_killed_halfway_is_told(run, tmp_path, medtasks):
+    store = tmp_path / "store"
+    put(store, run())
+    as_layout_1(store)
+    (store / "_journal.json").write_text("{}")
+    outcome = medtasks("report", store)
+    assert outcome.code == 2 and "killed halfway" in outcome.err and "ingest again" in outcome.err
 
 
 def said(entry):

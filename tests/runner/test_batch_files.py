@@ -253,10 +253,10 @@ def test_taking_results_can_be_broken_off_anywhere(results, medtasks, tmp_path, 
     write_lines(tmp_path / "results.jsonl", results)
     add, left = OutcomeLog.add, iter(range(30))
 
-    def until_interrupted(self, *arguments):
+    def until_interrupted(self, *arguments, **named):
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return add(self, *arguments)
+        return add(self, *arguments, **named)
 
     monkeypatch.setattr(OutcomeLog, "add", until_interrupted)
     assert medtasks("batch", "in", "run", "results.jsonl").code == 130

@@ -7,108 +7,123 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines import FaultKind
+from medtasks_ext.engines import Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.runs import About, Intent, Judgement, OutcomeLog, Stored
 from medtasks_ext.runs.chain import sealed_head
-from medtasks_ext.runs.judgements import (
-    About,
-    Failure,
-    Intent,
-    Judgement,
-    JudgementLog,
-    Said,
-    Usage,
-    judged_files,
-)
+from medtasks_ext.runs.outcomes import judged_files
 
 TASK = "medhelm_mediqa"
-USAGE = Usage(100, 20, 380, cost=0.25)
-VERDICT = Judgement({"accuracy": 4.0}, {"accuracy": {"score": 4, "explanation": "so"}}, USAGE, 1, 0.5)
-FAILURE = Failure("no_verdict", "no JSON object in the reply", USAGE, 1, 0.5)
+USAGE = Usage(100, 20, prompt_bytes=380)
+VERDICT = Judgement({"accuracy": 4.0}, {"accuracy": {"score": 4, "explanation": "so"}}, USAGE, 0.25, 1)
+FAILURE = Fault(FaultKind.UNREADABLE, "no JSON object in the reply", usage=USAGE, cost=0.25)
 
 halves = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_size=2)
 any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".join)
 money = st.floats(0, 1e6)
 tokens = st.integers(0, 9)
-usages = st.builds(Usage, tokens, tokens, tokens, st.booleans(), st.booleans(), st.none() | money)
-abouts = st.builds(About, any_text, any_text, any_text, any_text, any_text, any_text, response_hash=any_text)
+usages = st.builds(Usage, tokens, tokens, counted=st.booleans(), batch=st.booleans(), prompt_bytes=tokens)
+abouts = st.builds(About, any_text, any_text, any_text, any_text, response_hash=any_text)
 ratings = st.dictionaries(any_text, st.floats(0, 5), max_size=3)
 verdicts = st.dictionaries(any_text, any_text, max_size=3)
 judgements = st.builds(
-    Judgement, ratings, verdicts, st.none() | usages, st.integers(0, 9), st.none() | money, any_text
+    Judgement, ratings, verdicts, st.none() | usages, st.none() | money, st.integers(0, 9), any_text
 )
-kinds = st.sampled_from([*FaultKind, "no_verdict", "unknown"])
 failures = st.builds(
-    Failure, kinds, any_text, st.none() | usages, st.integers(0, 9), st.none() | money, any_text
+    Fault,
+    st.sampled_from(FaultKind),
+    any_text,
+    usage=st.none() | usages,
+    cost=st.none() | money,
+    request_id=any_text,
 )
 entries = st.one_of(judgements, failures, st.builds(Intent, money))
+settled = st.none() | money
 
 
-def about(key="k", judge="one", document="d"):
-    return About(key, judge, document)
+def line(entry, settles=None, key="k"):
+    return Stored(key, "d", entry, about=About("one"), settles=settles)
+
+
+def opened(folder):
+    return OutcomeLog(folder, TASK, older=True)
 
 
 def log_of(folder, *items):
-    log = JudgementLog(folder, TASK)
-    list(log.read())
-    for who, entry in items:
-        log.add(who, entry)
+    log = opened(folder)
+    log.load()
+    for item in items:
+        log.append(item)
     log.close()
     return log
 
 
 def read(folder):
-    return list(JudgementLog(folder, TASK).read())
+    return list(opened(folder).read())
 
 
-def again(who, entry):
+def again(stored):
     """As JSON has it: two halves that meet in a text are one character after reading."""
-    said = Said.read(json.loads(json.dumps(Said(who, entry).record())))
-    return said.about, said.entry
+    return Stored.read(json.loads(json.dumps(stored.record())))
 
 
-@given(st.lists(st.tuples(abouts, entries), max_size=5))
+@given(st.lists(st.builds(Stored, any_text, any_text, entries, money, abouts, settled), max_size=5))
 def test_whatever_was_stored_is_read_again(tmp_path_factory, items):
     folder = tmp_path_factory.mktemp("judgements")
     log_of(folder, *items)
-    assert [(said.about, said.entry) for said in read(folder)] == [again(*item) for item in items]
+    assert read(folder) == [again(item) for item in items]
     if items:
         for line in (folder / f"{TASK}.jsonl").read_bytes().splitlines():
             assert isinstance(json.loads(line.decode("utf-8")), dict)
 
 
 def test_a_line_says_what_it_is(tmp_path):
-    log_of(tmp_path, (about(), Intent(0.5)), (about(), VERDICT), (about("k2"), FAILURE))
+    log_of(tmp_path, line(Intent(0.5)), line(VERDICT, 0.5), line(FAILURE, key="k2"))
     intent, verdict, failure = map(json.loads, (tmp_path / f"{TASK}.jsonl").read_bytes().splitlines())
     assert intent["intent"] == 0.5 and "ratings" not in intent
     assert verdict["ratings"] == {"accuracy": 4} and verdict["verdict"]["accuracy"]["explanation"] == "so"
-    assert verdict["usage"]["cost"] == 0.25 and verdict["settles"] == 0.5
+    assert verdict["cost"] == 0.25 and verdict["settles"] == 0.5
     assert failure["fault"] == "no_verdict" and failure["reason"] and "ratings" not in failure
 
 
 @pytest.mark.parametrize(
-    ("entries", "unsure"),
+    ("lines", "unsure"),
     [
-        ([Intent(0.5)], 0.5),
-        ([Intent(0.5), VERDICT], 0),
-        ([Intent(0.5), FAILURE, Intent(0.5), VERDICT], 0),
+        ([line(Intent(0.5))], 0.5),
+        ([line(Intent(0.5)), line(VERDICT, 0.5)], 0),
+        ([line(Intent(0.5)), line(FAILURE, 0.5), line(Intent(0.5)), line(VERDICT, 0.5)], 0),
         # the first process was killed: what its request may have cost stays
-        ([Intent(0.5), Intent(0.5), VERDICT], 0.5),
+        ([line(Intent(0.5)), line(Intent(0.5)), line(VERDICT, 0.5)], 0.5),
         # a reply in a batch, or to a judge whose price is not named any more, settles nothing
-        ([Intent(0.5), Judgement({"accuracy": 4.0}, usage=Usage(1, 1, 1, batch=True))], 0.5),
-        ([Intent(0.5), Failure(FaultKind.TIMEOUT, "no reply within 300 s", requests=1)], 0.5),
+        ([line(Intent(0.5)), line(Judgement({"accuracy": 4.0}, usage=Usage(1, 1, batch=True)))], 0.5),
+        ([line(Intent(0.5)), line(Fault(FaultKind.TIMEOUT, "no reply within 300 s"))], 0.5),
+        ([line(Intent(0.5), key="other"), line(VERDICT, 0.5)], 0.5),
     ],
 )
-def test_an_intent_that_nothing_settles_counts(tmp_path, entries, unsure):
-    log = log_of(tmp_path, *((about(), entry) for entry in entries))
+def test_an_intent_that_nothing_settles_counts(tmp_path, lines, unsure):
+    log = log_of(tmp_path, *lines)
     assert log.unsure == unsure
-    after = JudgementLog(tmp_path, TASK)
-    list(after.read())
+    after = opened(tmp_path)
+    after.load()
     assert after.unsure == unsure
 
 
-def test_another_requests_intent_is_not_settled(tmp_path):
-    assert log_of(tmp_path, (about("other"), Intent(0.5)), (about(), VERDICT)).unsure == 0.5
+def test_a_line_of_the_version_before_is_read_as_this_one_writes_it(tmp_path):
+    """Chained lines of judges had other names for tokens and tries, and the cost among the tokens."""
+    usage = {**OLD_USAGE, "cost": 0.25}
+    about = {"key": "k", "judge": "one", "document": "d", "wording": "own"}
+    rated = {"ratings": {"accuracy": 4.0}, "verdict": dict(VERDICT.verdict)}
+    log = log_of(tmp_path)
+    log._file.add({**about, "intent": 0.5, "at": 1.0})
+    log._file.add({**about, "fault": "no_verdict", "reason": FAILURE.reason, "usage": usage, "requests": 1,
+                   "settles": 0.5, "at": 2.0})  # fmt: skip
+    log._file.add({**about, **rated, "usage": usage, "requests": 1, "at": 3.0})
+    log.close()
+    intent, failure, verdict = read(tmp_path)
+    assert intent.entry == Intent(0.5) and intent.about == About("one") == verdict.about
+    assert (failure.entry, failure.settles, verdict.entry) == (FAILURE, 0.5, VERDICT)
+    after = log_of(tmp_path, line(VERDICT, key="k2"))
+    assert (after.answered, after.unsure, after.spent) == ({"k", "k2"}, 0, 0.75)
 
 
 CHANGES = {
@@ -122,7 +137,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_line_that_is_not_the_one_that_was_written_is_named(tmp_path, change):
-    log_of(tmp_path, *((about(f"k{i}"), VERDICT) for i in range(4)))
+    log_of(tmp_path, *(line(VERDICT, key=f"k{i}") for i in range(4)))
     path = tmp_path / f"{TASK}.jsonl"
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     with pytest.raises(MedtasksError, match=r"line \d is damaged") as error:
@@ -131,16 +146,16 @@ def test_a_line_that_is_not_the_one_that_was_written_is_named(tmp_path, change):
 
 
 def test_a_chained_line_that_says_nothing_is_named(tmp_path):
-    log = log_of(tmp_path, (about(), VERDICT))
+    log = log_of(tmp_path, line(VERDICT))
     log._file.add({"key": "k", "judge": "one", "document": "d", "ratings": "high"})
     log.close()
-    with pytest.raises(MedtasksError, match="line 2 is no judgement, failure or intent"):
+    with pytest.raises(MedtasksError, match="line 2 is no outcome of a request"):
         read(tmp_path)
 
 
 def test_a_sealed_file_shows_lines_that_are_missing_at_its_end(tmp_path):
     path = tmp_path / f"{TASK}.jsonl"
-    seal = log_of(tmp_path, *((about(f"k{i}"), VERDICT) for i in range(3))).seal
+    seal = log_of(tmp_path, *(line(VERDICT, key=f"k{i}") for i in range(3))).seal
     assert seal.lines == 3 and sealed_head(path, seal)
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
     assert len(read(tmp_path)) == 2 and not sealed_head(path, seal)
@@ -176,15 +191,17 @@ def old_store(folder, *, failures=True):
 
 def test_old_files_are_read_in_the_order_in_which_replies_came(tmp_path):
     old_store(tmp_path)
-    log = JudgementLog(tmp_path, TASK)
+    log = opened(tmp_path)
     said = list(log.read())
     assert log.is_old and judged_files(tmp_path) == [TASK]
-    assert [item.about.key for item in said] == ["k1", "k1", "k2", "k3", "k4"]
+    assert [item.key for item in said] == ["k1", "k1", "k2", "k3", "k4"]
     unread, verdict, human, unanswered, refused = (item.entry for item in said)
-    assert unread.kind == "no_verdict" and unread.usage.prompt_tokens == 100
-    assert verdict.ratings == {"accuracy": 4} and verdict.usage == Usage(100, 20, 380)
+    assert unread.kind is FaultKind.UNREADABLE and unread.usage.prompt == 100
+    assert verdict.ratings == {"accuracy": 4} and verdict.usage == USAGE
     assert human.ratings == {"p1": 1} and human.usage is None and human.decisions == "decisions.jsonl"
-    assert unanswered.kind == "unknown" and unanswered.reason == "HTTP 503" and unanswered.usage is None
+    assert (
+        unanswered.kind is FaultKind.UNKNOWN and unanswered.reason == "HTTP 503" and unanswered.usage is None
+    )
     assert refused.kind is FaultKind.REFUSED
     assert all(later.at > earlier.at for earlier, later in pairwise(said))
 
@@ -193,17 +210,17 @@ def test_old_files_are_read_in_the_order_in_which_replies_came(tmp_path):
 def test_old_files_become_one_chained_file(tmp_path, left):
     old_store(tmp_path)
     failures = (tmp_path / f"{TASK}.failures.jsonl").read_bytes()
-    log = JudgementLog(tmp_path, TASK)
+    log = opened(tmp_path)
     said = list(log.read())
     log.renew(said)
-    log.add(about("k9"), VERDICT)
+    log.append(line(VERDICT, key="k9"))
     log.close()
     assert [path.name for path in tmp_path.iterdir()] == [f"{TASK}.jsonl"]
     if left:
         (tmp_path / f"{TASK}.failures.jsonl").write_bytes(failures)
-    after = JudgementLog(tmp_path, TASK)
+    after = opened(tmp_path)
     found = list(after.read())
-    assert found[:-1] == said and found[-1].about.key == "k9" and not after.is_old
+    assert found[:-1] == said and found[-1].key == "k9" and not after.is_old
     assert sealed_head(log.path, log.seal)
 
 
@@ -211,9 +228,9 @@ def test_an_old_file_may_lack_its_last_line_end_or_part_of_its_last_line(tmp_pat
     path = tmp_path / f"{TASK}.jsonl"
     old_store(tmp_path, failures=False)
     path.write_bytes(path.read_bytes()[:-1])
-    assert [item.about.key for item in read(tmp_path)] == ["k1", "k2"]
+    assert [item.key for item in read(tmp_path)] == ["k1", "k2"]
     path.write_bytes(path.read_bytes()[:-10])
-    assert [item.about.key for item in read(tmp_path)] == ["k1"]
+    assert [item.key for item in read(tmp_path)] == ["k1"]
 
 
 def test_a_damaged_line_of_an_old_file_is_named(tmp_path):
@@ -228,7 +245,7 @@ def test_a_damaged_line_of_an_old_file_is_named(tmp_path):
 def test_where_a_chain_was_written_lines_without_one_are_no_old_file(tmp_path):
     old_store(tmp_path)
     with pytest.raises(MedtasksError, match="line 1 is damaged, or not the one"):
-        list(JudgementLog(tmp_path, TASK, chained=True).read())
+        list(OutcomeLog(tmp_path, TASK).read())
 
 
 def test_what_waits_for_a_physician_is_no_judgement(tmp_path):

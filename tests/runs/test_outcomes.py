@@ -79,12 +79,12 @@ def test_a_fault_is_no_answer_and_an_answer_settles_it(tmp_path):
     log = log_of(
         tmp_path, Stored("k", "d", Intent(1.0)), Stored("k", "d", FAULT), Stored("k2", "d2", Intent(2.0))
     )
-    assert (log.answered, log.faulty, log.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
+    assert (log.answered, {*log.last}, log.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
     again = OutcomeLog(tmp_path, TASK)
     again.load()
-    assert (again.answered, again.faulty, again.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
+    assert (again.answered, {*again.last}, again.unsettled) == (set(), {"k"}, {"k": [1.0], "k2": [2.0]})
     again.add("k", "d", ANSWER)
-    assert again.answered == {"k"} and not again.faulty
+    assert again.answered == {"k"} and not again.last
 
 
 def test_what_a_request_may_have_cost_stays_until_a_reply_says_it(tmp_path):
@@ -95,6 +95,19 @@ def test_what_a_request_may_have_cost_stays_until_a_reply_says_it(tmp_path):
     again.load()
     for one in (log, again):  # the try without a reply, and the first of two before the answer
         assert (one.unsettled, one.unsure, one.spent) == ({"a": [1.0], "b": [2.0]}, 3.0, 0.25)
+
+
+@pytest.mark.parametrize(("settles", "left"), [(1.0, 1.0), (0.0, 2.0)], ids=["asked again", "from a batch"])
+@pytest.mark.parametrize("entry", [ANSWER, replace(FAULT, maybe_paid=0)], ids=["answer", "fault"])
+def test_what_a_killed_call_may_have_spent_stays_whatever_comes_later(tmp_path, entry, settles, left):
+    log = OutcomeLog(tmp_path, TASK)
+    for item in (Intent(1.0), Intent(1.0)):  # the first call was killed
+        log.add("k", "d", item)
+    log.add("k", "d", entry, settles=settles)
+    log.close()
+    again = OutcomeLog(tmp_path, TASK)
+    again.load()
+    assert log.unsure == again.unsure == left
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 100])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
@@ -153,6 +154,9 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
             f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
             "others the suites' official wording; scores from other prompts are other scores."
         )
+    asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
+    if terms := restrictions(asked.items()):
+        lines.append(f"{terms[0].upper()}{terms[1:]}.")
     if rebuilt := sum(item.rebuilt for item in experiments):
         lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
     unclosed = [item for item in experiments if item.metrics.get("unclosed_reasoning", 0) > 0]

@@ -161,6 +161,8 @@ function taskFacts(dataset) {
     ["Test rows", count(dataset.n_test)],
     ["Scored without asking for data", dataset.scoreable ? "yes" : "no"],
     ["Licence", dataset.licence],
+    ["Use allowed by its terms", dataset.use],
+    ["Text to a third party", dataset.third_party_api],
     ["Source", outside],
     ["Citation", dataset.citation],
     ["Task id", make("code", { textContent: dataset.id })],

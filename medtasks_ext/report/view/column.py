@@ -32,8 +32,7 @@ from medtasks_ext.results.error_clusters import (
     right_value,
 )
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import Judgement, JudgementLog
-from medtasks_ext.runs.outcomes import outcome_files
+from medtasks_ext.runs.outcomes import Judgement, OutcomeLog, outcome_files
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 from medtasks_ext.stats.statistic import mean
 
@@ -278,9 +277,9 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
         return frozenset(key for key, item in judged.items() if item.get("disputed"))
     ratings: dict[str, dict[str, list[float]]] = {}
     if judged and answers.folder is not None:
-        for said in JudgementLog(RunFolder(answers.folder).judgements, answers.task).read():
-            if isinstance(said.entry, Judgement):
-                judges = ratings.setdefault(said.about.document, {})
+        for said in OutcomeLog(RunFolder(answers.folder).judgements, answers.task, older=True).read():
+            if said.about is not None and isinstance(said.entry, Judgement):
+                judges = ratings.setdefault(said.document, {})
                 judges.setdefault(said.about.judge, []).extend(said.entry.ratings.values())
     means = {
         key: [sum(values) / len(values) for values in judges.values() if values]

@@ -15,7 +15,7 @@ from medtasks_ext.report.view.column import CLUSTERS, NO_CLUSTER, Column, Flag, 
 from medtasks_ext.results.error_clusters import Answered, error_of
 from medtasks_ext.results.extracted import IN_TEXT, Items, Piece, items_of, marked
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.judgements import Judgement, JudgementLog
+from medtasks_ext.runs.outcomes import Judgement, OutcomeLog
 from medtasks_ext.runs.samples import parsed_of
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def _judges(column: Column, key: str) -> Iterator[JudgeWord]:
     folder, task = column.answers.folder, column.answers.task
     if folder is None or column.judged is None:
         return
-    for said in JudgementLog(RunFolder(folder).judgements, task).read():
-        if said.about.document == key and isinstance(said.entry, Judgement):
-            about = said.about
+    for said in OutcomeLog(RunFolder(folder).judgements, task, older=True).read():
+        about = said.about
+        if about is not None and said.document == key and isinstance(said.entry, Judgement):
             yield JudgeWord(about.judge, said.entry.ratings, said.entry.verdict, about.point or "")

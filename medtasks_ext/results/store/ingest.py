@@ -20,7 +20,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import DocumentScores
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
-from medtasks_ext.results.reading import check_runs, of_all, read_runs, samples_file
+from medtasks_ext.results.reading import check_runs, read_runs, samples_file
 from medtasks_ext.results.store.layout import (
     LOCK,
     RUN,
@@ -33,19 +33,14 @@ from medtasks_ext.results.store.layout import (
     is_store,
     layout_of,
     read_index,
+    remove_divided,
     run_id,
-    stored_run,
     sweep,
     write_index,
 )
-from medtasks_ext.results.store.tables import (
-    convert,
-    read_experiments,
-    write_documents,
-    write_responses,
-    write_results,
-)
-from medtasks_ext.runs.conditions import run_conditions
+from medtasks_ext.results.store.read import stored_entry
+from medtasks_ext.results.store.resample import Store, open_store
+from medtasks_ext.results.store.tables import write_documents, write_responses, write_results
 from medtasks_ext.runs.folder import RunFolder
 
 
@@ -160,7 +155,8 @@ class _Ingest:
             )
         same = former == name and (self.folder / name).is_dir()
         if not same:
-            self._write(entry, run, state)
+            place_of_run = str(entry.folders[0].resolve())
+            self._write(entry, run, state, folder=place_of_run, with_text=self.with_text)
             self._index[run] = name
         self.done[run] = Ingested(
             run=run,
@@ -176,40 +172,34 @@ class _Ingest:
 
     def commit(self) -> None:
         """Move what was written into place, and let it count; runs of an earlier layout are converted."""
+        former: list[StoredRun] = []
         if is_store(self.folder) and layout_of(self.folder) < SCHEMA:
-            for name in [name for run, name in self._index.items() if run not in self.done]:
-                self._convert(stored_run(self.folder / name / RUN))
+            store = open_store(self.folder, self.tasks)
+            former = [run for run in store.runs.values() if run.run in self.done or self._convert(store, run)]
         written = sorted(self._staging.iterdir())
         for place in written:
             place.rename(self.folder / place.name)
         if written:
             sync_folder(self.folder)
             write_index(self._staging, self.folder, self._index)
+            remove_divided(self.folder, [run for run in former if run.parts])
 
-    def _convert(self, run: StoredRun) -> None:
-        """Write a run of an earlier layout anew: the folder that it was read from may be gone."""
-        former = self.folder / run.name
-        experiments, unknown = read_experiments(former, self.tasks, run)
-        if unknown:  # of these no row could be written, so it stays as it is
-            return
-        state = fingerprint([], [run.state, *experiments], text=bool(run.texts))
-        place = self._staging / folder_name(run.run, state)
-        place.mkdir()
-        entry = Entry(
-            model=run.model,
-            label="",
-            kind=run.kind,
-            conditions=of_all(run_conditions(run.manifest), experiments),
-            experiments=experiments,
-            manifest=run.manifest,
-        )
-        write_results(place, run.run, entry, self.tasks)
-        convert(former, place)
-        stored = run.model_copy(update={"state": state, "layout": SCHEMA})
-        write_json(place / RUN, stored.model_dump())
-        self._index[run.run] = place.name
+    def _convert(self, store: Store, run: StoredRun) -> bool:
+        """Write a run of an earlier layout anew: the folder that it was read from may be gone.
 
-    def _write(self, entry: Entry, run: str, state: str) -> None:
+        Returns:
+            Whether it was; a run of which that cannot be done whole stays as it is, and is read so.
+        """
+        faults: list[Fault] = []
+        entry = stored_entry(store, run, faults)
+        if faults:
+            return False
+        state = fingerprint([], [run.state, *entry.experiments], text=bool(run.texts))
+        self._write(entry, run.run, state, folder=run.folder, with_text=bool(run.texts))
+        self._index[run.run] = folder_name(run.run, state)
+        return True
+
+    def _write(self, entry: Entry, run: str, state: str, *, folder: str, with_text: bool) -> None:
         place = self._staging / folder_name(run, state)
         place.mkdir()
         # models are read side by side in the order of datasets
@@ -223,13 +213,13 @@ class _Ingest:
                 found.append((item, scores))
         write_results(place, run, entry.part({item.task: item for item in experiments}), self.tasks)
         documents = write_documents(place, entry.model, run, found)
-        texts = write_responses(place, entry.model, run, experiments, lacking) if self.with_text else []
+        texts = write_responses(place, entry.model, run, experiments, lacking) if with_text else []
         stored = StoredRun(
             run=run,
             state=state,
             kind=entry.kind,
             model=entry.model,
-            folder=str(entry.folders[0].resolve()),
+            folder=folder,
             notes=list(entry.notes),
             manifest=_without_text(entry.manifest),
             documents=documents,

@@ -9,6 +9,9 @@ DIR/run-ID-STATE/responses.parquet  texts, only where they were asked for
 
 The folder of a run never changes: a run in another state gets another folder. A store changes in one step,
 when a new index takes the place of the old one. Folders that the index does not name do not count.
+
+Layout 1 had no index. A run was `runs/ID.json`, and its tables were divided by suite, model and strategy:
+`results/suite=S/model=M/strategy=T/ID.parquet`, the same below `documents` and `responses`.
 """
 
 from __future__ import annotations
@@ -31,13 +34,17 @@ from medtasks_ext.version import __version__
 
 #: layout that this version writes
 SCHEMA = 3
-#: the oldest that it reads: results and tasks in one table, and the run's id under the name `run`
-OLDEST = 2
+#: one before: results and tasks in one table, and the run's id under the name `run`
+_BEFORE = 2
+#: one before that, of many small tables
+_DIVIDED = 1
 INDEX, LOCK, STAGING = "medtasks-store.json", ".lock", ".ingest-"
 RUN, RESULTS, TASKS = "run.json", "results.parquet", "tasks.parquet"
 DOCUMENTS, RESPONSES = "documents.parquet", "responses.parquet"
 _FOLDER = re.compile(r"run-[0-9a-f]{12}-[0-9a-f]{32}")
 _RUNS = TypeAdapter(dict[str, str])
+#: What an ingest of layout 1 left that was killed halfway.
+_JOURNAL = "_journal.json"
 _AGAIN = "ingest again from the run folders, into a new store: medtasks ingest RUN... --store NEW"
 
 
@@ -51,6 +58,16 @@ class Rows(BaseModel):
     width: int  # numbers in `counts`; 0 where they follow from `score`
     statistic: str  # name of the one that makes the score of them
     plain: bool  # whether every document takes part in the score, each a unit of its own
+
+
+class Part(BaseModel):
+    """The tasks of a run of layout 1 that shared their files: those of one suite and strategy."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str  # of its files, from the folder of a table on
+    documents: dict[str, Rows]
+    responses: bool  # whether texts are stored
 
 
 class StoredRun(BaseModel):
@@ -67,12 +84,31 @@ class StoredRun(BaseModel):
     manifest: dict[str, Any]  # of the run; reasons of failures without text of rows
     documents: dict[str, Rows]  # task -> where its documents lie; tasks without documents are left out
     texts: list[str]  # tasks whose texts are stored
-    layout: int = OLDEST  # of its tables
+    layout: int = _BEFORE  # of its tables
+    parts: list[Part] = []  # of layout 1
 
     @property
     def name(self) -> str:
-        """Of its folder in the store."""
-        return folder_name(self.run, self.state)
+        """From the store's folder on: of its folder, or of its file in layout 1."""
+        return _file_of_divided(self.run) if self.parts else folder_name(self.run, self.state)
+
+    def tables(self, table: str) -> list[str]:
+        """Files that a table may have, from the store's folder on."""
+        return [_place_of(table, part) for part in self.parts] or [f"{self.name}/{table}"]
+
+    def table_of(self, table: str, task: str) -> str:
+        """The file with the documents, or the texts, of a task."""
+        return next(
+            (_place_of(table, part) for part in self.parts if task in part.documents), f"{self.name}/{table}"
+        )
+
+
+def _place_of(table: str, part: Part) -> str:
+    return f"{table.removesuffix('.parquet')}/{part.path}"
+
+
+def _file_of_divided(run: str) -> str:
+    return f"runs/{run}.json"
 
 
 def folder_name(run: str, state: str) -> str:
@@ -116,15 +152,26 @@ def read_index(folder: Path) -> dict[str, str]:
     try:
         content = read_json(file)
         schema = int(content["schema"])
-        if OLDEST <= schema <= SCHEMA:
+        if _DIVIDED < schema <= SCHEMA:
             return _RUNS.validate_python(content["runs"])
+        if schema < _DIVIDED:
+            raise ValueError(schema)
     except (MedtasksError, ValidationError, KeyError, TypeError, ValueError):
         raise MedtasksError("damaged: not the index of a store", where=file, remedy=_AGAIN) from None
-    version, remedy = (
-        ("an older", _AGAIN) if schema < SCHEMA else ("a newer", "pip install --upgrade medtasks")
+    if schema == _DIVIDED:
+        return _index_of_divided(folder)
+    raise MedtasksError(
+        f"was written by a newer version (layout {schema}, this one reads {_DIVIDED} to {SCHEMA})",
+        where=file,
+        remedy="pip install --upgrade medtasks",
     )
-    what = f"was written by {version} version (layout {schema}, this one reads {OLDEST} to {SCHEMA})"
-    raise MedtasksError(what, where=file, remedy=remedy)
+
+
+def _index_of_divided(folder: Path) -> dict[str, str]:
+    if (folder / _JOURNAL).is_file():
+        what = "an ingest of an earlier version was killed halfway"
+        raise MedtasksError(what, where=folder / _JOURNAL, remedy=_AGAIN)
+    return {file.stem: _file_of_divided(file.stem) for file in (folder / "runs").glob("*.json")}
 
 
 def layout_of(folder: Path) -> int:
@@ -162,26 +209,57 @@ def stored_runs(folder: Path) -> dict[str, StoredRun]:
     Raises:
         MedtasksError: there is no store, it is damaged, or of another layout.
     """
-    return {run: stored_run(folder / name / RUN) for run, name in sorted(read_index(folder).items())}
+    return {run: stored_run(folder, name) for run, name in sorted(read_index(folder).items())}
 
 
-def stored_run(file: Path) -> StoredRun:
-    """The run of a file of a store.
+def stored_run(folder: Path, name: str) -> StoredRun:
+    """A run of a store.
+
+    Args:
+        name: of it in the index.
 
     Raises:
-        MedtasksError: it is gone or damaged.
+        MedtasksError: its file is gone or damaged.
     """
+    divided = name.endswith(".json")
+    file = folder / name if divided else folder / name / RUN
     if not file.is_file():
         raise gone(file)
     try:
-        return StoredRun.model_validate(read_json(file))
-    except (MedtasksError, ValidationError):
+        content = read_json(file)
+        return StoredRun.model_validate(_of_divided(content) if divided else content)
+    except (MedtasksError, ValidationError, KeyError, TypeError, AttributeError):
         raise damaged(file, "damaged: not a run as a store records it") from None
+
+
+def _of_divided(content: Any) -> Any:
+    """A run of layout 1 as this layout has it."""
+    documents = {task: rows for part in content["parts"] for task, rows in part["documents"].items()}
+    texts = [task for part in content["parts"] if part["responses"] for task in part["documents"]]
+    state = content["fingerprint"]
+    return {**content, "state": state, "documents": documents, "texts": texts, "layout": _DIVIDED}
+
+
+def remove_divided(folder: Path, runs: Iterable[StoredRun]) -> None:
+    """Remove the files of runs of layout 1 from a store that holds them anew."""
+    for run in runs:
+        named = [file for table in (RESULTS, DOCUMENTS, RESPONSES) for file in run.tables(table)]
+        for file in (run.name, *named):
+            place = folder / file
+            place.unlink(missing_ok=True)
+            for above in place.parents:
+                if above == folder or not above.is_dir() or any(above.iterdir()):
+                    break
+                above.rmdir()
+    for lock in ("_ingest.lock", "_commit.lock"):
+        (folder / lock).unlink(missing_ok=True)
 
 
 def gone(file: Path) -> MedtasksError:
     """The error for a file of a run that is not there: another ingest replaced the run, or it was deleted."""
-    if file.parent.name in read_index(file.parents[1]).values():
+    folder = next((place for place in file.parents if is_store(place)), file.parent)
+    named = read_index(folder) if is_store(folder) else {}
+    if file.parent.name in named.values() or file.stem in named:
         return damaged(file, "no such file")
     what = "the run was stored anew since the store was opened"
     return MedtasksError(what, where=file, remedy="run the command again")
@@ -189,6 +267,8 @@ def gone(file: Path) -> MedtasksError:
 
 def damaged(file: Path, what: str) -> MedtasksError:
     """The error for a file of a run that cannot be used."""
+    if _FOLDER.fullmatch(file.parent.name) is None:  # of layout 1
+        return MedtasksError(what, where=file, remedy=_AGAIN)
     folder = file.parent
     remedy = (
         f"delete the folder {folder.name}, then ingest again from the run folders: medtasks ingest RUN... "

@@ -160,18 +160,18 @@ def _batches(by_dataset: Sequence[list[_Stored]]) -> Iterator[list[list[_Stored]
 
 def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> dict[tuple[str, str], Array]:
     """(run, task) -> the columns of its counts, (k, n_units)."""
-    by_run: dict[str, list[_Stored]] = {}
+    by_file: dict[str, list[_Stored]] = {}
     for item in items:
-        by_run.setdefault(item.run.run, []).append(item)
+        by_file.setdefault(item.run.table_of(DOCUMENTS, item.task), []).append(item)
     counts: dict[tuple[str, str], Array] = {}
-    for found in pool.map(partial(_read_run, store), by_run.values()):
+    files = [store.folder / name for name in by_file]
+    for found in pool.map(_read_file, files, by_file.values()):
         counts.update(found)
     return counts
 
 
-def _read_run(store: Store, items: list[_Stored]) -> dict[tuple[str, str], Array]:
-    """The same of one run. Experiments whose scores are made of one column lie together in its file."""
-    path = store.folder / items[0].run.name / DOCUMENTS
+def _read_file(path: Path, items: list[_Stored]) -> dict[tuple[str, str], Array]:
+    """The same of one file. Experiments whose scores are made of one column lie together in it."""
     counts = {}
     for means in (True, False):
         together = [item for item in items if (item.statistic is mean) is means]

@@ -56,8 +56,15 @@ _FIGURES = {
     **{name: name for name in ("task", "metric", "value", "interval_low", "interval_high", "n", "jury")},
     **{"version": "task_version", "tokens_input": "input_tokens", "tokens_output": "output_tokens"},
 }
-#: Columns that stores of earlier versions lack.
 _LATER = ("interval_rough", "paper_interval_low", "paper_interval_high")
+#: Column that stores of earlier versions may lack -> what that is.
+LACKED = {
+    "jury": "who judged",
+    "conditions": "a part of the conditions",
+    "interval_rough": "which intervals are rough",
+    "paper_interval_low": "intervals as the suites' code computes them",
+    "paper_interval_high": "intervals as the suites' code computes them",
+}
 _RECORDS = ("cut", "loaded", "conditions", "config")
 _RESPONSES = pa.schema(
     dict.fromkeys(
@@ -206,34 +213,20 @@ def write_results(folder: Path, run: str, entry: Entry, tasks: Registry) -> None
     _write(folder / TASKS, table("tasks", {**whose, "dataset": dataset, **records}))
 
 
-def convert(former: Path, folder: Path) -> None:
-    """Write documents and texts of a run anew, as this layout has them.
-
-    Raises:
-        MedtasksError: they cannot be read.
-    """
-    for path in (former / DOCUMENTS, former / RESPONSES):
-        if path.is_file():
-            with _reading(path):
-                found = parquet.read_table(path, partitioning=None)
-            named = ["entry" if name == "run" else name for name in found.column_names]
-            _write(folder / path.name, found.rename_columns(named))
-
-
 def read_experiments(
     folder: Path, tasks: Registry, run: StoredRun
 ) -> tuple[dict[str, Experiment], list[str]]:
     """The experiments of one run by task, and its tasks that the registry does not know.
 
     Args:
-        folder: of the run in the store.
+        folder: of the store.
         tasks: the registry.
         run: the run.
 
     Raises:
         MedtasksError: a file cannot be read.
     """
-    figures, records = _read(folder, run.layout)
+    figures, records = _read(folder, run)
     first: dict[str, int] = {}
     metrics: dict[str, dict[str, float]] = {}
     intervals: dict[str, dict[str, Interval]] = {}
@@ -269,22 +262,34 @@ def read_experiments(
     return found, list(unknown)
 
 
-def _read(folder: Path, layout: int) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+def _read(folder: Path, run: StoredRun) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
     """Columns of the figures, a row per metric, and of the records, at least a row per task."""
-    former = layout < SCHEMA
+    former = run.layout < SCHEMA
     names = [name if former else own for name, own in _FIGURES.items()]
     names += _LATER
     wanted = {RESULTS: [*names, *_RECORDS]} if former else {RESULTS: names, TASKS: ["task", *_RECORDS]}
-    read = {}
-    for file, columns in wanted.items():
-        with _reading(folder / file):
-            texts = [name for name in columns if name in ("task", "metric", *_RECORDS)]
-            opened = parquet.ParquetFile(folder / file, read_dictionary=texts)
-            there = {*opened.schema_arrow.names}
-            known = [name for name in columns if name in there or name not in _LATER]
-            found = opened.read(columns=known, use_threads=False)
-        read[file] = {_FIGURES.get(name, name): _values(found[name]) for name in found.column_names}
+    read: dict[str, dict[str, list[Any]]] = {}
+    for name_of_table, columns in wanted.items():
+        of_table = read.setdefault(name_of_table, {})
+        for file in run.tables(name_of_table):
+            with _reading(folder / file):
+                there = {*parquet.read_schema(folder / file).names}
+                known = [name for name in columns if name in there or name not in LACKED]
+                texts = [name for name in known if name in ("task", "metric", *_RECORDS)]
+                opened = parquet.ParquetFile(folder / file, read_dictionary=texts)
+                found = opened.read(columns=known, use_threads=False)
+            for name in found.column_names:
+                of_table.setdefault(_FIGURES.get(name, name), []).extend(_values(found[name]))
     return read[RESULTS], read[RESULTS if former else TASKS]
+
+
+def lacking(folder: Path, run: StoredRun) -> list[str]:
+    """What an earlier version did not keep of a run, in words."""
+    if run.layout == SCHEMA:
+        return []
+    with _reading(folder / run.tables(RESULTS)[0]):
+        there = parquet.read_schema(folder / run.tables(RESULTS)[0]).names
+    return [what for column, what in LACKED.items() if column not in there]
 
 
 def _at(columns: Mapping[str, list[Any]], name: str, place: int) -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
+
+import yaml
 
 from medtasks_ext.errors import MedtasksError
 
@@ -39,3 +42,12 @@ def bundled_configs() -> dict[str, Path]:
         for folder in _CONFIG_FOLDERS
         for path in sorted((root / folder).glob("*.yaml"))
     }
+
+
+@lru_cache(maxsize=1)
+def ready_layouts() -> frozenset[str]:
+    """The chat templates that bundled configurations write out for models without one (`metadata.layout`)."""
+    texts = (path.read_text(encoding="utf-8") for path in bundled_configs().values())
+    # two in a hundred have one
+    read = (yaml.safe_load(text).get("metadata") or {} for text in texts if "layout:" in text)
+    return frozenset(str(metadata["layout"]) for metadata in read if metadata.get("layout"))

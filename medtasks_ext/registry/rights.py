@@ -1,0 +1,207 @@
+"""Under which terms a dataset is: what may be done with its scores, and where its text may go.
+
+The records stand in `licences.yaml`, one for each source, so that a dataset has the same terms in
+however many suites it is. A card names one, or holds a record of its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.strict import Strict, fault_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+    from medtasks_ext.jsonfile import Json
+
+LICENCES_FILE = Path(__file__).parent / "licences.yaml"
+Use = Literal["any", "share-alike", "research", "unclear"]
+Allowed = Literal["yes", "no", "unclear"]
+#: What SPDX expressions do not have: nothing is stated there; nobody knows.
+NONE, UNKNOWN = "NONE", "NOASSERTION"
+_NAMED = 3  # sources that a line names; `ls` lists all
+#: Licences of SPDX that let scores be used for anything.
+_PERMISSIVE = (
+    "MIT",
+    "Apache-2.0",
+    "BSD-",
+    "CC-BY-1",
+    "CC-BY-2",
+    "CC-BY-3",
+    "CC-BY-4",
+    "CC0-",
+    "ODC-By-",
+    "PDDL-",
+)
+_COPYLEFT = ("CC-BY-SA-", "GPL-", "LGPL-", "AGPL-", "ODbL-")
+_SAID: Mapping[Use, str] = {
+    "research": "for research alone",
+    "share-alike": "share-alike",
+    "unclear": "with unclear terms",
+}
+
+
+class Evidence(Strict):
+    """Where the terms stand.
+
+    Attributes:
+        address: of the terms, or of the place where they should stand.
+        seen: the day on which they were read there, or in a stored copy; nothing where nobody has.
+    """
+
+    address: str = Field(pattern="^https?://")
+    seen: datetime.date | None = None
+
+
+class Licence(Strict):
+    """The terms of a dataset; a text in its place is the name of a record, or a licence of SPDX.
+
+    Attributes:
+        spdx: the licence, as SPDX writes it (https://spdx.org/licenses); `LicenseRef-NAME` for terms that
+            SPDX does not have, NONE where the place states none, NOASSERTION where that is not known.
+        evidence: where that stands.
+        use: what the data, and scores on them, may serve.
+        third_party_api: whether its text may be sent to a service of someone else.
+        note: what the terms say besides, in a few words.
+    """
+
+    spdx: str
+    evidence: Evidence | None = None
+    use: Use
+    third_party_api: Allowed = "unclear"
+    note: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: Any) -> Any:
+        return _of_text(given) if isinstance(given, str) else given
+
+    @field_validator("third_party_api", mode="before")
+    @classmethod
+    def _from_bool(cls, given: Any) -> Any:
+        """YAML reads a bare yes or no as true or false."""
+        return {True: "yes", False: "no"}[given] if isinstance(given, bool) else given
+
+    @field_validator("spdx")
+    @classmethod
+    def _is_expression(cls, given: str) -> str:
+        if given in (NONE, UNKNOWN):
+            return given
+        try:
+            return canonicalize_license_expression(given)
+        except InvalidLicenseExpression:
+            raise ValueError(
+                f"{given!r} is no licence of SPDX: write its id, LicenseRef-NAME, {NONE} or {UNKNOWN}"
+            ) from None
+
+    @model_validator(mode="after")
+    def _is_no_wider(self) -> Licence:
+        if self.use == "any" and use_of(self.spdx) != "any":
+            raise ValueError(f"use: {self.spdx} does not allow any use")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> Json:
+        return {"anyOf": [{"type": "string"}, handler(core)]}
+
+    @property
+    def title(self) -> str:
+        """The licence for a reader, with what the terms say besides."""
+        name = {NONE: "none stated", UNKNOWN: "not known"}.get(
+            self.spdx, self.spdx.removeprefix("LicenseRef-")
+        )
+        return f"{name}: {self.note}" if self.note else name
+
+    @property
+    def place(self) -> str:
+        """The address of the terms; empty where the card names none."""
+        return self.evidence.address if self.evidence else ""
+
+    def __str__(self) -> str:
+        """The value by which `ls licence=…` finds it."""
+        return self.spdx
+
+
+def use_of(spdx: str) -> Use:
+    """What a licence of SPDX lets scores be used for; `unclear` where it is none that we know."""
+    if "-NC-" in f"{spdx}-":
+        return "research"
+    if spdx.startswith(_COPYLEFT):
+        return "share-alike"
+    return "any" if spdx.startswith(_PERMISSIVE) else "unclear"
+
+
+@lru_cache(maxsize=1)
+def licences() -> dict[str, Licence]:
+    """The records of `licences.yaml`, by name.
+
+    Raises:
+        MedtasksError: a record is not as it should be.
+    """
+    found = {}
+    for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items():
+        try:
+            found[name] = Licence.model_validate(record)
+        except ValidationError as error:
+            raise MedtasksError(
+                "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors()),
+                where=LICENCES_FILE,
+                remedy="docs/metadata.md says what a record holds",
+            ) from None
+    return found
+
+
+def _of_text(text: str) -> Any:
+    """The record that a text stands for: a name, a licence of SPDX, or words that we cannot judge."""
+    if named := licences().get(text):
+        return named.model_dump()
+    try:
+        spdx = canonicalize_license_expression(text)
+    except InvalidLicenseExpression:
+        return {"spdx": UNKNOWN, "use": "unclear", "note": text}
+    use = use_of(spdx)
+    return {"spdx": spdx, "use": use, "third_party_api": "unclear" if use == "unclear" else "yes"}
+
+
+def restrictions(terms: Iterable[tuple[str, Licence]]) -> str:
+    """What the terms of datasets restrict, in one line; empty where they restrict nothing.
+
+    Args:
+        terms: (dataset's id, its terms).
+    """
+    found = list(terms)
+    parts = [(words, [item for item in found if item[1].use == use]) for use, words in _SAID.items()] + [
+        ("whose text may go to no third party", [item for item in found if item[1].third_party_api == "no"])
+    ]
+    said = [f"{len(items)} {words} ({_named(items)})" for words, items in parts if items]
+    if not said:
+        return ""
+    n = len({name for name, _ in found})
+    return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}"
+
+
+def _named(items: list[tuple[str, Licence]]) -> str:
+    """The first datasets of a list with the addresses of their terms, one of each place."""
+    by_place: dict[str, list[str]] = {}
+    for name, licence in items:
+        by_place.setdefault(licence.place, []).append(name)
+    shown = [
+        (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")
+        + (f" {place}" if place else "")
+        for place, names in by_place.items()
+    ]
+    more = len(shown) - _NAMED
+    return ", ".join(shown[:_NAMED]) + (f", and those of {more} more sources" if more > 0 else "")

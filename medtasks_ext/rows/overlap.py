@@ -1,0 +1,36 @@
+"""Whether one text says what another says: equal, or a part of it that is long enough to be no chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from medtasks_ext.registry.lengths import count_words
+
+#: Words of a text, below which standing in another one is chance: terms, headings, answers of a word.
+FEWEST_WORDS = 8
+
+
+class Texts:
+    """Texts with which others are compared; white space apart.
+
+    Args:
+        texts: as they are asked or shown.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._all = {plain(text) for text in texts}
+        self._long = [text for text in self._all if count_words(text) >= FEWEST_WORDS]
+
+    def overlap(self, text: str) -> bool:
+        """Whether a text is one of them, or holds one, or stands in one."""
+        said = plain(text)
+        if said in self._all:
+            return True
+        if count_words(said) < FEWEST_WORDS:
+            return False
+        return any(said in other or other in said for other in self._long)
+
+
+def plain(text: str) -> str:
+    """A text with one blank where it has white space."""
+    return " ".join(text.split())

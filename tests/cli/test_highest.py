@@ -1,0 +1,53 @@
+"""The table of a run says the highest possible score where perfect answers do not score 1."""
+
+import json
+
+
+def test_the_highest_possible_score_stands_beside_the_score(medtasks, tmp_path):
+    run = tmp_path / "run"
+    tasks = "medhelm_medcalc_bench,bridge_ruccon,medhelm_medec"
+    done = medtasks(
+        "run", "--tasks", tasks, "--model", "random-label", "--output_path", run, "--data", "sample"
+    )
+    assert done.code == 0, done.err
+    records = {path.stem: json.loads(path.read_text("utf-8")) for path in (run / "tasks").glob("*.json")}
+    perfect = tmp_path / "perfect"
+    assert (
+        medtasks(
+            "run", "--tasks", tasks, "--model", "oracle", "--output_path", perfect, "--data", "sample"
+        ).code
+        == 0
+    )
+    for name, record in records.items():
+        reached = json.loads((perfect / "tasks" / f"{name}.json").read_text("utf-8"))["metrics"]["score"]
+        line = next(line for line in done.out.splitlines() if line.strip().startswith(name))
+        if reached < 1:
+            assert record["highest"] == reached and f"highest possible {reached:.4f}" in line
+        else:
+            assert record["highest"] is None and "highest" not in line
+    assert records["medhelm_medcalc_bench"]["highest"] < 1
+
+
+def test_gold_that_a_suite_reads_in_part_is_the_highest_possible_score(medtasks, data_dir, tmp_path):
+    rows = [
+        {"task": "RuCCoN", "language": "ru", "task type": "t", "id": n, "split": "test", "instruction": "I",
+         "input": f"Текст {n}: боль; жар.",
+         "output": f"entity: {'боль; жар' if n == 0 else 'боль'}, type: Symptom;"}
+        for n in range(100)
+    ]  # fmt: skip
+    (data_dir / "bridge").mkdir()
+    (data_dir / "bridge" / "RuCCoN.SFT.json").write_text(json.dumps(rows), "utf-8")
+    done = medtasks(
+        "run",
+        "--tasks",
+        "bridge_ruccon",
+        "--model",
+        "oracle",
+        "--output_path",
+        tmp_path / "run",
+        "--data",
+        "local",
+    )
+    record = json.loads((tmp_path / "run" / "tasks" / "bridge_ruccon.json").read_text("utf-8"))
+    assert record["highest"] == record["metrics"]["score"] < 1
+    assert f"highest possible {record['highest']:.4f}" in done.out

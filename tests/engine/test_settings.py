@@ -1,0 +1,322 @@
+"""Each harmless line of the list of settings: a tiny model answers the same with it and without it.
+
+The models are vLLM's and transformers' on the CPU, of the versions in this environment. What changes an
+answer must not pass as harmless, whatever is drawn.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from medtasks_ext.runs.settings import GENERATION, LISTS, MODEL, Effect, Setting, effect, setting_of
+from tests.engine.tiny_model import LINES, make
+
+pytestmark = pytest.mark.engine
+
+#: Greedy answers: prompts -> texts, with more settings of generation.
+Asked = Callable[[Mapping[str, Any]], list[str]]
+PROMPTS = [LINES[1], LINES[4], LINES[3]]
+TOKENS = 12
+#: Values that are tried of what is harmless whatever its value.
+TRIED: dict[str, tuple[Any, ...]] = {
+    "logprobs": (0, 3),
+    "prompt_logprobs": (0, 3),
+    "prompt_logprob_token_ids": ([5, 6],),
+    "prompt_logprob_start": (0,),
+    "logprob_token_ids": ([5, 6],),
+    "flat_logprobs": (True, False),
+    "stream_interval": (1, 4),
+    "skip_clone": (True, False),
+    "output_text_buffer_length": (0,),
+    "skip_reading_prefix_cache": (True, False),
+    "routed_experts_prompt_start": (0,),
+    "output_attentions": (True, False),
+    "output_hidden_states": (True, False),
+    "output_scores": (True, False),
+    "output_logits": (True, False),
+    "use_cache": (True, False),
+    "disable_compile": (True, False),
+    "pad_token_id": (2, 5),
+    "max_num_seqs": (1, 4),
+    "max_num_batched_tokens": (2048, 4096),
+    "enforce_eager": (True, False),
+    "disable_log_stats": (True, False),
+    "enable_prefix_caching": (True, False),
+    "enable_chunked_prefill": (True, False),
+}
+#: Names that engines take in another form, or that another name stands for: why they are not tried here.
+NOT_TRIED = {
+    "top_logprobs": "a field of chat requests; vLLM's parameter is logprobs",
+    "output_kind": "medtasks sets it",
+    "return_dict_in_generate": "lm-eval reads a tensor",
+    "compile_config": "an object of transformers",
+    "transformers_version": "a note in a file",
+    "batch_size": "lm-eval's own batches; the tests of streams compare them",
+    "max_batch_size": "lm-eval's own batches; the tests of streams compare them",
+    "max_parallel_loading_workers": "not supported by this engine",
+}
+
+
+def tried(lines: tuple[Setting, ...], *, known: set[str]) -> Iterator[tuple[str, Any]]:
+    """Each harmless key with each of its harmless values, of those that an engine knows."""
+    for line in lines:
+        for name in line.names:
+            if line.untried or name in NOT_TRIED or name not in known or line.effect is Effect.SAID:
+                continue
+            for value in TRIED[name] if line.effect is Effect.HARMLESS else line.values:
+                yield name, value
+
+
+def assert_harmless(ask: Asked, known: set[str]) -> None:
+    """Answers stay as they are with each harmless value that the engine takes; of each key it takes one."""
+    usual, answered, changed = ask({}), set(), []
+    names = set()
+    for name, value in tried(GENERATION, known=known):
+        names.add(name)
+        try:
+            found = ask({name: value})
+        except Exception:  # a value that this engine has not; each has errors of its own
+            continue
+        answered.add(name)
+        if found != usual:
+            changed.append((name, value))
+    assert changed == [] and names - answered == set() and len(names) > 20
+
+
+def test_every_harmless_line_is_tried_or_says_why_not():
+    """A line that nobody could try has its reason beside it."""
+    for line in itertools.chain(*LISTS.values()):
+        if line.effect is Effect.HARMLESS and not line.untried:
+            assert [name for name in line.names if name not in TRIED and name not in NOT_TRIED] == []
+    assert not [name for name in TRIED if effect("generation", name, 1) is not Effect.HARMLESS
+                and effect("model", name, 1) is not Effect.HARMLESS]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- vLLM
+
+
+@pytest.fixture(scope="module")
+def vllm(tiny, environment) -> Iterator[Any]:
+    """The tiny model in vLLM."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        yield started(tiny)
+
+
+def started(folder, **more: Any) -> Any:
+    from vllm import LLM
+
+    usual = {"dtype": "float32", "enforce_eager": True, "max_model_len": 2048, "seed": 0}
+    return LLM(str(folder), **{**usual, **more})
+
+
+def of_vllm(llm: Any, settings: Mapping[str, Any]) -> list[str]:
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    values = dict(settings)
+    if isinstance(values.get("structured_outputs"), dict):
+        values["structured_outputs"] = StructuredOutputsParams(**values["structured_outputs"])
+    usual = {"temperature": 0, "max_tokens": TOKENS, "skip_special_tokens": False}
+    outputs = llm.generate(PROMPTS, SamplingParams(**{**usual, **values}), use_tqdm=False)
+    return [output.outputs[0].text for output in outputs]
+
+
+def known_to_vllm() -> set[str]:
+    from vllm import SamplingParams
+
+    return {name for name in SamplingParams.__struct_fields__ if not name.startswith("_")}
+
+
+def test_every_parameter_of_vllm_is_named():
+    assert sorted(name for name in known_to_vllm() if setting_of("generation", name) is None) == []
+
+
+def test_harmless_parameters_of_vllm_change_no_answer(vllm):
+    assert_harmless(lambda settings: of_vllm(vllm, settings), known_to_vllm())
+
+
+#: Values that move answers where they are harmless by value.
+DRAWN: dict[str, tuple[Any, ...]] = {
+    "n": (1, 1),
+    "presence_penalty": (0, 0.0, 2.0, -2.0),
+    "frequency_penalty": (0, 2.0, -2.0),
+    "repetition_penalty": (1, 1.0, 1.8, 0.5),
+    "temperature": (0, 0.0, 0.7, 5.0),
+    "top_p": (1, 0.2),
+    "top_k": (0, 1, 5),
+    "min_p": (0, 0.9),
+    "seed": (1, 2),
+    "stop": ([], ["e"], ["a", "o"]),
+    "stop_token_ids": ([], [40, 41, 42]),
+    "ignore_eos": (False, True),
+    "min_tokens": (0, 5),
+    "logprobs": (None, 2),
+    "detokenize": (True,),
+    "skip_special_tokens": (False, True),
+    "spaces_between_special_tokens": (True, False),
+    "include_stop_str_in_output": (False, True),
+    "logit_bias": (None, {60: 50.0}),
+    "allowed_token_ids": (None, [60, 61, 62]),
+    "bad_words": ([], ["e", "a"]),
+    "structured_outputs": (None, {"choice": ["A", "B"]}),
+    "skip_reading_prefix_cache": (False, True),
+}
+
+
+def test_no_drawn_settings_of_vllm_that_change_an_answer_pass_as_harmless(vllm):
+    """Two to four settings at a time; temperature is what lets the other draws count."""
+    usual, rng = of_vllm(vllm, {}), random.Random(0)
+    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
+    unmarked = []
+    for _ in range(count):
+        names = rng.sample(sorted(DRAWN), rng.randint(1, 3))
+        settings = {name: rng.choice(DRAWN[name]) for name in names}
+        if is_marked(settings):
+            continue
+        if of_vllm(vllm, settings) != usual:
+            unmarked.append(settings)
+    assert unmarked == []
+
+
+def is_marked(settings: Mapping[str, Any]) -> bool:
+    """Whether a result that was asked so differs in its conditions from one that was not."""
+    from medtasks_ext.results.conditions import comparable, facts
+    from medtasks_ext.runs.conditions import Asked as Conditions_
+    from medtasks_ext.runs.conditions import Conditions
+
+    usual = {"do_sample": False, "until": []}
+    with_them = facts(Conditions(Conditions_(decoding={**usual, **settings})))
+    return comparable(facts(Conditions(Conditions_(decoding=usual))), with_them).grade == "other"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "value"), list(tried(MODEL, known={"max_num_seqs", "max_num_batched_tokens", "enforce_eager",
+                                               "disable_log_stats", "enable_prefix_caching",
+                                               "enable_chunked_prefill"}))
+)  # fmt: skip
+def test_harmless_arguments_of_vllm_change_no_answer(tiny, environment, monkeypatch, name, value):
+    for key, text in environment.items():
+        monkeypatch.setenv(key, text)
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    answers = []
+    for more in ({}, {name: value}):
+        llm = started(tiny, **more)
+        answers.append(of_vllm(llm, {}))
+        del llm
+        gc.collect()
+    assert answers[0] == answers[1]
+
+
+# ---------------------------------------------------------------------- transformers
+
+
+@pytest.fixture(scope="module")
+def hf(tmp_path_factory) -> Asked:
+    """The tiny model in transformers."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = make(tmp_path_factory.mktemp("hf"))
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+
+    def ask(settings: Mapping[str, Any]) -> list[str]:
+        found = []
+        for text in PROMPTS:
+            tokens = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+            usual = {"do_sample": False, "max_new_tokens": TOKENS, "pad_token_id": 2}
+            torch.manual_seed(0)
+            output = model.generate(**tokens, **{**usual, **settings}, tokenizer=tokenizer)
+            found.append(tokenizer.decode(output[0][tokens["input_ids"].shape[1] :]))
+        return found
+
+    return ask
+
+
+def known_to_hf() -> set[str]:
+    from transformers import GenerationConfig
+
+    return {name for name in GenerationConfig().to_dict() if not name.startswith("_")}
+
+
+def test_harmless_settings_of_transformers_change_no_answer(hf):
+    assert_harmless(hf, known_to_hf())
+
+
+DRAWN_HF: dict[str, tuple[Any, ...]] = {
+    "num_beams": (1, 5),
+    "num_return_sequences": (1,),
+    "repetition_penalty": (1, 1.8),
+    "no_repeat_ngram_size": (0, 2),
+    "length_penalty": (1, 5.0),
+    "min_new_tokens": (0, 5),
+    "stop_strings": (None, ["e"]),
+    "suppress_tokens": (None, [60, 61, 62, 63]),
+    "begin_suppress_tokens": (None, [60, 61]),
+    "forced_eos_token_id": (None, 5),
+    "bad_words_ids": (None, [[60], [61]]),
+    "guidance_scale": (None, 3.0),
+    "use_cache": (True, False),
+    "do_sample": (False, True),
+    "temperature": (0.7, 1.0),
+    "top_k": (5, 50),
+    "top_p": (0.2, 1.0),
+    "min_p": (None, 0.5),
+    "cache_implementation": (None, "static", "dynamic"),
+    "renormalize_logits": (False, True),
+    "exponential_decay_length_penalty": (None, (2, 3.0)),
+    "encoder_repetition_penalty": (1.0, 2.0),
+}
+
+
+def test_no_drawn_settings_of_transformers_that_change_an_answer_pass_as_harmless(hf):
+    usual, rng = hf({}), random.Random(1)
+    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
+    unmarked = []
+    for _ in range(count):
+        names = rng.sample(sorted(DRAWN_HF), rng.randint(1, 3))
+        settings = {name: rng.choice(DRAWN_HF[name]) for name in names}
+        if not settings.get("do_sample"):  # lm-eval leaves out a temperature where nothing is drawn
+            settings.pop("temperature", None)
+        if not is_marked(settings) and hf(settings) != usual:
+            unmarked.append(settings)
+    assert unmarked == []
+
+
+def test_every_setting_of_transformers_is_named_or_moves_a_score():
+    """New ones move a score until somebody names them."""
+    unnamed = [name for name in known_to_hf() if setting_of("generation", name) is None]
+    assert all(effect("generation", name, 1) is Effect.MOVES for name in unnamed)
+
+
+def test_a_loaded_model_says_what_it_is(tmp_path):
+    """The attributes of lm-eval's classes that are read are there."""
+    from lm_eval.models.huggingface import HFLM
+
+    from medtasks_ext.engines.described import described
+    from medtasks_ext.results.conditions import facts
+    from medtasks_ext.runs.conditions import Asked as Conditions_
+    from medtasks_ext.runs.conditions import Conditions, Observed
+
+    folder = make(tmp_path)
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "repetition_penalty": 1.3}))
+    lm = HFLM(pretrained=str(folder), device="cpu", dtype="float32")
+    found = described(lm, template=True, system_text=None, layout=None)
+    assert (found.name, found.dtype) == ("transformers", "float32")
+    assert found.quantisation == found.adapters == "none"
+    assert found.version and found.template and found.repository_template is None
+    assert {"repetition_penalty": 1.3}.items() <= found.generation.items()
+    record = Conditions(Conditions_(decoding={"do_sample": False}), Observed(engines=(found,)))
+    assert facts(record).brought == (("repetition_penalty", 1.3),)

@@ -1,0 +1,168 @@
+"""The list of settings: what no line names moves a score; what is harmless is so with its values alone."""
+
+import json
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.conditions import comparable, facts, of_the_paper
+from medtasks_ext.runner.evaluate import Settings
+from medtasks_ext.runs.conditions import Asked, Conditions, Layout, is_harmless, moving, text_hash
+from medtasks_ext.runs.manifest import identity_of
+from medtasks_ext.runs.settings import LISTS, Effect, effect, read_value, setting_of, with_effect
+
+#: Model arguments that were no part of the identity of any run: the keys of requests hang on the others.
+NEVER_IN_KEYS = [
+    "base_url", "header", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path",
+    "batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization",
+    "device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder",
+    "tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel",
+    "distributed_executor_backend", "enforce_eager", "swap_space", "cpu_offload_gb", "disable_log_stats",
+    "download_dir", "cache_dir", "trust_remote_code", "tokenizer_backend", "enable_prefix_caching",
+    "enable_chunked_prefill", "kv_cache_memory_bytes", "max_parallel_loading_workers", "load_format",
+]  # fmt: skip
+#: What reviewers found to pass as greedy.
+CHANGES = {
+    "repetition_penalty": 1.8, "num_beams": 5, "presence_penalty": 1, "frequency_penalty": 0.5,
+    "logit_bias": {"5": 9}, "guided_choice": ["A", "B"], "structured_outputs": {"choice": ["A", "B"]},
+    "bad_words": ["no"], "best_of": 5, "tools": [{"type": "function"}], "n": 3, "stop": ["e"],
+    "stop_token_ids": [5], "max_time": 1, "suppress_tokens": [5], "min_tokens": 9, "ignore_eos": True,
+    "response_format": {"type": "json_object"}, "forced_eos_token_id": 7, "guidance_scale": 2,
+}  # fmt: skip
+NAMES = some.text(min_size=1, max_size=20)
+
+
+def alike(**asked):
+    """How far two results are comparable, one of which was asked with more."""
+    usual = {"decoding": {"do_sample": False}, "arguments": {}}
+    return comparable(facts(Conditions(Asked(**usual))), facts(Conditions(Asked(**{**usual, **asked}))))
+
+
+def test_each_name_stands_in_one_line_of_its_list_and_each_line_has_a_reason():
+    for lines in LISTS.values():
+        names = [name for line in lines for name in line.names]
+        assert len(names) == len(set(names))
+        assert all(line.why and line.names for line in lines)
+
+
+def test_the_identity_of_a_run_leaves_out_what_it_always_left_out():
+    """Another one here would ask requests of runs anew that were paid for."""
+    harmless = {name for line in LISTS["model"] for name in line.names if is_harmless(name)}
+    assert harmless == set(NEVER_IN_KEYS)
+    kept = identity_of("vllm", {"pretrained": "m", "dtype": "auto", **dict.fromkeys(NEVER_IN_KEYS, 1)}, {})
+    assert kept.model["model_args"] == {"pretrained": "m", "dtype": "auto"}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_change_of_generation_is_another_condition(name, as_text):
+    value = json.dumps(CHANGES[name]) if as_text else CHANGES[name]
+    found = alike(decoding={"do_sample": False, name: value})
+    assert found.grade == "other" and found.moving[0].condition == "generation settings"
+    # beside a temperature, too, where one of the two was dropped
+    sampled = facts(Conditions(Asked(decoding={"temperature": 0.7, name: value})))
+    assert dict(sampled.decoding) == {"temperature": 0.7} and name in dict(sampled.generation)
+
+
+@given(
+    some.text(min_size=1, max_size=20).filter(lambda name: setting_of("generation", name) is None),
+    some.integers(),
+)
+def test_what_no_line_names_is_another_condition(name, value):
+    assert effect("generation", name, value) is Effect.MOVES
+    assert alike(decoding={"do_sample": False, name: value}).grade == "other"
+
+
+@given(NAMES.filter(lambda name: setting_of("model", name) is None), some.text())
+def test_an_argument_of_the_model_that_no_line_names_is_another_condition(name, value):
+    assert effect("model", name, value) is Effect.MOVES and alike(arguments={name: value}).grade == "other"
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"n": 1, "min_p": 0, "repetition_penalty": 1.0, "presence_penalty": "0", "ignore_eos": False},
+        {"temperature": 0, "top_p": 0.9, "top_k": 50, "seed": 7},  # nothing is drawn
+        {"stop": [], "logit_bias": {}, "structured_outputs": None, "bad_words": "[]", "num_beams": "1"},
+        {"logprobs": 5, "user": "me", "stream": True, "use_cache": False},
+    ],
+)
+def test_defaults_of_engines_are_no_difference(decoding):
+    assert alike(decoding={"do_sample": False, **decoding}).grade == "same"
+
+
+def test_where_answers_are_drawn_all_that_draws_counts():
+    one, other = ({"temperature": 0.7, "min_p": p} for p in (0, 0.1))
+    found = comparable(*(facts(Conditions(Asked(decoding=item))) for item in (one, other)))
+    assert found.grade == "other" and found.known == ("decoding",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "condition", "grade"),
+    [
+        ({"quantization": "fp8"}, "variant of the model", "close"),
+        ({"lora_local_path": "/adapters/a"}, "variant of the model", "close"),
+        ({"enable_thinking": "True"}, "variant of the model", "close"),
+        ({"chat_template_args": {"enable_thinking": True}}, "variant of the model", "close"),
+        ({"chat_template_args": '{"tools": [1]}'}, "model arguments", "other"),
+        ({"chat_template_args": "{{ no JSON"}, "model arguments", "other"),
+        ({"chat_template_args": {"mood": "good"}}, "model arguments", "other"),
+        ({"dtype": "float16"}, "precision", "close"),
+        ({"eos_string": "e"}, "model arguments", "other"),
+        ({"hf_overrides": {"rope": 2}}, "model arguments", "other"),
+    ],
+)
+def test_arguments_of_models_are_graded_by_the_list(arguments, condition, grade):
+    found = alike(arguments=arguments)
+    assert found.grade == grade and found.known == (condition,)
+
+
+@pytest.mark.parametrize("value", ["auto", None, "None"])
+def test_an_argument_at_its_default_is_no_difference(value):
+    assert alike(arguments={"dtype": value, "quantization": None, "revision": "main"}).grade == "same"
+
+
+def test_text_before_the_prompt_and_a_template_of_ones_own_are_conditions():
+    for layout in (
+        Layout(system_instruction="Most answers are yes."),
+        Layout(own_template=text_hash("{{ x }}")),
+    ):
+        assert alike(layout=layout).grade == "other"
+    one, public = "Be brief.", text_hash("Be brief.")
+    same = (facts(Conditions(Asked(layout=Layout(system_instruction=text)))) for text in (one, public))
+    assert comparable(*same).grade == "same"
+
+
+def test_what_a_paper_does_not_state_was_not_added():
+    """Also where the paper says nothing of its decoding."""
+    for name in ("bridge_mie", "clinicbench_medqa"):
+        dataset = registry().datasets[name]
+        paper = facts(of_the_paper(dataset, "zero_shot"))
+        for decoding in ({"repetition_penalty": 1.8}, {"until": ["e"]}):
+            run = facts(Conditions(Asked(decoding={"do_sample": False, "until": [], **decoding})))
+            assert {"generation", "stop"} & {item.field for item in comparable(run, paper).moving}
+        usual = facts(Conditions(Asked(decoding={"do_sample": False, "until": []})))
+        assert not {"generation", "stop", "arguments"} & {
+            item.field for item in comparable(usual, paper).moving
+        }
+
+
+@given(some.recursive(some.none() | some.booleans() | some.integers() | some.text(), some.lists))
+def test_a_value_of_a_command_line_is_read_or_left(value):
+    assert not isinstance(value, str) or read_value(read_value(value)) == read_value(read_value(value))
+    assert isinstance(value, str) or read_value(value) is value
+
+
+def test_harmless_arguments_are_not_recorded_and_others_are():
+    given_ = {"pretrained": "m", "batch_size": 8, "dtype": "auto", "mood": "good"}
+    assert moving(given_) == {"dtype": "auto", "mood": "good"}
+    assert with_effect("model", given_, Effect.MOVES) == {"mood": "good"}
+
+
+def test_each_setting_of_a_run_is_named_and_said_by_another_field_of_the_record():
+    for item in fields(Settings):
+        line = setting_of("flag", item.name)
+        assert line is not None and line.effect is Effect.SAID, item.name

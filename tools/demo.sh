@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# A small real model on sixty bundled rows in five languages, with ceiling, floor, a toy judge, report and pages.
+# Usage: tools/demo.sh BIN [OUT]: BIN is an environment's bin folder with medtasks[demo]; it needs no GPU.
+set -euo pipefail
+BIN=$1
+OUT=${2:-runs/demo}
+NAME=SmolLM2-135M-Instruct-from-Q4_1
+MODEL=models/$NAME
+PORT=${DEMO_PORT:-8719}
+# choices (en, zh), a label (en, ru), a number (fr), an extraction (en), and one that judges rate (en)
+TASKS=medhelm_medmcqa,mlb_maexam,bridge_mednli,bridge_rumednli,bridge_clister,clinicbench_bc5_disease,medhelm_medication_qa
+ASK=(--data sample --limit 8 --tasks "$TASKS")
+# two threads of one small model wait for each other more than they help
+export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+
+step() { printf '\n== %s ==\n' "$*"; }
+
+step "a real model"
+if ! "$BIN/medtasks" model demo -o "$MODEL"; then
+  echo "the model cannot be had here: stand-ins in its place"
+  exec "${MAKE:-make}" --no-print-directory stand-ins
+fi
+
+step "$NAME answers; the rows are invented, and no score here is a result"
+"$BIN/medtasks" run "${ASK[@]}" --model hf --model_args "pretrained=$MODEL,dtype=float32" --device cpu \
+  --batch_size 8 --apply_chat_template --gen_kwargs max_gen_toks=32 --output_path "$OUT/$NAME"
+
+step "one of its answers, read and scored"
+"$BIN/medtasks" view "$OUT/$NAME" medhelm_medmcqa 0
+
+for stand_in in oracle random-label; do
+  step "$stand_in: $([ $stand_in = oracle ] && echo the ceiling || echo a floor)"
+  "$BIN/medtasks" run "${ASK[@]}" --model $stand_in --output_path "$OUT/$stand_in"
+done
+
+step "a toy jury: the model rates its own answers, which no one should believe"
+"$BIN/transformers" serve "$MODEL" --host 127.0.0.1 --port "$PORT" --device cpu --dtype float32 >"$OUT/serve.log" 2>&1 &
+SERVER=$!
+trap 'kill $SERVER 2>/dev/null || true' EXIT
+cat >"$OUT/toy_jury.yaml" <<YAML
+# The model under test as its own judge: it shows how judging works, and measures nothing.
+judges:
+  - name: toy-judge-$NAME
+    model: $MODEL
+    base_url: http://127.0.0.1:$PORT/v1
+    max_tokens: 64
+    max_concurrent: 1
+YAML
+for _ in $(seq 60); do
+  "$BIN/python" -c "import socket; socket.create_connection(('127.0.0.1', $PORT), 1)" 2>/dev/null && break
+  sleep 1
+done
+# exit code 1: judgements are missing, as most replies of so small a model are no verdict
+"$BIN/medtasks" judge run "$OUT/$NAME" --jury "$OUT/toy_jury.yaml" --prompts own || true
+kill $SERVER 2>/dev/null || true
+
+step "report and pages"
+"$BIN/medtasks" report "$OUT/$NAME" "$OUT/oracle" "$OUT/random-label" --published none -o "$OUT/report" >"$OUT/report.txt"
+sed '/^by /,$d' "$OUT/report.txt" | head -24
+"$BIN/medtasks" view "$OUT/$NAME" "$OUT/oracle" -o "$OUT/answers"
+printf '\nall of the report: %s\nopen in a browser:\n  %s\n  %s\n' "$OUT/report.txt" "$OUT/report/report.html" "$OUT/answers/index.html"
