@@ -1,0 +1,96 @@
+"""A study that asks a jury, as its file has it: what is asked, who reads the verdicts, and its tables."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.rows.spec import Judging
+from medtasks_ext.strict import Strict, faults_of
+
+#: What stands where a figure is missing.
+MISSING = "–"
+
+
+class StudyTable(Strict):
+    """A printed table of a study."""
+
+    frame: str  # of the figures: its rows
+    title: str = ""
+    names: int = 1  # of the columns, those at the left, which hold names
+    #: heading -> what stands below: formats of a row's fields; the first counts whose fields are all there
+    columns: dict[str, str | list[str]] = Field(min_length=1)
+    note: str = ""  # below it
+    empty: str = ""  # in its place, where it has no rows
+
+    def cells(self, row: Any) -> tuple[str, ...]:
+        """What stands in a row."""
+        return tuple(_cell([form] if isinstance(form, str) else form, row) for form in self.columns.values())
+
+
+class StudyFile(Strict):
+    """A study."""
+
+    what: str  # judges give, in words: `verdicts on references`
+    judging: Judging | None = None  # what they are asked; None where a task says it
+    reader: str  # dotted name of the function from verdicts to figures
+    writer: str  # dotted name of the function that writes these into a folder
+    tables: list[StudyTable] = Field(default_factory=list)
+
+
+@lru_cache
+def study_file(path: Path) -> StudyFile:
+    """Read a study.
+
+    Raises:
+        MedtasksError: the file is none.
+    """
+    try:
+        return StudyFile(**read_yaml(path))
+    except ValidationError as error:
+        raise MedtasksError(
+            faults_of(error, "study")[0], where=path, remedy="medtasks_lab/judge/gold.yaml is one"
+        ) from None
+
+
+class _AbsentError(Exception):
+    """A field is missing."""
+
+
+class _Cells(string.Formatter):
+    def format_field(self, value: Any, spec: str) -> str:
+        if value is None:
+            raise _AbsentError
+        return str(super().format_field(value, spec))
+
+
+def _cell(forms: Sequence[str], row: Any) -> str:
+    for form in forms:
+        try:
+            return _Cells().vformat(form, (), _Fields(row))
+        except _AbsentError:
+            continue
+    return MISSING
+
+
+class _Fields(Mapping[str, Any]):
+    """The fields and properties of a record."""
+
+    def __init__(self, row: Any) -> None:
+        self._row = row
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
