@@ -339,6 +339,7 @@ def _finish(
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
+        agreement_frame,
         judge_axis_figures,
         judge_figures,
         robustness_figures,
@@ -364,8 +365,8 @@ def _finish(
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
-        print_agreement(name if len(runs) > 1 else "", own)
-    print_common(common)
+        print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
+    print_common(agreement_frame(common))
     for item, rater, _ in people:
         attempt(item, rater.show_figures, common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)

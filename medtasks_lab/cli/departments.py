@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.app import Origin, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in
@@ -41,9 +41,7 @@ def departments(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="The first N questions of each task.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
-    ] = None,
+    data: Origin = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
     *,
     asking: Asking,
