@@ -24,7 +24,7 @@ from medtasks_ext.cli.judging import DONE, ask_all, end_code, print_estimates, s
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
-from medtasks_lab.studies.study import StudyTable, study_file
+from medtasks_lab.judge.study import StudyTable, study_file
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
