@@ -80,10 +80,6 @@ def check_runs(path: Path) -> None:
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
     state = look(folder)
-    faults += [
-        Fault(str(folder), f"{change.file}: {change.what}", "medtasks verify RUN", skipped=False)
-        for change in state.changes
-    ]
     manifest.seal = None if state.root is None or state.is_open else state.root.record()
     record = manifest.record()
     shared = run_conditions(record)
@@ -104,6 +100,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(where, what, "medtasks rescore RUN"))
+    notes = list(_of_seal(state))
+    if state.changes:
+        faults.append(Fault(str(folder), notes[0], "medtasks verify RUN", skipped=False))
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -111,7 +110,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *_of_seal(state)),
+        notes=(*manifest.notes, *notes),
         manifest=record,
     )
 
