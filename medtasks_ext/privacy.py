@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from hashlib import sha256
 from pathlib import Path
 
 from medtasks_ext.errors import MedtasksError
@@ -24,6 +25,16 @@ _public = ContextVar("_public", default=False)
 _OWN = ("medtasks_ext", "medtasks_lab")
 _OF_MACHINES = (OSError, RuntimeError, MemoryError)
 _OF_CONNECTIONS = ("aiohttp", "httpx", "requests", "torch")
+
+
+_HASHED = re.compile(r"text-[0-9a-f]{12}")
+
+
+def text_hash(text: str) -> str:
+    """What stands for a text that is not shown; what stands for one already stays."""
+    return (
+        text if _HASHED.fullmatch(text) else f"text-{sha256(text.encode(errors='replace')).hexdigest()[:12]}"
+    )
 
 
 class RowValueError(ValueError):

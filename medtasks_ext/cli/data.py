@@ -18,6 +18,7 @@ from medtasks_ext.rows.folders import data_dir
 from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
+    from medtasks_ext.data.bring import Brought
     from medtasks_ext.data.card import RowsCard
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
@@ -92,6 +93,20 @@ def data_import(
             "--map", metavar="OURS=THEIRS", help="A column of the dataset and the file's name for it."
         ),
     ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map-value", metavar="COLUMN:THEIRS=OURS", help="A value of the file and the dataset's for it."
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="COLUMN=VALUE", help="Take the rows alone that have this value."),
+    ] = None,
+    sheets: Annotated[
+        list[str] | None, typer.Option("--sheet", help="A sheet of a workbook; by default all that fit.")
+    ] = None,
+    shots: Annotated[int, typer.Option("--shots", min=0, help="Rows that become examples.")] = 0,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of a text file that is not UTF-8, such as cp1252.")
     ] = None,
@@ -103,30 +118,79 @@ def data_import(
 ) -> int:
     """Make the row file of a dataset from a file that you have, and check it.
 
-    Columns are found by their names, whatever their case; --map says which is which where names differ.
+    Columns are found by their names, whatever their case, below titles and in several sheets; --map and
+    --map-value say which is which where names and values differ. What is left out is said.
 
-    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund
+    Example: medtasks data import notes.xlsx --task medhelm_clear --map text=Befund --map-value label:Ja=A
 
     Exit code 1: the rows have faults.
     """
-    from medtasks_ext.data.bring import bring
+    from medtasks_ext.data.bring import Wanted, bring
     from medtasks_ext.data.check import check_dataset
 
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
-    given = {ours: theirs for ours, _, theirs in (item.partition("=") for item in columns or [])}
-    if bad := [ours for ours, theirs in given.items() if not theirs]:
-        raise MedtasksError(f"no name after {bad[0]}", where="--map", remedy="write OURS=THEIRS")
+    wanted = Wanted(
+        split,
+        _pairs(columns, "--map", "OURS=THEIRS"),
+        _values(values),
+        _pairs(only, "--only", "COLUMN=VALUE"),
+        sheets or (),
+        shots,
+        encoding,
+    )
     leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
     dataset, root = registry().tasks[leaf][0], _root(out)
-    done = bring(Path(file).expanduser(), dataset, root, split=split, given=given, encoding=encoding)
-    for name, theirs in done.columns.items():
-        if name != theirs:
-            typer.echo(f"column {name} is {theirs}")
-    typer.echo(f"wrote {done.path}: {done.n_rows:,} rows")
+    done = bring(Path(file).expanduser(), dataset, root, wanted)
+    typer.echo("\n".join(_brought_lines(done)))
     found = check_dataset(dataset, root)
     typer.echo("\n".join(_checked_lines(found, root)))
     return 1 if found.faults else 0
+
+
+def _pairs(given: list[str] | None, flag: str, form: str) -> dict[str, str]:
+    """`ONE=OTHER`, as a mapping."""
+    pairs = {one: other for one, _, other in (item.partition("=") for item in given or [])}
+    if bad := [one for one, other in pairs.items() if not one or not other]:
+        raise MedtasksError(f"no name after {bad[0]}", where=flag, remedy=f"write {form}")
+    return pairs
+
+
+def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
+    """`COLUMN:THEIRS=OURS`, as a mapping of each column."""
+    found: dict[str, dict[str, str]] = {}
+    for item in given or []:
+        column, _, pair = item.partition(":")
+        theirs, _, ours = pair.rpartition("=")
+        if not (column and theirs and ours):
+            raise MedtasksError(
+                f"{item!r} maps no value", where="--map-value", remedy="write COLUMN:THEIRS=OURS"
+            )
+        found.setdefault(column, {})[theirs] = ours
+    return found
+
+
+def _brought_lines(done: Brought) -> list[str]:
+    """What became of a file."""
+    from medtasks_ext.data.export import ranges
+
+    lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
+    lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]
+    lines += [f"sheet {name} is not read: {why}" for name, why in done.not_read.items()]
+    if done.n_mended:
+        lines.append(
+            f"{counted(done.n_mended, 'cell')} had text that was encoded twice: read as it was meant"
+        )
+    for why, places in done.left_out.items():
+        lines.append(
+            f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
+        )
+    lines += [f"wrote {path}: {counted(n, 'row')}" for path, n in done.written.items()]
+    for (name, what), n in done.signs.items():
+        lines.append(
+            f"! column {name} may hold {what} in {counted(n, 'row')}: look before they leave the house"
+        )
+    return lines + [f"proposal: {item}" for item in done.proposals]
 
 
 # ---------------------------------------------------------------------- status
@@ -244,20 +308,35 @@ def data_pin(
         str | None,
         typer.Option("--by", metavar="TEXT", help="Who has seen the content; by default medtasks."),
     ] = None,
+    copies: Annotated[
+        list[str] | None,
+        typer.Option("--copy", metavar="FILE", help="A public copy of the test rows; two, of one dataset."),
+    ] = None,
 ) -> int:
     """Write what the public files of datasets hold, and their rows.
 
     Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
     of a branch, digests, sizes and hosts, numbers of rows and what tells rows from others; for open data the
-    hash of each document in `documents.lock`. Other content is refused from then on.
+    hash of each document in `documents.lock`. Other content is refused from then on. Where the files cannot
+    be had, --copy says what the rows are by independent copies that agree: rows, not bytes.
 
     Example: medtasks data pin medhelm_live_sct_bench
     """
-    from medtasks_ext.data.pins import pin
+    from medtasks_ext.data.pins import pin, pin_copies
     from medtasks_ext.registry.datalock import LOCK_FILE
 
-    for dataset in chosen(words):
-        new = pin(dataset, by) if by else pin(dataset)
+    datasets = chosen(words)
+    if copies and (by is None or len(datasets) != 1):
+        raise MedtasksError(
+            "copies are of one dataset, and somebody has seen them",
+            where="--copy",
+            remedy="name it, and --by",
+        )
+    for dataset in datasets:
+        if copies and by:
+            new = pin_copies(dataset, [Path(copy).expanduser() for copy in copies], by)
+        else:
+            new = pin(dataset, by) if by else pin(dataset)
         typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
     say_next("medtasks data fetch TASK")
     return 0

@@ -133,7 +133,7 @@ def run_command(arguments: list[str]) -> int:
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
     check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
-    _check_fields(own, config)
+    check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
@@ -144,7 +144,7 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = wanted_tasks(own, config)
             held.enter_context(collector_sparing())
-        _check_fields(own, config, wanted.built.values())
+        check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
         _say_terms(wanted)
@@ -326,7 +326,7 @@ def _print_shard(run: ShardRun) -> None:
     say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
-def _check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
+def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
     """Refuse settings that change what a request to a server is, wherever they come from.
 
     Raises:
@@ -354,6 +354,7 @@ def _execute(
     preflight: bool,
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
+    from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
@@ -374,7 +375,9 @@ def _execute(
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    budget = budget_of(limit, run)
+    names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
+    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
     return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
@@ -391,7 +394,6 @@ def _stream(
     budget: Budget,
 ) -> Fault | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
-    from medtasks_ext.cli.live import money_words
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
@@ -425,10 +427,8 @@ def _stream(
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
                 run.save()
-            if shows and (money := money_words(tally)):
-                progress.say(f"cost: {money}")
-            if budget.exhausted:
-                progress.say("✗ --max-cost is reached; a higher one continues")
+            if shows:
+                progress.say_money(budget)
     return stream.trouble.cause
 
 
@@ -474,6 +474,7 @@ def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tup
         waiting, _ = build_tasks(run.registry, waiting, settings)
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
+    run.note_engine(model, settings)
     run.choose(waiting, wanted.choices)
     run.save()
     return waiting, settings
@@ -520,13 +521,11 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    own_parser = own_flags()
+    own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
-    own_parser.add_argument("--max-cost", type=float)
-    own_parser.add_argument("--allow-field", action="append", default=[])
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)

@@ -3,45 +3,92 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from jinja2 import meta
+
+from medtasks_ext.atomic import atomic_file, private_files
+from medtasks_ext.data.export import PlacedRow, Table, joined, tables_of
+from medtasks_ext.data.personal import signs_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.files import SUFFIXES, parse_rows
+from medtasks_ext.rows.expressions import parsed
+from medtasks_ext.rows.files import SUFFIXES
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.row import Row
+from medtasks_ext.seed import SEED
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
+_SPLITS = ("split", "set", "part", "fold", "teilmenge")
+#: Different gold answers, above which examples are drawn without regard to them.
+_CLASSES = 20
+
 
 @dataclass(frozen=True)
+class Wanted:
+    """What the user says of a file.
+
+    Attributes:
+        split: `test` or `fewshot`.
+        columns: column of the dataset -> column of the file, where the names differ by more than case.
+        values: column of the dataset -> value in the file -> value of the dataset.
+        only: column of the file -> value of the rows that are taken.
+        sheets: that are read; none: all that fit.
+        shots: rows that become examples.
+        encoding: of a text file that is not UTF-8.
+    """
+
+    split: str = "test"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)
+    sheets: Sequence[str] = ()
+    shots: int = 0
+    encoding: str | None = None
+
+
+@dataclass
 class Brought:
-    """What became of a file."""
+    """What became of a file.
 
-    path: Path  # the row file that was written
-    n_rows: int  # rows in it
-    columns: dict[str, str]  # column of the dataset -> column of the file that it was made of
+    Attributes:
+        written: row file -> rows in it.
+        columns: column of the dataset -> column of the file that it was made of.
+        sheets: sheet -> rows that were taken from it, where the file has several.
+        not_read: sheet -> why it was not read.
+        left_out: reason -> records that are in no row file.
+        n_mended: cells whose text was encoded twice.
+        signs: (column, what it may hold) -> rows.
+        proposals: what the user may want besides, in words.
+    """
+
+    written: dict[Path, int]
+    columns: dict[str, str]
+    sheets: dict[str, int]
+    not_read: dict[str, str]
+    left_out: dict[str, list[str]]
+    n_mended: int
+    signs: Counter[tuple[str, str]]
+    proposals: list[str]
 
 
-def bring(
-    file: Path, dataset: Dataset, root: Path, *, split: str, given: Mapping[str, str], encoding: str | None
-) -> Brought:
-    """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form that is read.
+def bring(file: Path, dataset: Dataset, root: Path, wanted: Wanted) -> Brought:
+    """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form that is read; its owner's alone, unless open.
 
     Args:
         file: the user's own.
         dataset: whose rows it holds.
         root: data folder.
-        split: `test` or `fewshot`.
-        given: column of the dataset -> column of the file, where the names differ by more than case.
-        encoding: of a text file that is not UTF-8.
+        wanted: what the user says of the file.
 
     Raises:
         MedtasksError: the file cannot be read, lacks a column, or the dataset has such rows already.
@@ -53,24 +100,40 @@ def bring(
             remedy=f"export it as one of: {', '.join(SUFFIXES)}",
         )
     folder = root / dataset.metadata.suite / dataset.folder.name
-    there = row_file(folder, split)
-    if there and there.stat().st_size:
-        raise MedtasksError("is there already", where=there, remedy="move it away first")
-    rows = parse_rows(_content(file, encoding), file.suffix, str(file))
+    for split in [wanted.split, *(["fewshot"] if wanted.shots else [])]:
+        if (there := row_file(folder, split)) and there.stat().st_size:
+            raise MedtasksError("is there already", where=there, remedy="move it away first")
+    names = _Names(dataset, file, wanted.columns)
+    tables = tables_of(file, _content(file, wanted.encoding), names.known)
+    taken, columns, not_read = _fitting(tables, names, wanted.sheets, file)
+    rows = [row for table in taken for row in table.rows]
     if not rows:
         raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
-    columns = _columns(dataset, rows[0], given, file)
-    ours = {theirs: name for name, theirs in columns.items()}
-    path = folder / f"{split}.jsonl"
-    with atomic_file(path) as out:
-        for row in rows:
-            kept = {
-                ours.get(name, name): value
-                for name, value in row.items()
-                if name in ours or name not in columns
-            }
-            out.write(json.dumps(kept, ensure_ascii=False, default=str).encode() + b"\n")
-    return Brought(path, len(rows), columns)
+    left_out = joined(taken)
+    rows = _only(rows, wanted.only, left_out, file)
+    rows = _without_remarks(rows, names.needed(columns), left_out)
+    made = [_named(row.cells, columns) for row in rows]
+    _map_values(made, wanted.values, file)
+    test, shots = _examples(made, dataset, wanted.shots, file)
+    written = {}
+    with private_files(dataset.metadata.access != "open"):
+        for split, part in ((wanted.split, test), ("fewshot", shots)):
+            if part:
+                path = folder / f"{split}.jsonl"
+                with atomic_file(path) as out:
+                    for row in part:
+                        out.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+                written[path] = len(part)
+    return Brought(
+        written,
+        columns,
+        {table.sheet: len(table.rows) for table in taken if table.sheet},
+        not_read,
+        left_out,
+        sum(table.n_mended for table in taken),
+        _signs(made),
+        _proposals(made, dataset, folder, wanted),
+    )
 
 
 def _content(file: Path, encoding: str | None) -> bytes:
@@ -89,43 +152,247 @@ def _content(file: Path, encoding: str | None) -> bytes:
     raise MedtasksError(f"cannot be read ({why})", where=file, remedy=remedy)
 
 
-def _columns(dataset: Dataset, row: Row, given: Mapping[str, str], file: Path) -> dict[str, str]:
-    """The columns of the schema that the file fits best, each with the file's own name of it."""
-    source = source_of(dataset)
-    folded = {name.strip().casefold(): name for name in row}
-    best: tuple[int, list[str]] | None = None
-    if absent := [theirs for theirs in given.values() if theirs not in row]:
+# ---------------------------------------------------------------------- columns
+
+
+class _Names:
+    """The names of columns that a dataset reads.
+
+    Args:
+        dataset: whose they are.
+        file: for messages.
+        given: column of the dataset -> column of the file, as the user says it.
+    """
+
+    def __init__(self, dataset: Dataset, file: Path, given: Mapping[str, str]) -> None:
+        source = source_of(dataset)
+        authors = authors_of(dataset, source)
+        self.file, self.given = file, given
+        self.schemas = [*source.schemas, *([authors.schema] if authors else [])]
+        self.ours = {name for schema in self.schemas for name in (*schema.columns, *schema.optional)}
+        if unknown := [name for name in given if name not in self.ours]:
+            raise MedtasksError(
+                f"--map names {', '.join(unknown)}, which is no column of {dataset.id}",
+                where=file,
+                remedy="accepted: " + " | ".join(", ".join(schema.columns) for schema in self.schemas),
+            )
+
+    @property
+    def known(self) -> set[str]:
+        """The names that a header may have."""
+        return {*self.ours, *self.given.values()}
+
+    def needed(self, columns: Mapping[str, str]) -> list[str]:
+        """The columns of the file without which a row is none."""
+        schema = next(item for item in self.schemas if set(item.columns) <= columns.keys())
+        return [columns[name] for name in schema.columns]
+
+    def columns(self, header: Sequence[str]) -> dict[str, str]:
+        """The columns of the schema that a table fits best, each with the file's own name of it.
+
+        Raises:
+            MedtasksError: it fits none.
+        """
+        folded = {name.strip().casefold(): name for name in header}
+        if absent := [theirs for theirs in self.given.values() if theirs not in header]:
+            raise MedtasksError(
+                f"--map names {', '.join(absent)}, which is no column of the file",
+                where=self.file,
+                remedy="see its header",
+            )
+        best: list[str] | None = None
+        for schema in self.schemas:
+            names = {
+                name: self.given.get(name) or folded.get(name.casefold())
+                for name in (*schema.columns, *schema.optional)
+            }
+            missing = [name for name in schema.columns if not names[name]]
+            if not missing:
+                return {name: theirs for name, theirs in names.items() if theirs}
+            if best is None or len(missing) < len(best):
+                best = missing
+        assert best is not None  # a source has a schema
+        near = [
+            f"{name}={close[0]}"
+            for name in best
+            if (close := get_close_matches(name, header, n=1, cutoff=0.5))
+        ]
+        example = " ".join(f"--map {item}" for item in near) or f"--map {best[0]}=NAME"
         raise MedtasksError(
-            f"--map names {', '.join(absent)}, which is no column of the file",
-            where=file,
-            remedy="see its header",
+            f"the file has no column {', '.join(best)}",
+            where=self.file,
+            remedy=f"say which of its {len(header)} columns it is: {example}",
         )
-    authors = authors_of(dataset, source)
-    schemas = [*source.schemas, *([authors.schema] if authors else [])]
-    known = {name for schema in schemas for name in (*schema.columns, *schema.optional)}
-    if unknown := [name for name in given if name not in known]:
+
+
+def _fitting(
+    tables: Sequence[Table], names: _Names, sheets: Sequence[str], file: Path
+) -> tuple[list[Table], dict[str, str], dict[str, str]]:
+    """The tables that are taken, their columns, and why others are not.
+
+    Raises:
+        MedtasksError: a sheet that is named is not there; no table fits; two have columns of other names.
+    """
+    there = [table.sheet for table in tables]
+    if absent := [name for name in sheets if name not in there]:
         raise MedtasksError(
-            f"--map names {', '.join(unknown)}, which is no column of {dataset.id}",
+            f"has no sheet {absent[0]}",
             where=file,
-            remedy="accepted: " + " | ".join(", ".join(schema.columns) for schema in schemas),
+            remedy=f"its sheets: {', '.join(there)}" if any(there) else "it has one table: leave --sheet out",
         )
-    for schema in schemas:
-        names = {
-            name: given.get(name) or folded.get(name.casefold())
-            for name in (*schema.columns, *schema.optional)
-        }
-        missing = [name for name in schema.columns if not names[name]]
-        if not missing:
-            return {name: theirs for name, theirs in names.items() if theirs}
-        if best is None or len(missing) < best[0]:
-            best = len(missing), missing
-    assert best is not None  # a source has a schema
-    near = [
-        f"{name}={close[0]}" for name in best[1] if (close := get_close_matches(name, row, n=1, cutoff=0.5))
+    found: list[tuple[Table, dict[str, str]]] = []
+    not_read: dict[str, str] = {}
+    failed: MedtasksError | None = None
+    for table in tables:
+        if sheets and table.sheet not in sheets:
+            not_read[table.sheet] = "not named"
+            continue
+        try:
+            found.append((table, names.columns(table.header)))
+        except MedtasksError as error:
+            not_read[table.sheet], failed = error.what, failed or error
+    if not found or (sheets and failed):
+        raise failed or MedtasksError("holds no rows", where=file, remedy="name the complete file")
+    columns = found[0][1]
+    if other := [table.sheet for table, these in found if these != columns]:
+        raise MedtasksError(
+            f"sheets {found[0][0].sheet} and {other[0]} have other names of columns",
+            where=file,
+            remedy="import one of them: --sheet NAME",
+        )
+    return [table for table, _ in found], columns, not_read
+
+
+def _named(row: Row, columns: Mapping[str, str]) -> Row:
+    """A row with the dataset's names of its columns; other columns stay, unless they would hide one."""
+    ours = {theirs: name for name, theirs in columns.items()}
+    return {ours.get(name, name): value for name, value in row.items() if name in ours or name not in columns}
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _only(
+    rows: list[PlacedRow], only: Mapping[str, str], left_out: dict[str, list[str]], file: Path
+) -> list[PlacedRow]:
+    for name, value in only.items():
+        if name not in rows[0].cells:
+            raise MedtasksError(f"--only names no column {name}", where=file, remedy="see its header")
+        takes = [str(row.cells.get(name) or "").strip() == value for row in rows]
+        if not any(takes):
+            raise MedtasksError(
+                f"no row has the value that --only gives for {name}",
+                where=file,
+                remedy="write it as it stands there",
+            )
+        rows = _taken(rows, takes, f"has another {name}", left_out)
+    return rows
+
+
+def _without_remarks(
+    rows: list[PlacedRow], needed: Sequence[str], left_out: dict[str, list[str]]
+) -> list[PlacedRow]:
+    """The rows that hold something in a column that is needed: others are sums and remarks."""
+    takes = [any(row.cells.get(name) not in (None, "") for name in needed) for row in rows]
+    return _taken(rows, takes, "holds nothing in the columns that are needed", left_out)
+
+
+def _taken(
+    rows: list[PlacedRow], takes: Sequence[bool], why: str, left_out: dict[str, list[str]]
+) -> list[PlacedRow]:
+    for row, takes_it in zip(rows, takes, strict=True):
+        if not takes_it:
+            left_out.setdefault(why, []).append(row.place)
+    return [row for row, takes_it in zip(rows, takes, strict=True) if takes_it]
+
+
+def _map_values(rows: Sequence[Row], values: Mapping[str, Mapping[str, str]], file: Path) -> None:
+    """Put the dataset's values in the place of the file's.
+
+    Raises:
+        MedtasksError: there is no such column, or no row has a value that is mapped.
+    """
+    for name, pairs in values.items():
+        if not any(name in row for row in rows):
+            raise MedtasksError(
+                f"--map-value names {name}, which is no column here",
+                where=file,
+                remedy="name it as the dataset does",
+            )
+        used = set()
+        for row in rows:
+            said = str(row.get(name) or "").strip()
+            if said in pairs:
+                row[name] = pairs[said]
+                used.add(said)
+        if unused := [value for value in pairs if value not in used]:
+            raise MedtasksError(
+                f"no row has the value {unused[0]!r} in column {name}",
+                where=file,
+                remedy="write --map-value COLUMN:THEIRS=OURS with the value as it stands in the file",
+            )
+
+
+def _examples(rows: list[Row], dataset: Dataset, n: int, file: Path) -> tuple[list[Row], list[Row]]:
+    """Test rows and examples: drawn by chance, of each gold answer in turn where these are few.
+
+    Raises:
+        MedtasksError: no row would be left to ask.
+    """
+    if not n:
+        return rows, []
+    if len(rows) <= n:
+        raise MedtasksError(
+            f"has {len(rows)} rows, and --shots takes {n}",
+            where=file,
+            remedy="take fewer of them as examples",
+        )
+    places = [*range(len(rows))]
+    random.Random(SEED).shuffle(places)
+    classes: dict[str, list[int]] = {}
+    for place in places:
+        classes.setdefault(_gold(rows[place], dataset), []).append(place)
+    if len(classes) > _CLASSES:
+        classes = {"": places}
+    turns = (group[turn] for turn in range(len(rows)) for group in classes.values() if turn < len(group))
+    shown = {place for place, _ in zip(turns, range(n), strict=False)}
+    return [row for place, row in enumerate(rows) if place not in shown], [
+        rows[place] for place in sorted(shown)
     ]
-    example = " ".join(f"--map {item}" for item in near) or f"--map {best[1][0]}=NAME"
-    raise MedtasksError(
-        f"the file has no column {', '.join(best[1])}",
-        where=file,
-        remedy=f"say which of its {len(row)} columns it is: {example}",
+
+
+def _gold(row: Row, dataset: Dataset) -> str:
+    names = meta.find_undeclared_variables(parsed(dataset.blocks["prompt"].get("target", "")))
+    return json.dumps([row.get(name) for name in sorted(names)], ensure_ascii=False, default=str)
+
+
+# ---------------------------------------------------------------------- what a user should know
+
+
+def _signs(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
+    """(column, what it may hold) -> rows whose text has a sign of it."""
+    return Counter(
+        (name, what)
+        for row in rows
+        for name, cell in row.items()
+        if isinstance(cell, str)
+        for what in signs_in(cell)
     )
+
+
+def _proposals(rows: Sequence[Row], dataset: Dataset, folder: Path, wanted: Wanted) -> list[str]:
+    found = []
+    for name in rows[0]:
+        values = Counter(str(row.get(name)) for row in rows)
+        if name.strip().strip("_").casefold() in _SPLITS and 1 < len(values) <= 5 and name not in wanted.only:
+            parts = ", ".join(f"{value} {n:,}" for value, n in values.most_common())
+            found.append(f"column {name} says the part ({parts}): --only {name}=VALUE takes one")
+    has_pool = row_file(folder, "fewshot") is not None
+    if wanted.split == "test" and not has_pool and len(rows) > 2 * (n := 5):
+        kinds = len({_gold(row, dataset) for row in rows})
+        each = ", of each gold answer in turn" if kinds <= _CLASSES else ""
+        found.append(
+            f"no examples are there: --shots {n} makes {n} of the {len(rows):,} rows examples{each}, and"
+            f" asks the other {len(rows) - n:,}"
+        )
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -10,14 +9,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.data.oracle import Oracle, oracle_of
+from medtasks_ext.data.personal import looks_personal
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset
-
-#: A word for a record number and the number, or a number as long as one.
-_RECORD_NUMBER = re.compile(r"(mrn|patient|pat_?id|ssn)[ _.:#-]*\d|\d{7}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def card_of(dataset: Dataset, documents: Documents) -> RowsCard:
         prompt=_lengths(len(item["prompt"]) for item in documents),
         answer=_lengths(len(item["target"]) for item in documents),
         n_repeated=len(documents) - len(prompts),
-        n_personal_ids=0 if dataset.metadata.access == "open" else sum(map(_looks_personal, ids)),
+        n_personal_ids=0 if dataset.metadata.access == "open" else sum(map(looks_personal, ids)),
         oracle=oracle_of(dataset, golds),
     )
 
@@ -92,12 +89,6 @@ def card_of(dataset: Dataset, documents: Documents) -> RowsCard:
 def _lengths(sizes: Iterable[int]) -> TextLengths:
     found = sorted(sizes)
     return TextLengths(found[0], int(median(found)), found[-1])
-
-
-def _looks_personal(name: str) -> bool:
-    words = re.split(r"[ _,.-]+", name)
-    names = [word for word in words if len(word) > 1 and word.isalpha() and word[0].isupper()]
-    return len(names) > 1 or _RECORD_NUMBER.search(name) is not None
 
 
 def _labels(dataset: Dataset, golds: list[Any]) -> dict[str, int]:

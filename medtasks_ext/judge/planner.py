@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,7 +67,6 @@ class JuryPlanner(Planner):
         self,
         jury: Jury,
         runs: list[RunToJudge],
-        budget: Budget,
         report: Callable[[str, bool], None] = lambda judge, judged: None,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
@@ -76,7 +75,7 @@ class JuryPlanner(Planner):
         super().__init__()
         self._final = frozenset(final)
         self.egress = (egress or Egress.of()).recording(self._note_sent)
-        self.jury, self.runs, self.budget = jury, runs, budget
+        self.jury, self.runs = jury, runs
         self.report, self.say = report, say
         self.end = End()
         self._judges = {judge.name: judge for judge in jury.models}
@@ -149,48 +148,31 @@ class JuryPlanner(Planner):
             for judge in self.jury.models
         ]
 
-    def run(self) -> End:
-        """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+    def open(self) -> Counter[str]:
+        """Look at what is to be asked, before any of it is.
+
+        Returns:
+            Judge -> requests to it; 0 where some may follow from the answers to others.
 
         Raises:
-            MedtasksError: a judge cannot work at all, or its server may not receive a text; no request
-                is paid for before that.
-            KeyboardInterrupt: a second signal came.
+            MedtasksError: a judge's server may not receive a text.
         """
         asks = self.pending()
         possible = self.possible(asks)
         self.check([*asks, *possible])
         for ask in asks:
             self._add(ask)
+        needed = Counter(dict.fromkeys((ask.request.judge for ask in possible), 0))
+        needed.update(ask.request.judge for ask in asks)
+        return needed
+
+    def engines(self) -> dict[str, JudgeEngine]:
+        """Judge -> what asks it."""
         self._engines = {
             judge.name: JudgeEngine(judge, lambda line: self.say(line), self.egress)
             for judge in self.jury.models
         }
-        asyncio.run(self._check_servers({ask.request.judge for ask in (*asks, *possible)}))
-        stream = Stream([self], self._engines, budget=self.budget, say=lambda line: self.say(line))
-        try:
-            with collector_sparing():
-                stream.go()
-        except KeyboardInterrupt:
-            if stream.signals != 1:
-                raise
-        self.end.out_of_money = self.budget.exhausted
-        self.end.interrupted = stream.signals > 0
-        return self.end
-
-    async def _check_servers(self, names: set[str]) -> None:
-        engines = [engine for name, engine in self._engines.items() if name in names]
-        faults = await asyncio.gather(*(engine.fault(self.budget) for engine in engines))
-        broken = [
-            f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
-        ]
-        if broken:
-            raise MedtasksError(
-                "; ".join(broken),
-                where="--jury",
-                remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
-                "nothing was asked yet",
-            )
+        return self._engines
 
     # ------------------------------------------------------------------ requests
 
@@ -366,6 +348,45 @@ class JuryPlanner(Planner):
         if name not in self.end.stopped:
             self.end.stopped[name] = reason
             self.say(f"judge {name} is given up for now: {reason}")
+
+
+def judge_all(planners: Sequence[JuryPlanner], budget: Budget, needed: Collection[str]) -> End:
+    """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+
+    Args:
+        planners: open; they are asked in one stream, and no judge belongs to two of them.
+        needed: judges that may be asked.
+
+    Raises:
+        MedtasksError: a judge cannot work at all; no request is paid for before that.
+        KeyboardInterrupt: a second signal came.
+    """
+    engines = {name: engine for planner in planners for name, engine in planner.engines().items()}
+    asyncio.run(_check_servers([engine for name, engine in engines.items() if name in needed], budget))
+    end = End()
+    for planner in planners:
+        planner.end = end
+    stream = Stream(planners, engines, budget=budget, say=lambda line: planners[0].say(line))
+    try:
+        with collector_sparing():
+            stream.go()
+    except KeyboardInterrupt:
+        if stream.signals != 1:
+            raise
+    end.out_of_money, end.interrupted = budget.exhausted, stream.signals > 0
+    return end
+
+
+async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None:
+    faults = await asyncio.gather(*(engine.fault(budget) for engine in engines))
+    broken = [f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault]
+    if broken:
+        raise MedtasksError(
+            "; ".join(broken),
+            where="--jury",
+            remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
+            "nothing was asked yet",
+        )
 
 
 def _request(ask: Ask) -> Request:

@@ -70,7 +70,7 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
         return value if isinstance(value, str) else _yes(value)
     if field == "system":
         return _turn(value)
-    if field in ("generation", "arguments", "variant", "rounding"):
+    if field in ("generation", "arguments", "variant", "brought", "rounding"):
         return settings_words(dict(value)) or None
     if field == "stop":
         return " ".join(map(repr, value)) or None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
@@ -25,11 +26,11 @@ from medtasks_ext.runs.conditions import (
     Source,
     Wording,
     Words,
-    text_hash,
 )
 from medtasks_ext.runs.settings import Effect, Place, read_value, with_effect
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.described import EngineRecord
     from medtasks_ext.registry.tasks import Dataset
 #: same: nothing that can move a score differs. close: what differs is harmless by RULES, or unknown.
 #: other: something that can move a score differs.
@@ -72,7 +73,8 @@ class Facts:
     seed: int | None = None  # of the draws
     arguments: Settings = ()  # of the model, that move a score, or that no table knows
     variant: Settings = ()  # settings that make another model of one name: quantisation, adapters, thinking
-    rounding: Settings = ()  # arguments of the model that round otherwise
+    brought: Settings = ()  # settings of generation that the model's own file adds
+    rounding: Settings | None = None  # precision, and arguments of the model that round otherwise
     template: bool | str | None = None  # chat template: whether, or which
     own_template: str = ""  # hash of a template of the user's own
     system: bool | None = None  # whether instructions stand in a system turn
@@ -154,6 +156,7 @@ RULES = (
     Rule("seed", "seed", "another draw of the same answers", moves=False),
     Rule("arguments", "model arguments", "they change prompts or answers, or no table knows them"),
     Rule("variant", "variant of the model", "they make another model, which is named so", moves=False),
+    Rule("brought", "settings of the model's repository", "they belong to the model", moves=False),
     Rule("rounding", "precision", "they differ in rounding alone", moves=False),
     Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
     Rule("own_template", "chat template", "a template of one's own gives other prompts"),
@@ -169,7 +172,7 @@ RULES = (
 #: What a paper does not have: versions of our tasks, hashes of our templates, our engines. What a user adds
 #: (arguments, text, templates) is not unknown where nobody states it: nothing was added.
 _NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
-_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut"}
+_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding"}
 
 
 @lru_cache(maxsize=2**16)
@@ -308,7 +311,7 @@ def _facts(record: Conditions) -> Facts:
     asked, seen = record.asked, record.observed
     rows, wording, layout, jury = asked.rows, asked.wording, asked.layout, asked.jury
     shots, last = shots_of(asked.strategy), seen.versions[-1] if seen.versions else {}
-    arguments = asked.arguments or {}
+    arguments, engine = asked.arguments or {}, seen.engines[-1] if seen.engines else None
     return Facts(
         strategy=asked.strategy,
         version=asked.version.partition("-")[0] or None if asked.version else None,
@@ -337,7 +340,8 @@ def _facts(record: Conditions) -> Facts:
             *_with_effect("model", arguments, Effect.MODEL),
             *_with_effect("generation", asked.decoding or {}, Effect.MODEL),
         ),
-        rounding=_with_effect("model", arguments, Effect.CLOSE),
+        brought=_with_effect("generation", (engine.generation if engine else None) or {}, Effect.MOVES),
+        rounding=None if asked.arguments is None else _rounding(arguments, engine),
         template=layout.chat_template,
         own_template=layout.own_template or "",
         system=layout.system_role,
@@ -349,6 +353,14 @@ def _facts(record: Conditions) -> Facts:
         engine=asked.engine,
         versions=tuple((name, last[name]) for name in _ROUND if last.get(name)) or None,
     )
+
+
+def _rounding(arguments: Mapping[str, Any], engine: EngineRecord | None) -> Settings:
+    """What the engine says of its precision, and what the user says where it does not."""
+    found = dict(_with_effect("model", arguments, Effect.CLOSE))
+    if engine and engine.dtype:
+        found["dtype"] = engine.dtype
+    return tuple(sorted(found.items()))
 
 
 def drawn(decoding: Mapping[str, Any]) -> Settings | None:

@@ -22,6 +22,7 @@ from medtasks_ext.results.condition_words import (
     difference_words,
     documents_words,
     run_words,
+    settings_words,
     shown,
     task_words,
     value_words,
@@ -301,6 +302,12 @@ class Entry:
         return found
 
     @property
+    def variant(self) -> str:
+        """Settings that make another model of its name (quantisation, adapters, thinking), in words."""
+        known = dict(pair for item in self.experiments.values() for pair in item.facts.variant)
+        return settings_words(known)
+
+    @property
     def limited(self) -> bool:
         """Whether not all documents of each task were asked."""
         return documents_words(self.conditions.documents or ()) != "all"
@@ -352,6 +359,9 @@ def told_apart(entries: Sequence[Entry]) -> None:
             for other in (item for item in same if item is not entry):
                 for item in unlike_runs(entry, other) or chain(*unlike_tasks(entry, other).values()):
                     parts.setdefault(item.condition, value_words(item.field, item.one))
-            label = f"{model} ({'; '.join(map(': '.join, parts.items()))})" if parts else model
+            words = [*map(": ".join, parts.items())]
+            if entry.variant and "model arguments" not in parts:
+                words.insert(0, f"with {entry.variant}")  # also of one without namesakes
+            label = f"{model} ({'; '.join(words)})" if words else model
             taken[label] = taken.get(label, 0) + 1
             entry.label = label if taken[label] == 1 else f"{label} #{taken[label]}"

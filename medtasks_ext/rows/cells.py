@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from medtasks_ext.errors import MedtasksError
@@ -25,6 +25,7 @@ _ENCODINGS = {
     "euc_jp": "Japanese",
     "euc_kr": "Korean",
 }
+_TITLES = 20  # lines above a header, at most
 _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
 
 
@@ -71,22 +72,44 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
     Raises:
         MedtasksError: a record has more cells than the header, or two columns have one name.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    first, _, rest = text.partition("\n")
-    if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
-        separator, text = first[-1], rest
-    separator = separator or _separator(text)
+    text, separator = _separated(text, separator)
+    remedy = f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
+    return table_rows(_csv_records(text, where, separator), where, remedy)
+
+
+def csv_records(text: str, where: str, names: Collection[str]) -> list[list[str]]:
+    """All records of a CSV text, titles above the header among them.
+
+    Args:
+        where: its place, for messages.
+        names: that the header may have, in small letters: what separates them separates the cells.
+
+    Raises:
+        MedtasksError: it is no CSV text.
+    """
+    text, separator = _separated(text, None, names)
+    return list(_csv_records(text, where, separator))
+
+
+def _csv_records(text: str, where: str, separator: str) -> Iterator[list[str]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
-        return table_rows(
-            reader, where, f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
-        )
+        yield from reader
     except csv.Error as error:
         raise MedtasksError(
             f"is no CSV text (line {reader.line_num}: {error})",
             where=where,
             remedy="export it again, as UTF-8",
         ) from None
+
+
+def _separated(text: str, separator: str | None, names: Collection[str] = ()) -> tuple[str, str]:
+    """The text with line feeds alone, and what separates its cells."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    first, _, rest = text.partition("\n")
+    if separator is None and first.lower().startswith("sep=") and len(first) == len("sep=;"):
+        separator, text = first[-1], rest
+    return text, separator or _separator(text.split("\n", _TITLES)[:_TITLES], names)
 
 
 def table_rows(
@@ -124,13 +147,17 @@ def _places(header: list[str], name: str) -> str:
     return " and ".join(str(place) for place, item in enumerate(header, start=1) if item == name)
 
 
-def _separator(text: str) -> str:
-    """What cuts the header into most columns; the comma where nothing does."""
-    header = text.partition("\n")[0]
-    counts = {
-        separator: len(next(csv.reader([header], delimiter=separator), [])) for separator in _SEPARATORS
-    }
-    return max(counts, key=lambda separator: counts[separator])
+def _separator(lines: Sequence[str], names: Collection[str]) -> str:
+    """What cuts one of the lines into most names, or else the first one into most columns; or the comma."""
+
+    def found(separator: str) -> tuple[int, int]:
+        records = [
+            [cell.strip().casefold() for cell in one] for one in csv.reader(lines, delimiter=separator)
+        ]
+        named = max((sum(cell in names for cell in record) for record in records), default=0)
+        return named, len(records[0]) if records else 0
+
+    return max(_SEPARATORS, key=found)
 
 
 def sheet_rows(content: bytes, where: str) -> list[Json]:
@@ -138,6 +165,20 @@ def sheet_rows(content: bytes, where: str) -> list[Json]:
 
     Raises:
         MedtasksError: it is no workbook, several sheets hold rows, or the header has fewer cells than a row.
+    """
+    sheets = sheets_of(content, where)
+    if len(sheets) > 1:
+        raise MedtasksError(
+            f"{len(sheets)} sheets hold cells", where=where, remedy="keep the sheet with the rows alone"
+        )
+    return table_rows(next(iter(sheets.values()), []), where)
+
+
+def sheets_of(content: bytes, where: str) -> dict[str, list[list[str]]]:
+    """The records of each sheet of a workbook that holds something, by the sheet's name.
+
+    Raises:
+        MedtasksError: it is no workbook.
     """
     import python_calamine
 
@@ -154,12 +195,7 @@ def sheet_rows(content: bytes, where: str) -> list[Json]:
             where=where,
             remedy="save it as .xlsx or .csv, unencrypted",
         ) from None
-    if len(sheets) > 1:
-        raise MedtasksError(
-            f"{len(sheets)} sheets hold cells", where=where, remedy="keep the sheet with the rows alone"
-        )
-    records = ([_cell(value) for value in record] for record in next(iter(sheets.values()), []))
-    return table_rows(records, where)
+    return {name: [[_cell(value) for value in record] for record in sheet] for name, sheet in sheets.items()}
 
 
 #: The sheet of a template that says what columns hold.

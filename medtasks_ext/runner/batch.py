@@ -29,7 +29,7 @@ from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
-from medtasks_ext.runner.work import TaskOutcomes
+from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import CHAINED, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
@@ -98,12 +98,11 @@ class Left:
         return bool(self.without_result or self.faults)
 
 
-class _Open(TaskOutcomes):
+class _Open(Work):
     """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
-        super().__init__(OutcomeLog(run.files.responses, name))
-        self.name = name
+        super().__init__(name, OutcomeLog(run.files.responses, name))
         asked = {item.key: item.document for item in read_asked(run.files, name)}
         #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)

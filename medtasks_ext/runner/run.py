@@ -18,10 +18,11 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from medtasks_ext.data.oracle import highest_possible
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.described import described
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -71,6 +72,7 @@ from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
+    from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
     from medtasks_ext.prompts.documents import Document, LoadedRecord
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 log = logging.getLogger(__name__)
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,15 @@ class Run:
                 ),
                 versions=versions(),
             )
+        )
+
+    def note_engine(self, lm: LM, settings: Settings) -> None:
+        """Note what the loaded model says of itself. The manifest is not written."""
+        self.manifest.sessions[-1].engine = described(
+            lm,
+            template=settings.apply_chat_template,
+            system_text=settings.system_instruction,
+            layout=None if settings.apply_chat_template else settings.layout,
         )
 
     def _expects_outcomes(self) -> bool:
@@ -422,6 +434,7 @@ class Run:
                 own_words_instead=self.settings.prompts != "own" and loaded["instruction"] != "official",
                 served=records.served,
                 versions=_distinct(item.versions for item in sessions) or (self.manifest.versions,),
+                engines=_distinct(item.engine for item in sessions if item.engine),
             ).counted(records.cut),
             run_conditions(self.manifest.record()),
             loaded,
@@ -469,6 +482,22 @@ class Run:
             tokens=scored and scored.get("tokens"),
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
+
+    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
+        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+
+        Args:
+            task: built; None where it is done, or not asked now.
+        """
+        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
+        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
+        if "max_gen_toks" not in settings:
+            return {}
+        return {
+            key: Request(item.key, name, item.document, item.prompt, settings)
+            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for key in (item.document, item.key)
+        }
 
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}
@@ -688,9 +717,9 @@ def pool_hash(task: Task, k: int | None = None) -> str:
     return digest.hexdigest()[:12]
 
 
-def _distinct(some: Iterable[dict[str, str]]) -> tuple[dict[str, str], ...]:
-    """Each of them once, in their order: sessions, and shards, mostly have the same versions."""
-    known: list[dict[str, str]] = []
+def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
+    """Each of them once, in their order: sessions, and shards, mostly have the same versions and engines."""
+    known: list[_Item] = []
     for item in some:
         if item not in known:
             known.append(item)

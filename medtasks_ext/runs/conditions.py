@@ -6,16 +6,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.model_configs import ready_layouts
 from medtasks_ext.runs.settings import Effect, setting_of
 
@@ -32,7 +32,6 @@ Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
 #: What the chat template is called that the model's file writes out (`metadata.layout`).
 LAYOUT = "of the model's file"
 
-_HASHED = re.compile(r"text-[0-9a-f]{12}")
 #: Fields of `Observed` that count what did not fit.
 CUTS = ("shots_dropped", "inputs_cut", "answers_cut")
 #: Model arguments that name the model.
@@ -148,6 +147,7 @@ class Observed(_Part):
     own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
     served: tuple[str, ...] | None = None  # models that answered, as servers call them
     versions: tuple[Mapping[str, str], ...] = ()  # of packages, in each session, equal ones once
+    engines: tuple[EngineRecord, ...] = ()  # what answered in each session, equal ones once
 
     def counted(self, cut: Mapping[str, int]) -> Observed:
         """The same with counts of what did not fit.
@@ -241,7 +241,7 @@ def _known(content: dict[str, Any]) -> dict[str, Any]:
 
 
 #: Fields that hold a mapping of values, and not a part of the record.
-_MAPPINGS = ("decoding", "arguments")
+_MAPPINGS = ("decoding", "arguments", "generation")
 
 
 @lru_cache(maxsize=1)
@@ -314,13 +314,6 @@ def is_harmless(argument: str) -> bool:
     """Whether a model argument moves no score, whatever its value: where and how fast a model answers."""
     line = setting_of("model", argument)
     return line is not None and line.effect is Effect.HARMLESS
-
-
-def text_hash(text: str) -> str:
-    """What stands for a text of the user's; what stands for one already stays."""
-    return (
-        text if _HASHED.fullmatch(text) else f"text-{sha256(text.encode(errors='replace')).hexdigest()[:12]}"
-    )
 
 
 def task_conditions(

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.yamlfile import Config
@@ -135,7 +136,7 @@ class Session(_Record):
     model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
     #: of Python and of the packages that answers and scores depend on
     versions: dict[str, str] = Field(default_factory=dict)
-    engine: Config | None = None  # settings that the engine says it ran with; None where it does not say
+    engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
 
 
 class PastSeal(_Record):

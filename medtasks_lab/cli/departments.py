@@ -8,32 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option, out_option
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
-from medtasks_ext.cli.words import names_in, say, say_next
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
-    from medtasks_lab.cli.ask_folder import Asked
-    from medtasks_lab.studies.departments import DepartmentRubric, Labelling
+    from medtasks_lab.studies.departments import Labelling
     from medtasks_lab.studies.judge_evaluation import Figure
 
 AFTER_INTERRUPT = "goes on"
 
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
+@asks_jury("Jury file with one model, which labels.")
 def departments(
     tasks: Annotated[
         str, typer.Option("--tasks", help="Whose test questions are labelled: tasks, groups, tags.")
     ],
-    jury: Annotated[str, jury_option("Jury file with one model, which labels.")],
     sample: Annotated[
         str | None,
         typer.Option(
@@ -47,11 +45,8 @@ def departments(
         str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
     ] = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
-    dry_run: DryRun = False,
-    max_cost: Annotated[float | None, cost_option("Stop before it has cost more USD in all.")] = None,
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
-    allow_field: AllowField = None,
+    *,
+    asking: Asking,
 ) -> int:
     """Label questions with clinical departments by a model.
 
@@ -63,19 +58,22 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
-    from medtasks_ext.judge.checks import check_prices
-    from medtasks_ext.judge.jury import load_jury
-    from medtasks_lab.cli.ask_folder import ask_in_folder
-    from medtasks_lab.studies.departments import DepartmentRubric, read_sample, texts_to_label
+    from medtasks_lab.studies.departments import (
+        DepartmentRubric,
+        labelling,
+        own_labels,
+        read_sample,
+        texts_to_label,
+        write_labelling,
+    )
 
-    model = load_jury(jury, allow_key)
+    model = asking.jury  # before rows are read
     if len(model.models) != 1:
         raise MedtasksError(
             f"{len(model.models)} models are in it",
-            where=f"--jury {jury}",
+            where=f"--jury {asking.name}",
             remedy="name one: it labels alone",
         )
-    check_prices(model, max_cost, allow_field)  # before rows are read
     people = read_sample(Path(sample)) if sample else {}
     documents = _documents(tasks, data, limit)
     if strangers := {task for task, _ in people} - {dataset.id for dataset, _ in documents}:
@@ -83,23 +81,25 @@ def departments(
             f"{min(strangers)} is not among the tasks that are labelled", where=f"--sample {sample}",
             remedy="name it with --tasks, or leave its rows out",
         )  # fmt: skip
-    rubric, folder = DepartmentRubric(), Path(out)
-    to_label = [texts_to_label(dataset, items, rubric) for dataset, items in documents]
-    with ask_in_folder(
-        folder,
-        model,
-        to_label,
+    rubric = DepartmentRubric()
+    to_label = [(texts_to_label(dataset, items, rubric), items) for dataset, items in documents]
+    named = {
+        (dataset.id, name): labels
+        for dataset, items in documents
+        for name, labels in own_labels(items).items()
+    }
+    study = JuryStudy(
         command="medtasks study departments",
-        dry_run=dry_run,
-        max_cost=max_cost,
-        allow_host=allow_host,
-        allow_field=allow_field,
-        private=any(not task.open_access for task in to_label),
-    ) as asked:
-        if asked is None:
-            return DONE
-        _say_asked(asked)
-        return INTERRUPTED if asked.interrupted else _finish(folder, model, asked, rubric, documents, people)
+        what="labels of questions",
+        panels=[(model, [task for task, _ in to_label])],
+        figures=lambda store: [labelling(task, rubric, items, model, store) for task, items in to_label],
+        write=lambda folder, found: [write_labelling(folder, item) for item in found],
+        show=lambda found: _print(found, {**named, **people}),
+        missing=lambda found: sum(len(item.missing) for item in found),
+        then=lambda found: [f"medtasks report RUN --by {out}"],
+        private=not all(task.open_access for task, _ in to_label),
+    )
+    return run_study(study, asking, Path(out))
 
 
 def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Dataset, list[Document]]]:
@@ -120,51 +120,7 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
     return found
 
 
-def _say_asked(asked: Asked) -> None:
-    """Say what became of the requests of this call, if there were any."""
-    from medtasks_ext.cli.judging import money_words
-
-    if asked.end is None:
-        return
-    for judge, reason in asked.end.stopped.items():
-        say(f"✗ {judge}: {reason}")
-    for (_, reason), count in asked.missing.most_common():
-        say(f"missing: {count:,} ({reason})")
-    if words := money_words(asked.planner.budget):
-        say(f"spent: {words}")
-    if asked.interrupted:
-        say("medtasks: interrupted; the same command continues")
-
-
-def _finish(
-    folder: Path,
-    jury: Jury,
-    asked: Asked,
-    rubric: DepartmentRubric,
-    documents: Sequence[tuple[Dataset, list[Document]]],
-    people: Mapping[tuple[str, str], Sequence[str]],
-) -> int:
-    from medtasks_lab.studies.departments import labelling, own_labels, write_labelling
-
-    found = [
-        labelling(task, rubric, items, jury, asked.store)
-        for task, (_, items) in zip(asked.planner.runs[0].tasks, documents, strict=True)
-    ]
-    files = [write_labelling(folder, item) for item in found]
-    _print(found)
-    named = {
-        (dataset.id, name): labels
-        for dataset, items in documents
-        for name, labels in own_labels(items).items()
-    }
-    _print_agreement({**named, **people}, found)
-    for file in files:
-        typer.echo(file)
-    say_next(f"medtasks report RUN --by {folder}")
-    return INCOMPLETE if any(item.missing for item in found) else DONE
-
-
-def _print(found: Sequence[Labelling]) -> None:
+def _print(found: Sequence[Labelling], people: Mapping[tuple[str, str], Sequence[str]]) -> None:
     from medtasks_ext.registry.departments import NO_DEPARTMENT
     from medtasks_lab.studies.departments import counts_of
 
@@ -180,6 +136,7 @@ def _print(found: Sequence[Labelling]) -> None:
     columns = [texts("task"), texts("most frequent")]
     columns += map(figure, ("questions", "labelled", "no department"))
     show(rows, columns, sample=sample)
+    _print_agreement(people, found)
 
 
 def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Sequence[Labelling]) -> None:

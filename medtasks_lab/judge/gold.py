@@ -166,8 +166,8 @@ def _mean(weights: Array, values: Array, part: Array) -> Array:
     return means
 
 
-def write_gold(folder: Path, found: GoldFigures, jury: Jury) -> None:
-    """`gold.json`, `gold_tasks.csv`, `gold_scores.csv`, `gold_flags.csv`."""
+def write_gold(folder: Path, found: GoldFigures, jury: Jury) -> list[Path]:
+    """`gold.json`, `gold_tasks.csv`, `gold_scores.csv`, `gold_flags.csv`; the first of them."""
     flags = [
         {"task": task, "document": document, "flagged": int(flagged)}
         for task, by in found.flags.items()
@@ -187,3 +187,4 @@ def write_gold(folder: Path, found: GoldFigures, jury: Jury) -> None:
             "resamples": RESAMPLES,
         },
     )
+    return [folder / "gold.json"]

@@ -251,8 +251,8 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -> None:
-    """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`."""
+def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -> list[Path]:
+    """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
     judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
     write_csv(folder / "votes_judges.csv", judges)
     write_csv(folder / "votes_physicians.csv", physicians)
@@ -268,6 +268,7 @@ def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -
             "resamples": RESAMPLES,
         },
     )
+    return [folder / "votes.json"]
 
 
 def _record(item: RaterAgreement) -> dict[str, str | float | None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.rollup import group_row
 from medtasks_ext.runs.conditions import Conditions, RunConditions, read_conditions
@@ -171,7 +172,7 @@ def public_conditions(record: Conditions) -> Conditions:
 
 def _public_layout(layout: Layout) -> Layout:
     text = layout.system_instruction
-    return replace(layout, system_instruction=text and f"text-{_digest(text)}")
+    return replace(layout, system_instruction=text and text_hash(text))
 
 
 def public_content(content: Any) -> Any:

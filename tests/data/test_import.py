@@ -65,3 +65,170 @@ def test_a_suffix_that_is_not_read_lists_those_that_are(medtasks, tmp_path):
     (tmp_path / "mine.ods").write_text("x")
     outcome = medtasks("data", "import", "mine.ods", "--task", "medhelm_clear", "-o", "own")
     assert outcome.code == 2 and ".xlsx" in outcome.err
+
+
+def rows_of(folder, split="test"):
+    return [json.loads(line) for line in (folder / FOLDER / f"{split}.jsonl").read_text("utf-8").splitlines()]
+
+
+GERMAN = [
+    ["prompt", "context", "label"],
+    *(["Hospiz?", f"Erfundener Fall {n}.", ("Ja", "Nein")[n % 2]] for n in range(12)),
+]
+MAP = ("--map-value", "label:Ja=A", "--map-value", "label:Nein=B")
+
+
+def csv_of(records, separator=";"):
+    return "".join(separator.join(record) + "\n" for record in records)
+
+
+def workbook(path, **sheets):
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.remove(book.active)
+    for name, records in sheets.items():
+        sheet = book.create_sheet(name)
+        for record in records:
+            sheet.append(record)
+    book.save(path)
+
+
+def test_values_are_mapped_as_well_as_columns(medtasks, tmp_path):
+    (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
+    outcome = imported(medtasks, *MAP)
+    assert outcome.code == 0, outcome.text
+    assert [row["label"] for row in rows_of(tmp_path)] == ["A", "B"] * 6
+    assert "gold: A 6, B 6" in outcome.out  # the data card
+
+
+def test_a_value_that_no_row_has_and_one_that_nobody_maps_are_said(medtasks, tmp_path):
+    (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
+    outcome = imported(medtasks, "--map-value", "label:Jaa=A")
+    assert outcome.code == 2 and "no row has the value 'Jaa' in column label" in outcome.err
+    outcome = imported(medtasks, "--map-value", "label:Ja=A")
+    assert outcome.code == 1 and "column label holds another value" in outcome.out and "6 rows" in outcome.out
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_titles_sums_and_repeated_headers_are_left_out_by_record(medtasks, tmp_path, form):
+    records = [
+        ["Export der Station 3"],
+        [],
+        *GERMAN[:7],
+        GERMAN[0],
+        *GERMAN[7:],
+        [],
+        ["", "", "", "Summe 12"],
+    ]
+    records[2] = records[9] = [*records[2], "Rest"]
+    if form == "csv":
+        (tmp_path / "mine.csv").write_text(csv_of(records), "utf-8")
+    else:
+        workbook(tmp_path / "mine.xlsx", Tabelle=records)
+    outcome = medtasks(
+        "data", "import", f"mine.{form}", "--task", "medhelm_hospice_referral", "-o", "own", *MAP
+    )
+    assert outcome.code == 0, outcome.text
+    assert len(rows_of(tmp_path)) == 12
+    assert "left out: 1 record, each of which stands above the header (record 1)" in outcome.out
+    assert "left out: 2 records, each of which is empty (record 2, 17)" in outcome.out
+    assert "left out: 1 record, each of which is the header again (record 10)" in outcome.out
+    assert "holds nothing in the columns that are needed (record 18)" in outcome.out
+
+
+def test_all_sheets_that_fit_are_joined_and_others_named(medtasks, tmp_path):
+    head = GERMAN[0]
+    workbook(
+        tmp_path / "mine.xlsx",
+        Januar=GERMAN[:8],
+        Februar=[[*reversed(head)], *([*reversed(row)] for row in GERMAN[8:])],
+        Legende=[["Kürzel", "Bedeutung"], ["Ja", "Hospiz"]],
+    )
+    call = ("data", "import", "mine.xlsx", "--task", "medhelm_hospice_referral", "-o", "own", *MAP)
+    outcome = medtasks(*call)
+    assert outcome.code == 0, outcome.text
+    assert "sheet Januar: 7 rows" in outcome.out and "sheet Februar: 5 rows" in outcome.out
+    assert "sheet Legende is not read: the file has no column prompt, context, label" in outcome.out
+    assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in GERMAN[1:]]
+    (tmp_path / FOLDER / "test.jsonl").unlink()
+    assert medtasks(*call, "--sheet", "Februar").code == 0 and len(rows_of(tmp_path)) == 5
+    (tmp_path / FOLDER / "test.jsonl").unlink()
+    assert "has no sheet März" in medtasks(*call, "--sheet", "März").err
+
+
+@pytest.mark.parametrize("misread", ["latin-1", "cp1252"])
+def test_text_that_was_encoded_twice_is_read_as_it_was_meant(medtasks, tmp_path, misread):
+    rows = [GERMAN[0], *([row[0], f"{row[1]} Größe, Übelkeit – „Öde“", row[2]] for row in GERMAN[1:])]
+    text = csv_of(rows)
+    twice = text.encode("utf-8").decode(misread).encode("utf-8")
+    (tmp_path / "mine.csv").write_bytes(twice)
+    outcome = imported(medtasks, *MAP)
+    assert "12 cells had text that was encoded twice" in outcome.out
+    assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in rows[1:]]
+
+
+def test_right_text_with_letters_that_look_like_it_stays(medtasks, tmp_path):
+    rows = [GERMAN[0], *([row[0], f"{row[1]} SÃO PAULO, Â±, «Ã»", row[2]] for row in GERMAN[1:])]
+    (tmp_path / "mine.csv").write_text(csv_of(rows), "utf-8")
+    outcome = imported(medtasks, *MAP)
+    assert [row["context"] for row in rows_of(tmp_path)] == [row[1] for row in rows[1:]], outcome.text
+
+
+def test_files_of_patients_are_their_owners_alone(medtasks, tmp_path):
+    (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
+    assert imported(medtasks, *MAP, "--shots", "5").code == 0
+    for split in ("test", "fewshot"):
+        assert (tmp_path / FOLDER / f"{split}.jsonl").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
+
+
+def test_names_and_record_numbers_are_counted_and_never_shown(medtasks, tmp_path):
+    records = [list(row) for row in GERMAN]
+    records[1][1] = "Frau Beispielfrau, geb. 01.02.1950, kam zur Aufnahme."
+    records[2][1] = "Fallnr. 12345678: Verlauf ohne Befund."
+    (tmp_path / "mine.csv").write_text(csv_of(records), "utf-8")
+    outcome = imported(medtasks, *MAP)
+    for what in ("a name", "a date of birth", "a record number"):
+        assert f"! column context may hold {what} in 1 row:" in outcome.out
+    assert "Beispielfrau" not in outcome.text and "12345678" not in outcome.text
+
+
+def test_examples_and_parts_are_proposed_and_taken(medtasks, tmp_path):
+    records = [
+        [*GERMAN[0], "Set"],
+        *([*row, "train" if n < 6 else "test"] for n, row in enumerate(GERMAN[1:])),
+    ]
+    (tmp_path / "mine.csv").write_text(csv_of(records), "utf-8")
+    outcome = imported(medtasks, *MAP)
+    assert "proposal: column Set says the part (train 6, test 6): --only Set=VALUE takes one" in outcome.out
+    assert "proposal: no examples are there: --shots 5 makes 5 of the 12 rows examples" in outcome.out
+    (tmp_path / FOLDER / "test.jsonl").unlink()
+    outcome = imported(medtasks, *MAP, "--shots", "5")
+    shown, asked = rows_of(tmp_path, "fewshot"), rows_of(tmp_path)
+    assert sorted(row["label"] for row in shown) in (["A", "A", "A", "B", "B"], ["A", "A", "B", "B", "B"])
+    assert len(asked) == 7 and {row["context"] for row in shown}.isdisjoint(row["context"] for row in asked)
+    assert "proposal: no examples" not in outcome.out
+    for split in ("test", "fewshot"):
+        (tmp_path / FOLDER / f"{split}.jsonl").unlink()
+    outcome = imported(medtasks, *MAP, "--only", "Set=test")
+    assert outcome.code == 0 and len(rows_of(tmp_path)) == 6
+    assert "left out: 6 records, each of which has another Set (record 2-7)" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--map-value", "label=A"), "write COLUMN:THEIRS=OURS"),
+        (("--map-value", "lable:Ja=A"), "--map-value names lable, which is no column here"),
+        (("--only", "Set=x"), "--only names no column Set"),
+        (("--only", "label=x"), "no row has the value that --only gives for label"),
+        (("--shots", "12"), "--shots takes 12"),
+        (("--sheet", "x"), "it has one table: leave --sheet out"),
+    ],
+)
+def test_wrong_words_about_a_file_are_said_and_leave_nothing(medtasks, tmp_path, arguments, message):
+    (tmp_path / "mine.csv").write_text(csv_of(GERMAN), "utf-8")
+    outcome = imported(medtasks, *arguments)
+    assert outcome.code == 2 and message in outcome.err
+    assert not (tmp_path / FOLDER / "test.jsonl").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -297,3 +298,25 @@ def test_every_setting_of_transformers_is_named_or_moves_a_score():
     """New ones move a score until somebody names them."""
     unnamed = [name for name in known_to_hf() if setting_of("generation", name) is None]
     assert all(effect("generation", name, 1) is Effect.MOVES for name in unnamed)
+
+
+def test_a_loaded_model_says_what_it_is(tmp_path):
+    """The attributes of lm-eval's classes that are read are there."""
+    from lm_eval.models.huggingface import HFLM
+
+    from medtasks_ext.engines.described import described
+    from medtasks_ext.results.conditions import facts
+    from medtasks_ext.runs.conditions import Asked as Conditions_
+    from medtasks_ext.runs.conditions import Conditions, Observed
+
+    folder = make(tmp_path)
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "repetition_penalty": 1.3}))
+    lm = HFLM(pretrained=str(folder), device="cpu", dtype="float32")
+    found = described(lm, template=True, system_text=None, layout=None)
+    assert (found.name, found.dtype) == ("transformers", "float32")
+    assert found.quantisation == found.adapters == "none"
+    assert found.version and found.template and found.repository_template is None
+    assert {"repetition_penalty": 1.3}.items() <= found.generation.items()
+    record = Conditions(Conditions_(decoding={"do_sample": False}), Observed(engines=(found,)))
+    assert facts(record).brought == (("repetition_penalty", 1.3),)

@@ -64,7 +64,8 @@ RECORD = Conditions(
 )  # fmt: skip
 #: What was added to how the task asks, in words; schema 1 of submissions did not know of it.
 ADDED = {
-    "generation": None, "stop": r"'\n\n'", "arguments": None, "variant": None, "rounding": "dtype=bfloat16",
+    "generation": None, "stop": r"'\n\n'", "arguments": None, "variant": None, "brought": None,
+    "rounding": "dtype=bfloat16",
     "own_template": None, "system_text": None,
 }  # fmt: skip
 

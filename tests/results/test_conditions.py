@@ -25,8 +25,9 @@ N = registry().datasets[TASK].metadata.n_test
 ASKED = Facts(
     strategy="five_shot", version="1", wording="own", artefact=("a", "1"), prompt="p", examples="e",
     examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
-    held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False, decoding=(("top_p", 1),),
-    stop=(), seed=1, template=True, system=True, turns=True, jury=((Judge("a"), Judge("b")), None),
+    held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
+    decoding=(("top_p", 1),), stop=(), seed=1, rounding=(), template=True, system=True, turns=True,
+    jury=((Judge("a"), Judge("b")), None),
     protocol=("likert", "own", "1"), engine="vllm", versions=(("vllm", "1"),),
 )  # fmt: skip
 OTHER = {
@@ -36,13 +37,13 @@ OTHER = {
     "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
     "generation": (("n", 2),), "stop": ("e",), "system_text": "text-0",
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
-    "rounding": (("dtype", "float16"),), "turns": False,
+    "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,
     "jury": ((Judge("c"),), None), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
     "versions": (("vllm", "2"),),
 }  # fmt: skip
 HARMLESS = {
-    "template", "system", "variant", "rounding", "engine", "versions", "seed", "context", "held_out",
-    "revision", "artefact",
+    "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "context",
+    "held_out", "revision", "artefact",
 }  # fmt: skip
 
 
