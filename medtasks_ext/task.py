@@ -192,6 +192,7 @@ class MedicalTask(ConfigurableTask):
             "doc_to_target": self._right_answer,
             "process_results": self._likelihoods,
             "metric_list": [dict(metric) for metric in likelihood.METRICS],
+            "filter_list": [{"name": "answer", "filter": [{"function": "take_first"}]}],
             "metadata": dict(said["metadata"]),
         }
 
@@ -200,10 +201,10 @@ class MedicalTask(ConfigurableTask):
 
         An empty text where there is none, or where several are right: such a document has no score.
         """
-        answers = answer_format(self.own["answer"])
+        answers, gold = answer_format(self.own["answer"]), document["gold"]
         before = "".join(answers.lead) if answers.lead.text else ""
         for place, option in enumerate(answers.possible(document) or ()):
-            if document["gold"] is not None and answers.read_gold(before + option, document) == document["gold"]:
+            if gold is not None and answers.read_gold(before + option, document) == gold:
                 return place
         return ""
 

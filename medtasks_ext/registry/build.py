@@ -155,7 +155,7 @@ def check_names(registry: Registry) -> None:
                 where=file,
                 remedy="rename it",
             )
-        for name in map(dataset.task, STRATEGIES):
+        for name in map(dataset.task, (*STRATEGIES, *([LIKELIHOOD] if dataset.is_closed else []))):
             if other := ids.get(name):
                 raise MedtasksError(
                     f"task {name!r} is also in {other}", where=file, remedy="rename one of them"

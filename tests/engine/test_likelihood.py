@@ -1,4 +1,4 @@
-"""Answers by likelihood are those of plain lm-eval on the same text, and never stand beside generated ones."""
+"""Likelihoods are those of plain lm-eval on the same text; no generated answer stands beside them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
 
-def lm_eval(names: list[str], model: Path, out: Path, environment: dict[str, str], *more: str) -> dict[str, list]:
+def lm_eval(
+    names: list[str], model: Path, out: Path, environment: dict[str, str], *more: str
+) -> dict[str, list]:
     """The samples of a call of plain lm-eval, by task."""
     command = [
-        sys.executable, "-m", "lm_eval", "run", "--tasks", ",".join(names), "--model", "hf", "--device", "cpu",
-        "--model_args", f"pretrained={model},dtype=float32", "--batch_size", "1", "--log_samples",
-        "--output_path", str(out), *more,
+        sys.executable, "-m", "lm_eval", "run", "--tasks", ",".join(names), "--model", "hf",
+        "--device", "cpu", "--model_args", f"pretrained={model},dtype=float32", "--batch_size", "1",
+        "--log_samples", "--output_path", str(out), *more,
     ]  # fmt: skip
-    done = subprocess.run(command, env=environment, cwd=out.parent, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=out.parent, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     found = {}
     for name in names:
@@ -84,5 +88,7 @@ def test_a_report_ranks_them_beside_nothing_that_was_generated(asked, environmen
     command = [sys.executable, "-m", "medtasks_ext", "report", str(folder), "-o", "report"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "by likelihood, 0-shot" in done.stdout and "zero-shot" not in done.stdout.split("to know before")[0]
+    assert (
+        "by likelihood, 0-shot" in done.stdout and "zero-shot" not in done.stdout.split("to know before")[0]
+    )
     assert "above" not in done.stdout
