@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from medtasks_ext.cli.app import command_app, out_option
+from medtasks_ext.cli.app import AsJson, command_app, out_option
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
 from medtasks_ext.cli.words import counted, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
@@ -202,7 +202,7 @@ def data_status(
         list[str] | None,
         typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show where each dataset would be read from now.
 
@@ -417,7 +417,7 @@ def data_check(
     folder: Annotated[
         str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     show_text: Annotated[
         bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
     ] = False,
