@@ -56,6 +56,7 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
+    from medtasks_lab.judge.study import study_file
     from medtasks_lab.studies.departments import (
         FILE,
         DepartmentRubric,
@@ -63,7 +64,6 @@ def departments(
         read_sample,
         texts_to_label,
     )
-    from medtasks_lab.studies.study import study_file
 
     model = asking.jury  # before rows are read
     if len(model.models) != 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -24,7 +24,7 @@ from medtasks_ext.cli.judging import DONE, ask_all, end_code, print_estimates, s
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
-from medtasks_lab.studies.study import StudyTable, study_file
+from medtasks_lab.judge.study import StudyTable, study_file
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
@@ -129,10 +129,9 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     """
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
 
     store = JudgementStore(out_folder(folder))
-    held = nullcontext() if asking.dry_run else Lease(folder, study.command, private=study.private)
+    held = nullcontext() if asking.dry_run else _held(folder, study)
     with held, closing(store):
         store.open(write=not asking.dry_run)
         planners = _planners(study, asking, store)
@@ -150,6 +149,17 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
         say(f"missing: {judge}: {n:,} ({reason})")
     say_spent(end, budget, study.what)
     return end_study(study, found, folder, results, end)
+
+
+def _held(folder: Path, study: JuryStudy[Any]) -> AbstractContextManager[object]:
+    """The right to write to the study's folder; to the run that it lies in, whose seal is over it."""
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
+
+    if RunFolder(folder.parent).manifest.is_file():
+        return RunLease(folder.parent, study.command, "judged", private=study.private)
+    return Lease(folder, study.command, private=study.private)
 
 
 def _planners(study: JuryStudy[Any], asking: Asking, store: JudgementStore) -> list[JuryPlanner]:

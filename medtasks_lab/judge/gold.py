@@ -20,7 +20,7 @@ from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.studies.study import study_file
+from medtasks_lab.judge.study import study_file
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury

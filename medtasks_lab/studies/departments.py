@@ -20,8 +20,8 @@ from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Statistic, as_they_are
+from medtasks_lab.judge.study import study_file
 from medtasks_lab.studies.judge_evaluation import OF_COUNTS, Figure
-from medtasks_lab.studies.study import study_file
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury

@@ -8,7 +8,7 @@ import pytest
 
 import medtasks_lab
 from medtasks_ext.errors import MedtasksError
-from medtasks_lab.studies.study import StudyTable, study_file
+from medtasks_lab.judge.study import StudyTable, study_file
 
 FILES = [
     path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -60,37 +61,20 @@ def study_file(path: Path) -> StudyFile:
         ) from None
 
 
-class _AbsentError(Exception):
-    """A field is missing."""
-
-
 class _Cells(string.Formatter):
-    def format_field(self, value: Any, spec: str) -> str:
+    """Formats the fields and properties of a record; a LookupError where one is missing."""
+
+    def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return getattr(args[0], key)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
         if value is None:
-            raise _AbsentError
-        return str(super().format_field(value, spec))
+            raise LookupError
+        return str(super().format_field(value, format_spec))
 
 
 def _cell(forms: Sequence[str], row: Any) -> str:
     for form in forms:
-        try:
-            return _Cells().vformat(form, (), _Fields(row))
-        except _AbsentError:
-            continue
+        with suppress(LookupError):
+            return _Cells().vformat(form, (row,), {})
     return MISSING
-
-
-class _Fields(Mapping[str, Any]):
-    """The fields and properties of a record."""
-
-    def __init__(self, row: Any) -> None:
-        self._row = row
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self._row, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
