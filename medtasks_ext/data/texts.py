@@ -19,6 +19,7 @@ _HEAD = 4_000
 _FEWEST = 5  # rows by which a share is judged
 _ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
+_FILE_NAME = re.compile(r"\.(?:txt|ann|csv|json|xml|docx?|pdf)$", re.IGNORECASE)
 _LANGUAGE_ROWS, _LANGUAGE_CHARACTERS = 200, 30_000
 #: Languages that a short text may be taken for.
 _ALIKE = ({"no", "nb", "nn", "da", "sv"}, {"es", "gl", "ca", "an", "pt"}, {"af", "nl"}, {"zh", "ja"})
@@ -221,7 +222,7 @@ class Columns:
             if holds(text):
                 column.odd.setdefault(number, []).append(place)
         if len(column.language) < _LANGUAGE_ROWS:
-            prose = [part for part in leaves(cell) if len(part) >= _PROSE and part.strip()[:_PROSE] in prompt]
+            prose = [part for part in leaves(cell) if _is_prose(part) and part.strip()[:_PROSE] in prompt]
             column.language += [part[:1_000] for part in prose[:3]]
 
     # ------------------------------------------------------------------ what is wrong
@@ -311,6 +312,11 @@ class Columns:
                         [],
                         long,
                     )
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text can be of a language: the name of a file is of none."""
+    return len(text) >= _PROSE and not _FILE_NAME.search(text, len(text) - 6)
 
 
 def _alike(found: str, wanted: str) -> bool:
