@@ -123,9 +123,11 @@ def ask_all(planners: Sequence[JuryPlanner], budget: Budget) -> End | None:
     if not asked:
         return None
     check_keys([judge for planner in planners for judge in planner.jury.models if judge.name in needed])
-    with Progress(Tally(asked), what="judgements", every=LINE_SECONDS) as progress:
+    priced = any(judge.price for planner in planners for judge in planner.jury.models)
+    tally = Tally(asked, budget=budget if priced else None)
+    with Progress(tally, what="judgements", every=LINE_SECONDS) as progress:
         for planner in planners:
-            planner.report, planner.say = progress.counted, progress.say
+            planner.watcher, planner.say = progress, progress.say
         try:
             return judge_all(planners, budget, needed)
         finally:

@@ -125,11 +125,6 @@ class Progress:
             self.tally.faulted(request, fault)
         self._after(request)
 
-    def counted(self, task: str, answered: bool) -> None:
-        """Count an outcome by its name alone."""
-        with self._lock:
-            self.tally.counted(task, answered=answered)
-
     def finished(self, task: str, entry: TaskEntry) -> None:
         """Say that a task is done or failed."""
         if entry.state in (TaskState.DONE, TaskState.GENERATED):

@@ -403,7 +403,7 @@ def _stream(
     built_in = _is_built_in(model)
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
-    tally = Tally(asked, readers, charge)
+    tally = Tally(asked, readers, budget if charge else None)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store

@@ -26,6 +26,7 @@ from medtasks_ext.runs.outcomes import About, Intent, Judgement
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.runner.planner import Watcher
 
 #: Replies asked for where they cannot be read.
 MAX_REPLIES = 3
@@ -57,7 +58,7 @@ class JuryPlanner(Planner):
 
     Args:
         runs: what to judge, each with its open store. One reply serves all runs that have the same answer.
-        report: called with (judge, whether it gave a judgement) after each request.
+        watcher: sees the end of each request, under the name of its judge.
         final: keys of requests that are not asked again, whatever became of them.
     """
 
@@ -67,7 +68,7 @@ class JuryPlanner(Planner):
         self,
         jury: Jury,
         runs: list[RunToJudge],
-        report: Callable[[str, bool], None] = lambda judge, judged: None,
+        watcher: Watcher | None = None,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
         final: Collection[str] = (),
@@ -76,7 +77,7 @@ class JuryPlanner(Planner):
         self._final = frozenset(final)
         self.egress = (egress or Egress.of()).recording(self._note_sent)
         self.jury, self.runs = jury, runs
-        self.report, self.say = report, say
+        self.watcher, self.say = watcher, say
         self.end = End()
         self._judges = {judge.name: judge for judge in jury.models}
         self._engines: dict[str, JudgeEngine] = {}
@@ -220,15 +221,20 @@ class JuryPlanner(Planner):
             self._see_fault(judge.name, outcome)
             for ask in same:
                 self._fail(ask, outcome, took if ask is same[0] else Took(sent))
+            self._show(request, judge, outcome)
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
         usage, cost = _taken(judge, outcome, request)
         took = took._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
-        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent), last=last) for ask in same]
-        follow = self._ended(same) if all(read) or last else [(judge.name, request)]
-        return Settled(judge.spent(usage) if cost is None else cost, follow)
+        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent)) for ask in same]
+        spent = judge.spent(usage) if cost is None else cost
+        if not (all(read) or last):
+            return Settled(spent, [(judge.name, request)])
+        unread = Fault(FaultKind.UNREADABLE, "no verdict")
+        self._show(request, judge, replace(outcome, cost=cost) if all(read) else unread)
+        return Settled(spent, self._ended(same))
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
         """What follows now that a request has its end: the further requests of cases without open ones."""
@@ -250,27 +256,24 @@ class JuryPlanner(Planner):
                     follow.append((new.request.judge, _request(new)))
         return follow
 
-    def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
+    def _read(self, ask: Ask, reply: Answer, took: Took) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
             verdict = ask.rubric.read(reply.text, ask.request.texts)
         except Exception as error:  # whatever a reply brings about is the fault of its request alone
             own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
-            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took, last=last)
+            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
         judge = self._judges[ask.request.judge]
         served = reply.model if reply.model != judge.model else ""
         entry = Judgement(ratings, verdict, took.usage, took.cost, took.tries, served=served)
         ask.add(judge, entry, took.settles)
-        self.report(ask.request.judge, True)
         return True
 
-    def _fail(self, ask: Ask, fault: Fault, took: Took, *, last: bool = True) -> None:
+    def _fail(self, ask: Ask, fault: Fault, took: Took) -> None:
         entry = replace(fault, tries=took.tries, usage=took.usage, cost=took.cost, request_id=took.request_id)
         ask.add(self._judges[ask.request.judge], entry, took.settles)
-        if last:
-            self.report(ask.request.judge, False)
 
     # ------------------------------------------------------------------ files in place of servers
 
@@ -328,10 +331,19 @@ class JuryPlanner(Planner):
             return Became.STORED_BEFORE
         judge, request = self._judges[same[0].request.judge], _request(same[0])
         took = Took(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
-        read = [self._read(ask, outcome, took if ask is same[0] else sent, last=True) for ask in same]
+        read = [self._read(ask, outcome, took if ask is same[0] else sent) for ask in same]
         return Became.ANSWER if all(read) else Became.FAULT
 
     # ------------------------------------------------------------------ judges that cannot go on
+
+    def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
+        """Show the end of a request."""
+        if self.watcher is not None:
+            named = replace(request, task=judge.name)
+            if isinstance(outcome, Answer):
+                self.watcher.answered(named, outcome)
+            else:
+                self.watcher.faulted(named, outcome)
 
     def _see_fault(self, name: str, fault: Fault) -> None:
         """A request gets no reply: what it means for its judge."""

@@ -27,7 +27,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, same_anywhere
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import save_resampled
@@ -286,7 +286,8 @@ class Run:
         if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
-        return stored["version"] == str(task.VERSION) and stored["loaded"] == loaded_record(task)
+        loaded, now = same_anywhere(stored["loaded"]), same_anywhere(loaded_record(task))
+        return stored["version"] == str(task.VERSION) and loaded == now
 
     def is_sealed(self, task: str) -> bool:
         """Whether the files of outcomes still hold what they held when the task was complete."""

@@ -23,7 +23,7 @@ from medtasks_ext.atomic import atomic_file, beside
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.prompts.documents import Document, document_key, same_anywhere
 from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
 from medtasks_ext.runner.run import Run, loaded_record, pool_hash, versions
@@ -44,7 +44,6 @@ from medtasks_ext.runs.sent import SentLog, read_sent
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import ShardRecord
@@ -140,7 +139,7 @@ class ShardRun(Run):
         stored = self.files.read_shard_task(name)
         return (
             stored["version"] == str(task.VERSION)
-            and stored["loaded"] == loaded_record(task)
+            and same_anywhere(stored["loaded"]) == same_anywhere(loaded_record(task))
             and stored["pool_hash"] == pool_hash(task)
         )
 
@@ -428,13 +427,13 @@ def _check_rows(name: str, shards: Sequence[_Folder], task: Task) -> None:
     here = {
         "version": str(task.VERSION),
         "pool_hash": pool_hash(task),
-        **_same_anywhere(loaded_record(task)),
+        **same_anywhere(loaded_record(task)),
     }
     for item in shards:
         record = item.record(name)
         if record is None:
             continue
-        there = {key: record[key] for key in ("version", "pool_hash")} | _same_anywhere(record["loaded"])
+        there = {key: record[key] for key in ("version", "pool_hash")} | same_anywhere(record["loaded"])
         if different := differences(there, here):
             raise MedtasksError(
                 f"{name}: other rows or prompts than are loaded here: {'; '.join(different)}",
@@ -456,10 +455,6 @@ def _shared_choice(name: str, shards: Sequence[_Folder], task: Task) -> Choice:
                 remedy="run all shards with the same --limit and --samples",
             )
     return choice
-
-
-def _same_anywhere(loaded: LoadedRecord) -> dict[str, Any]:
-    return {key: value for key, value in loaded.items() if key != "where"}
 
 
 def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter[int]:

@@ -242,7 +242,9 @@ def _ask_all(
     say_unpriced(budget)
     probe.save()
     failed, ends = dict[str, str](), set[str]()
-    tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()}, charge=charge)
+    tally = Tally(
+        {name: len(items) * len(CUTS) for name, items in waiting.items()}, budget=budget if charge else None
+    )
 
     def ended(name: str, result: Callable[[], ProbedAnswers]) -> None:
         ends.add(name)
