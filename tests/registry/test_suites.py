@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 from pathlib import Path
@@ -21,6 +22,7 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
+from tests.conftest import write_jsonl
 
 TASKS = registry()
 MINE = """
@@ -123,6 +125,13 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
         assert tasks.leaves(group) == ["ward_falls"], group
     assert "ward_falls" in tasks.leaves("medtasks_spec_geriatrics")
+    rows = [json.loads(line) for line in (root / "ward/falls/sample.jsonl").read_text("utf-8").splitlines()]
+    for number, row in enumerate(rows):  # in the language of the dataset
+        row |= {
+            "QUESTION": f"환자 {number}의 낙상 위험이 줄었습니까?",
+            "CONTEXTS": [f"입원 환자 {number}명을 관찰하였습니다."],
+        }
+    write_jsonl(root / "ward/falls/sample.jsonl", rows)
     outcome = medtasks("dev", "validate", "ward_falls")
     assert outcome.code == 0, outcome.text
     outcome = medtasks("ls", "ward=icu", "suite=ward", "specialty=geriatrics")
