@@ -36,6 +36,7 @@ server is asked, so that neither its address nor a key is needed. Besides lm-eva
   -o FILE             requests.jsonl by default; above 50,000 requests or 200 MB several files,
                       FILE-00001-of-00003.jsonl and so on; those of an earlier call are replaced
   --strict            stop if the data of any task is missing
+  --drop-faulty       leave out local rows in which `medtasks data check` finds faults
   --data ORIGIN       as for `medtasks run`
   --allow-host HOST   write gated or private text for a provider at this host, too
 
@@ -108,6 +109,7 @@ def _nothing_left(run: Run, wanted: Wanted) -> int:
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
+    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--prompts")
     own_parser.add_argument("-o", default="requests.jsonl")
     own_parser.add_argument("--shard")
