@@ -204,6 +204,8 @@ def value_words(field: str, value: Any) -> str:
         return _SOURCES.get(value, f"{value} rows")
     if field == "judged":
         return "all there" if value == 1 else f"{1 - value:.0%} pending"
+    if field == "differs":
+        return "others than the suite's" if value else "the suite's"
     if field in ("inputs_cut", "examples_cut"):
         return "some cut" if value else "whole"
     found = plain(field, value)
