@@ -144,6 +144,10 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
         + "."
     ]
     experiments = scored(entry)
+    for added in dict.fromkeys(
+        item.words["asked_with"] for item in experiments if "asked_with" in item.words
+    ):
+        lines.append(f"Asked with {added}.")
     for jury in dict.fromkeys(item.words["jury"] for item in experiments if "jury" in item.words):
         lines.append(f"Judged by {jury}; other judges give other scores.")
     for name, words in left_out.items():
