@@ -63,7 +63,7 @@ def run(quick: bool) -> Iterator[Row]:
         stored = Path(folder) / "run" / "judgements" / f"{TASK}.jsonl"
         arguments = ("--jury", str(jury), "--prompts", "own")
         process = subprocess.Popen(
-            [sys.executable, "-m", "medtasks_ext", "judge", f"{folder}/run", *arguments],
+            [sys.executable, "-m", "medtasks_ext", "judge", "run", f"{folder}/run", *arguments],
             cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         while not stored.is_file() or stored.read_bytes().count(b"\n") < n:
@@ -127,7 +127,7 @@ def judged(folder: str, jury: str) -> dict[str, float]:
     from medtasks_ext.cli import judge as command
 
     began, worked = time.perf_counter(), time.process_time()
-    command.judge([folder], jury, prompts="own")  # whose verdicts carry a code
+    command.judge([folder], jury_name=jury, prompts="own")  # whose verdicts carry a code
     seconds, processor = time.perf_counter() - began, time.process_time() - worked
     lines = (Path(folder) / "judgements" / f"{TASK}.jsonl").read_text().splitlines()
     return {

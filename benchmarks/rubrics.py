@@ -68,7 +68,7 @@ def _lines(path: Path) -> int:
 def _judge(folder: str, **batch: Any) -> None:
     from medtasks_ext.cli import judge as command
 
-    command.judge([f"{folder}/run"], f"{folder}/jury.yaml", prompts="own", **batch)
+    command.judge([f"{folder}/run"], jury_name=f"{folder}/jury.yaml", prompts="own", **batch)
 
 
 def _answer(folder: Path) -> int:

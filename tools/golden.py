@@ -56,6 +56,7 @@ WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "new suite": (("new", "suite"), ("new-suite",)),
 }
 SECONDS = 240  # that a command may take
+CHECKOUTS = "checkouts.txt"
 
 
 class Program:
@@ -167,7 +168,7 @@ class Program:
 class Recorder:
     """Calls commands in `OUT/runs` and keeps what they say in `OUT/items`."""
 
-    def __init__(self, out: Path, python: Path, server: Server, only: str) -> None:
+    def __init__(self, out: Path, python: Path, server: Server, only: str, runs: Path | None = None) -> None:
         self.out, self.server, self.only = out, server, only
         self.runs, self.scratch = out / "runs", out / "scratch"
         for folder in (out / "items", self.runs, self.scratch):
@@ -175,11 +176,17 @@ class Recorder:
         self.program = Program(python, out / "machine")
         root = Path(__file__).resolve().parents[1]
         environment = python.parent.parent
+        if runs is not None and runs.resolve() != self.runs.resolve():
+            shutil.copytree(runs, self.runs, dirs_exist_ok=True, symlinks=True)
+        places = self.runs / CHECKOUTS  # of the versions that made the runs, which records of them name
+        known = places.read_text().splitlines() if places.is_file() else []
+        places.write_text("\n".join(dict.fromkeys([*known, str(environment.parent)])) + "\n")
         self.normal = Words(
             {
                 out: "<out>",
                 environment: "<environment>",
                 environment.parent: "<checkout>",
+                **dict.fromkeys(map(Path, known), "<checkout>"),
                 root: "<checkout>",
                 Path(sys.prefix): "<environment>",
             }
@@ -295,12 +302,10 @@ def record(out: Path, python: Path, runs: Path | None, only: str) -> int:
     out = out.resolve()
     began = time.monotonic()
     with Server() as server:
-        recorder = Recorder(out, python, server, only)
+        recorder = Recorder(out, python, server, only, runs)
         try:
             if runs is None:
                 make(recorder)
-            elif not again:
-                shutil.copytree(runs, recorder.runs, dirs_exist_ok=True, symlinks=True)
             read(recorder)
         finally:
             recorder.program.close()

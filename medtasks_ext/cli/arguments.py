@@ -195,13 +195,20 @@ def out_folder(name: str | Path) -> Path:
     return folder
 
 
-def own_flags() -> argparse.ArgumentParser:
-    """The flags besides lm-eval's of commands that ask documents of tasks."""
+def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
+    """The flags besides lm-eval's of commands about documents of tasks.
+
+    Args:
+        asks: whether the command asks a model itself.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--data")
     parser.add_argument("--allow-host", action="append", default=[])
     parser.add_argument("--allow-key", action="append", default=[])
+    if asks:
+        parser.add_argument("--max-cost", type=float)
+        parser.add_argument("--allow-field", action="append", default=[])
     return parser
 
 

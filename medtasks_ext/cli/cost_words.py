@@ -42,14 +42,18 @@ def jury_words(jury: Json) -> str:
         words = f"{spent.usd:,.2f} USD for {counted(spent.replies - spent.unpriced, 'judgement')}"
         words += f", without {spent.unpriced:,} by judges without a price" if spent.unpriced else ""
         words += f", tokens of {spent.estimated:,} not counted" if spent.estimated else ""
-    if spent.unsure:
-        words += f", and up to {spent.unsure:,.2f} for requests whose reply never came"
+    words += unsure_words(spent.unsure)
     if spent.replies and jury["unrecorded"]:
         words += f", not recorded in {counted(jury['unrecorded'], 'task')}"
     if jury["bound"] is None:
         return f"{words}; no bound: tokens of the answers, or prices of judges, are not known"
     of = "" if jury["bounded"] == jury["tasks"] else f" for {jury['bounded']} of {jury['tasks']} tasks"
     return f"{words}; {bound_words(JuryBound(**jury['bound']))}{of} ({JURY_RULE})"
+
+
+def unsure_words(usd: float) -> str:
+    """What requests may have cost whose reply never came; nothing where there are none."""
+    return f", and up to {usd:,.2f} for requests whose reply never came" if usd else ""
 
 
 def bound_words(bound: JuryBound) -> str:

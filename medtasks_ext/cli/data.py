@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from medtasks_ext.cli.app import command_app, out_option
+from medtasks_ext.cli.app import AsJson, command_app, out_option
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
 from medtasks_ext.cli.words import counted, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
@@ -202,7 +202,7 @@ def data_status(
         list[str] | None,
         typer.Argument(metavar="[FILTER...]", help="Tasks, tags, groups; KEY=VALUE; part of a name."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show where each dataset would be read from now.
 
@@ -308,20 +308,35 @@ def data_pin(
         str | None,
         typer.Option("--by", metavar="TEXT", help="Who has seen the content; by default medtasks."),
     ] = None,
+    copies: Annotated[
+        list[str] | None,
+        typer.Option("--copy", metavar="FILE", help="A public copy of the test rows; two, of one dataset."),
+    ] = None,
 ) -> int:
     """Write what the public files of datasets hold, and their rows.
 
     Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
     of a branch, digests, sizes and hosts, numbers of rows and what tells rows from others; for open data the
-    hash of each document in `documents.lock`. Other content is refused from then on.
+    hash of each document in `documents.lock`. Other content is refused from then on. Where the files cannot
+    be had, --copy says what the rows are by independent copies that agree: rows, not bytes.
 
     Example: medtasks data pin medhelm_live_sct_bench
     """
-    from medtasks_ext.data.pins import pin
+    from medtasks_ext.data.pins import pin, pin_copies
     from medtasks_ext.registry.datalock import LOCK_FILE
 
-    for dataset in chosen(words):
-        new = pin(dataset, by) if by else pin(dataset)
+    datasets = chosen(words)
+    if copies and (by is None or len(datasets) != 1):
+        raise MedtasksError(
+            "copies are of one dataset, and somebody has seen them",
+            where="--copy",
+            remedy="name it, and --by",
+        )
+    for dataset in datasets:
+        if copies and by:
+            new = pin_copies(dataset, [Path(copy).expanduser() for copy in copies], by)
+        else:
+            new = pin(dataset, by) if by else pin(dataset)
         typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
     say_next("medtasks data fetch TASK")
     return 0
@@ -441,7 +456,7 @@ def data_check(
     folder: Annotated[
         str | None, typer.Argument(metavar="[DIR]", help="Data folder; by default MEDTASKS_DATA_DIR.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     show_text: Annotated[
         bool, typer.Option("--show-text", help="Quote values that are wrong: they may be patients' texts.")
     ] = False,

@@ -13,14 +13,17 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import ForModel, say_written, take_files
-from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.end import say_root, say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
+    DONE,
+    INCOMPLETE,
     ask_all,
-    money_words,
+    end_code,
     number,
     print_bound,
     print_estimates,
+    say_spent,
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
@@ -42,8 +45,8 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.seal import State
 
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _FIGURE = 6  # width of the longest figure
 _ASK_AGAIN = "the same command asks for them again"
 _WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
@@ -117,12 +120,12 @@ def judge(
     from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
-    from medtasks_ext.judge.jury import check_keys, load_jury
+    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
@@ -132,13 +135,14 @@ def judge(
         return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
+    state: State = "rated" if ratings or decisions else "judged"
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
-                stack.enter_context(Lease(run.folder, "medtasks judge"))
+                stack.enter_context(RunLease(run.folder, "medtasks judge", state))
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
@@ -156,13 +160,13 @@ def judge(
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
         budget = budget_of(max_cost, jury, stores)
-        engine = JuryPlanner(jury, list(to_judge.values()), budget, say=say, egress=egress)
+        engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
-        asks = engine.pending()
-        possible = engine.possible(asks)
+        asks = engine.pending() if dry_run or requests else []
         if dry_run:
+            possible = engine.possible(asks)
             warn_withheld(engine, [*asks, *possible])
-            print_estimates(engine.estimates([*asks, *possible]), engine.budget)
+            print_estimates(engine.estimates([*asks, *possible]), budget)
             print_bound(jury, runs.values(), to_judge)
             if possible:
                 typer.echo(
@@ -179,14 +183,11 @@ def judge(
             intake, paths = engine.intake(), [Path(name) for name in responses]
             intake.check(paths)
             sound = take_files(intake, paths)
-            engine.budget = budget_of(None, jury, stores)
-        elif asks:
-            needed = {ask.request.judge for ask in (*asks, *possible)}
-            check_keys([judge for judge in jury.models if judge.name in needed])
-            engine.check([*asks, *possible])
-            outcome = ask_all(engine, asks)
+            budget = budget_of(None, jury, stores)
+        else:
+            outcome = ask_all([engine], budget)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
-        code = _finish(jury, runs, to_judge, outcome, people, engine.budget, again)
+        code = _finish(jury, runs, to_judge, outcome, people, budget, again)
         return code if sound else code or INCOMPLETE
 
 
@@ -338,6 +339,7 @@ def _finish(
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
+        agreement_frame,
         judge_axis_figures,
         judge_figures,
         robustness_figures,
@@ -363,39 +365,34 @@ def _finish(
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
-        print_agreement(name if len(runs) > 1 else "", own)
-    print_common(common)
+        print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
+    print_common(agreement_frame(common))
     for item, rater, _ in people:
         attempt(item, rater.show_figures, common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
-    if words := money_words(budget):
-        say(f"spent on these runs: {words}")
+    say_spent(outcome, budget, "these runs")
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
-    for name, reason in stopped.items():
-        say(f"✗ judge {name}: {reason}")
-    if outcome and outcome.out_of_money:
-        say("✗ --max-cost is reached; a higher one continues")
-    for run in runs.values():
+    for name, run in runs.items():
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
-    if outcome and outcome.interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
+        _seal(run, to_judge[name].store)
+        say_root(run.folder)
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()
         for task, scores in scored[name]
         if any(item.pending for item in scores) and not jury.adjudicator
     ]
-    if waiting:
+    if waiting and not (outcome and outcome.interrupted):
         say(
             "disputed cases wait for a physician: " + ", ".join(map(str, waiting)) + "\n"
             "  → medtasks human export --kind points FILE -o DIR, then medtasks human ingest; "
             "medtasks judge run RUN … --decisions decisions.jsonl"
         )
-    if any(name != HUMAN for items in scored.values() for _, s in items for x in s for name in x.missing):
-        say(f"judgements are missing; {again}")
-    return DONE if complete else INCOMPLETE
+    judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)
+    missing = any(name != HUMAN for name in judges)
+    code = end_code(outcome, missing=missing, again=f"judgements are missing; {again}")
+    return code if complete else code or INCOMPLETE
 
 
 def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTask]]]) -> None:

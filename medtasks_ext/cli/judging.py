@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.cost_words import JURY_RULE, bound_words
-from medtasks_ext.cli.progress import Progress
+from medtasks_ext.cli.cost_words import JURY_RULE, bound_words, unsure_words
+from medtasks_ext.cli.progress import LIMIT_REACHED, Progress
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
 
 LINE_SECONDS = 10.0
+DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 def warn_withheld(engine: JuryPlanner, asks: Sequence[Ask]) -> None:
@@ -39,9 +40,8 @@ def money_words(budget: Budget) -> str:
     """What was spent, in this call and before, and what may have been; nothing where nothing was."""
     if not budget.spent and not budget.unsure:
         return f"not known: {_without_price(budget)}" if budget.unpriced else ""
-    unsure = f", and up to {budget.unsure:,.2f} for requests whose reply never came" if budget.unsure else ""
     more = f", without {_without_price(budget)}" if budget.unpriced else ""
-    return f"{budget.spent:,.2f} USD{unsure}{more}"
+    return f"{budget.spent:,.2f} USD{unsure_words(budget.unsure)}{more}"
 
 
 def _without_price(budget: Budget) -> str:
@@ -106,17 +106,62 @@ def _usd(costs: Sequence[float | None]) -> str:
     return f"{sum(known):,.2f}" + (" and more" if len(known) < len(costs) else "")
 
 
-def ask_all(planner: JuryPlanner, asks: Sequence[Ask]) -> End:
-    """Ask the judges, with a display of how far they are."""
+def ask_all(planners: Sequence[JuryPlanner], budget: Budget) -> End | None:
+    """Ask the judges, with a display of how far they are; None where nothing is left to ask.
+
+    Raises:
+        MedtasksError: a key is missing, a judge cannot work at all, or its server may not receive a text.
+    """
+    from medtasks_ext.judge.jury import check_keys
+    from medtasks_ext.judge.planner import judge_all
     from medtasks_ext.runner.tally import Tally
 
-    tally = Tally(Counter(ask.request.judge for ask in asks))
+    needed = Counter[str]()
+    for planner in planners:
+        needed.update(planner.open())
+    asked = {name: n for name, n in needed.items() if n}
+    if not asked:
+        return None
+    check_keys([judge for planner in planners for judge in planner.jury.models if judge.name in needed])
+    priced = any(judge.price for planner in planners for judge in planner.jury.models)
+    tally = Tally(asked, budget=budget if priced else None)
     with Progress(tally, what="judgements", every=LINE_SECONDS) as progress:
-        planner.report, planner.say = progress.counted, progress.say
+        for planner in planners:
+            planner.watcher, planner.say = progress, progress.say
         try:
-            return planner.run()
+            return judge_all(planners, budget, needed)
         finally:
             progress.say(progress.so_far())
+
+
+def say_spent(end: End | None, budget: Budget, on: str) -> None:
+    """Say what judges cost, which were given up, and whether the limit ended it.
+
+    Args:
+        on: what the money went.
+    """
+    if words := money_words(budget):
+        say(f"spent on {on}: {words}")
+    for judge, reason in (end.stopped if end else {}).items():
+        say(f"✗ judge {judge}: {reason}")
+    if end and end.out_of_money:
+        say(LIMIT_REACHED)
+
+
+def end_code(end: End | None, *, missing: bool, again: str) -> int:
+    """The exit code of a command that asked a jury; what comes next is said, unless all is there.
+
+    Args:
+        missing: whether verdicts are.
+        again: how one gets what is missing.
+    """
+    if end and end.interrupted:
+        say("medtasks: interrupted; the same command continues")
+        return INTERRUPTED
+    if missing:
+        say(again)
+        return INCOMPLETE
+    return DONE
 
 
 def number(value: float | None, digits: int) -> str:

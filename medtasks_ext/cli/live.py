@@ -11,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from medtasks_ext.cli.cost_words import unsure_words
 from medtasks_ext.cli.words import counted, duration
 from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally, readable_share
 
@@ -139,9 +140,7 @@ def money_words(tally: Tally) -> str:
     if tally.uncounted:
         nobody = f"{counted(tally.uncounted, 'answer')} whose tokens nobody counts"
         words = f"{words}, with the highest cost of {nobody}"
-    return words + (
-        f", and up to {tally.unsure:,.2f} for requests whose reply never came" if tally.unsure else ""
-    )
+    return words + unsure_words(tally.unsure)
 
 
 def fault_words(tally: Tally) -> str:

@@ -26,16 +26,28 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.records import Answer, Fault, Request
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.tally import Tally, TaskTally
 
+#: What is said where `--max-cost` ended a call.
+LIMIT_REACHED = "✗ --max-cost is reached; a higher one continues"
 #: Seconds between two lines about tasks that are not done, where there is no terminal.
 QUIET_SECONDS = 600
 #: Tasks under way that such a line names.
 _NAMED = 3
 #: Seconds between two drawings of the live display.
 _DRAW_SECONDS = 0.5
+
+
+def say_unpriced(budget: Budget) -> None:
+    """Name answers of earlier calls that a limit cannot count."""
+    if budget.unpriced:
+        say(
+            f"note: {counted(budget.unpriced, 'answer')} of earlier calls have no recorded cost, and too "
+            "little is kept to say what they may have cost: they are not in what --max-cost limits"
+        )
 
 
 class Progress:
@@ -113,11 +125,6 @@ class Progress:
             self.tally.faulted(request, fault)
         self._after(request)
 
-    def counted(self, task: str, answered: bool) -> None:
-        """Count an outcome by its name alone."""
-        with self._lock:
-            self.tally.counted(task, answered=answered)
-
     def finished(self, task: str, entry: TaskEntry) -> None:
         """Say that a task is done or failed."""
         if entry.state in (TaskState.DONE, TaskState.GENERATED):
@@ -146,6 +153,15 @@ class Progress:
                 self._console.print(line, highlight=False, markup=False)
         else:
             say(line)
+
+    def say_money(self, budget: Budget) -> None:
+        """Say what this call cost, and whether a limit ended it."""
+        with self._lock:
+            money = money_words(self.tally)
+        if money:
+            self.say(f"cost: {money}")
+        if budget.exhausted:
+            self.say(LIMIT_REACHED)
 
     def remind(self) -> None:
         """Say how far it is, if nothing was said for long."""

@@ -133,18 +133,18 @@ def run_command(arguments: list[str]) -> int:
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
     check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
-    _check_fields(own, config)
+    check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
     with ExitStack() as held:
         with collector_paused():  # what is read stays
             wanted = wanted_tasks(own, config)
             held.enter_context(collector_sparing())
-        _check_fields(own, config, wanted.built.values())
+        check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
         say_wording(wanted.built)
         _say_terms(wanted)
@@ -154,8 +154,11 @@ def run_command(arguments: list[str]) -> int:
             if shard
             else Run(folder, tasks, rank=rank)
         )
-        lease = Lease(run.folder, "medtasks run", private=wanted.private)
-        held.enter_context(lease if rank == 0 else private_files(wanted.private))
+        if rank:
+            held.enter_context(private_files(wanted.private))
+        else:
+            lease = RunLease(run.folder, "medtasks run", private=wanted.private)
+            held.enter_context(lease).shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
@@ -326,7 +329,7 @@ def _print_shard(run: ShardRun) -> None:
     say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
 
 
-def _check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
+def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
     """Refuse settings that change what a request to a server is, wherever they come from.
 
     Raises:
@@ -354,6 +357,7 @@ def _execute(
     preflight: bool,
 ) -> tuple[Ranks, Fault | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
+    from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
@@ -374,7 +378,9 @@ def _execute(
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
-    budget = budget_of(limit, run)
+    names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
+    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
     return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
@@ -391,7 +397,6 @@ def _stream(
     budget: Budget,
 ) -> Fault | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
-    from medtasks_ext.cli.live import money_words
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
@@ -401,7 +406,7 @@ def _stream(
     built_in = _is_built_in(model)
     asked = {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items()}
-    tally = Tally(asked, readers, charge)
+    tally = Tally(asked, readers, budget if charge else None)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
@@ -425,10 +430,8 @@ def _stream(
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
                 run.save()
-            if shows and (money := money_words(tally)):
-                progress.say(f"cost: {money}")
-            if budget.exhausted:
-                progress.say("✗ --max-cost is reached; a higher one continues")
+            if shows:
+                progress.say_money(budget)
     return stream.trouble.cause
 
 
@@ -521,13 +524,11 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
-    own_parser = own_flags()
+    own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
-    own_parser.add_argument("--max-cost", type=float)
-    own_parser.add_argument("--allow-field", action="append", default=[])
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)

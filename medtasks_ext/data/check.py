@@ -255,7 +255,9 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
     blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
-    if blind:
+    if 0 < blind < n_test and not known.is_pinned:
+        faults = [*faults, *_without_gold(found.test)]
+    elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
     card = card_of(dataset, found.test) if found.test else None
     if card:
@@ -263,6 +265,22 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         if (oracle := card.oracle) and not oracle.is_enough(pinned=known.is_pinned):
             faults = [*faults, _not_highest(oracle, found.test[0].loaded.record["where"])]
     return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card, _usable(found.test, faults))
+
+
+def _without_gold(documents: Documents) -> list[MedtasksError]:
+    """A fault of each row without a gold answer, where others have one."""
+    cause = "has no gold answer, and other rows have one"
+    return [
+        RowError(
+            f"{item.row} {cause}",
+            row=item.row,
+            where=item.loaded.record["where"],
+            remedy="fill it in, or take the row out: a run predicts it, and scores the others alone",
+            cause=cause,
+        )
+        for item in documents
+        if item["gold"] is None and "points" not in item
+    ]
 
 
 def _usable(documents: Documents, faults: list[MedtasksError]) -> int:

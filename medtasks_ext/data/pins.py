@@ -6,8 +6,11 @@ whom something was seen stays as long as the content does.
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import write_text
@@ -26,14 +29,17 @@ from medtasks_ext.registry.datalock import (
 )
 from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.rows.digests import members_digest, sha256_of
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.folders import data_folder
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import COMMIT, RemoteFile, database_file, remote_file, remote_files
 from medtasks_ext.rows.sources import is_allowed
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from medtasks_ext.prompts.load import RowCheck
     from medtasks_ext.registry import Dataset
 
 
@@ -102,6 +108,75 @@ def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
     if after != before:
         write_text(dataset.folder / LOCK_FILE, after.text)
     return _new(before, after)
+
+
+def pin_copies(dataset: Dataset, copies: Sequence[Path], by: str) -> list[str]:
+    """Write what a dataset's test rows are, by public copies of them, where its files cannot be had.
+
+    The rows are not the files: these stay unpinned until `pin` sees them.
+
+    Args:
+        dataset: open, whose lock knows no rows of its files.
+        copies: row files of independent origin, each with all test rows in a form that the task reads.
+        by: who has seen which copies, for the lock.
+
+    Returns:
+        What is new in the lock, a line each.
+
+    Raises:
+        MedtasksError: there is one copy alone, or two disagree; a copy cannot be read; the data is not open,
+            or its rows are known by their files.
+    """
+    before = dataset.lock or DataLock()
+    if dataset.metadata.access != "open" or (before.rows and before.rows.basis == "bytes"):
+        raise MedtasksError(
+            "its rows are known by its files" if before.rows else "is not open: copies of it prove nothing",
+            where=dataset.id,
+            remedy="leave --copy out",
+        )
+    if len(copies) < 2:
+        raise MedtasksError(
+            "one copy proves nothing", where="--copy", remedy="name two of independent origin"
+        )
+    seen = Seen(day=time.strftime("%Y-%m-%d"), by=by)
+    found = [lock_of_rows(dataset, _rows_of_copy(dataset, copy), seen) for copy in copies]
+    rows, lines = found[0]
+    for copy, (_, others) in zip(copies[1:], found[1:], strict=True):
+        if others != lines:
+            n = sum(one != other for one, other in zip(lines, others, strict=False))
+            raise MedtasksError(
+                f"has {len(others):,} rows, of which {n:,} are others than in {copies[0].name}"
+                f" with its {len(lines):,}",
+                where=copy,
+                remedy="find out which one is right, and say both in the card (verify)",
+            )
+    rows = rows.model_copy(update={"basis": "copies", "fewshot": None})
+    after = before.model_copy(update={"rows": rows})
+    write_text(dataset.folder / DOCUMENTS_FILE, documents_text(lines))
+    write_text(dataset.folder / LOCK_FILE, after.text)
+    return _new(before, after)
+
+
+def _rows_of_copy(dataset: Dataset, copy: Path) -> RowCheck:
+    """The rows of a copy, read as local ones; the bundled examples keep test rows from serving as shots.
+
+    Raises:
+        MedtasksError: a row cannot be read.
+    """
+    if not copy.is_file():
+        raise MedtasksError("no such file", where=copy, remedy="name a row file: .jsonl, .csv, .parquet, …")
+    shots = [row for row in read_rows(dataset.sample_file) if row.get("_split") == "fewshot"]
+    with TemporaryDirectory() as root:
+        folder = Path(root, dataset.metadata.suite, dataset.folder.name)
+        folder.mkdir(parents=True)
+        (folder / f"test{copy.suffix}").write_bytes(copy.read_bytes())
+        write_text(folder / "fewshot.jsonl", "".join(json.dumps(row) + "\n" for row in shots))
+        with data_folder(Path(root)):
+            found = check_rows(dataset, "local")
+    if found.faults:
+        fault = found.faults[0]
+        raise MedtasksError(fault.what, where=copy, remedy=fault.remedy or "name a whole copy")
+    return found
 
 
 def _commit(files: Mapping[str, RemoteFile]) -> str | None:

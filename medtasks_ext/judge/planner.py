@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ from medtasks_ext.runs.outcomes import About, Intent, Judgement
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.runner.planner import Watcher
 
 #: Replies asked for where they cannot be read.
 MAX_REPLIES = 3
@@ -57,7 +58,7 @@ class JuryPlanner(Planner):
 
     Args:
         runs: what to judge, each with its open store. One reply serves all runs that have the same answer.
-        report: called with (judge, whether it gave a judgement) after each request.
+        watcher: sees the end of each request, under the name of its judge.
         final: keys of requests that are not asked again, whatever became of them.
     """
 
@@ -67,8 +68,7 @@ class JuryPlanner(Planner):
         self,
         jury: Jury,
         runs: list[RunToJudge],
-        budget: Budget,
-        report: Callable[[str, bool], None] = lambda judge, judged: None,
+        watcher: Watcher | None = None,
         say: Callable[[str], None] = lambda line: None,
         egress: Egress | None = None,
         final: Collection[str] = (),
@@ -76,8 +76,8 @@ class JuryPlanner(Planner):
         super().__init__()
         self._final = frozenset(final)
         self.egress = (egress or Egress.of()).recording(self._note_sent)
-        self.jury, self.runs, self.budget = jury, runs, budget
-        self.report, self.say = report, say
+        self.jury, self.runs = jury, runs
+        self.watcher, self.say = watcher, say
         self.end = End()
         self._judges = {judge.name: judge for judge in jury.models}
         self._engines: dict[str, JudgeEngine] = {}
@@ -149,48 +149,31 @@ class JuryPlanner(Planner):
             for judge in self.jury.models
         ]
 
-    def run(self) -> End:
-        """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+    def open(self) -> Counter[str]:
+        """Look at what is to be asked, before any of it is.
+
+        Returns:
+            Judge -> requests to it; 0 where some may follow from the answers to others.
 
         Raises:
-            MedtasksError: a judge cannot work at all, or its server may not receive a text; no request
-                is paid for before that.
-            KeyboardInterrupt: a second signal came.
+            MedtasksError: a judge's server may not receive a text.
         """
         asks = self.pending()
         possible = self.possible(asks)
         self.check([*asks, *possible])
         for ask in asks:
             self._add(ask)
+        needed = Counter(dict.fromkeys((ask.request.judge for ask in possible), 0))
+        needed.update(ask.request.judge for ask in asks)
+        return needed
+
+    def engines(self) -> dict[str, JudgeEngine]:
+        """Judge -> what asks it."""
         self._engines = {
             judge.name: JudgeEngine(judge, lambda line: self.say(line), self.egress)
             for judge in self.jury.models
         }
-        asyncio.run(self._check_servers({ask.request.judge for ask in (*asks, *possible)}))
-        stream = Stream([self], self._engines, budget=self.budget, say=lambda line: self.say(line))
-        try:
-            with collector_sparing():
-                stream.go()
-        except KeyboardInterrupt:
-            if stream.signals != 1:
-                raise
-        self.end.out_of_money = self.budget.exhausted
-        self.end.interrupted = stream.signals > 0
-        return self.end
-
-    async def _check_servers(self, names: set[str]) -> None:
-        engines = [engine for name, engine in self._engines.items() if name in names]
-        faults = await asyncio.gather(*(engine.fault(self.budget) for engine in engines))
-        broken = [
-            f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
-        ]
-        if broken:
-            raise MedtasksError(
-                "; ".join(broken),
-                where="--jury",
-                remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
-                "nothing was asked yet",
-            )
+        return self._engines
 
     # ------------------------------------------------------------------ requests
 
@@ -238,15 +221,20 @@ class JuryPlanner(Planner):
             self._see_fault(judge.name, outcome)
             for ask in same:
                 self._fail(ask, outcome, took if ask is same[0] else Took(sent))
+            self._show(request, judge, outcome)
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
         usage, cost = _taken(judge, outcome, request)
         took = took._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
-        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent), last=last) for ask in same]
-        follow = self._ended(same) if all(read) or last else [(judge.name, request)]
-        return Settled(judge.spent(usage) if cost is None else cost, follow)
+        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent)) for ask in same]
+        spent = judge.spent(usage) if cost is None else cost
+        if not (all(read) or last):
+            return Settled(spent, [(judge.name, request)])
+        unread = Fault(FaultKind.UNREADABLE, "no verdict")
+        self._show(request, judge, replace(outcome, cost=cost) if all(read) else unread)
+        return Settled(spent, self._ended(same))
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
         """What follows now that a request has its end: the further requests of cases without open ones."""
@@ -268,27 +256,24 @@ class JuryPlanner(Planner):
                     follow.append((new.request.judge, _request(new)))
         return follow
 
-    def _read(self, ask: Ask, reply: Answer, took: Took, *, last: bool) -> bool:
+    def _read(self, ask: Ask, reply: Answer, took: Took) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
             verdict = ask.rubric.read(reply.text, ask.request.texts)
         except Exception as error:  # whatever a reply brings about is the fault of its request alone
             own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
-            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took, last=last)
+            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
         judge = self._judges[ask.request.judge]
         served = reply.model if reply.model != judge.model else ""
         entry = Judgement(ratings, verdict, took.usage, took.cost, took.tries, served=served)
         ask.add(judge, entry, took.settles)
-        self.report(ask.request.judge, True)
         return True
 
-    def _fail(self, ask: Ask, fault: Fault, took: Took, *, last: bool = True) -> None:
+    def _fail(self, ask: Ask, fault: Fault, took: Took) -> None:
         entry = replace(fault, tries=took.tries, usage=took.usage, cost=took.cost, request_id=took.request_id)
         ask.add(self._judges[ask.request.judge], entry, took.settles)
-        if last:
-            self.report(ask.request.judge, False)
 
     # ------------------------------------------------------------------ files in place of servers
 
@@ -346,10 +331,19 @@ class JuryPlanner(Planner):
             return Became.STORED_BEFORE
         judge, request = self._judges[same[0].request.judge], _request(same[0])
         took = Took(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
-        read = [self._read(ask, outcome, took if ask is same[0] else sent, last=True) for ask in same]
+        read = [self._read(ask, outcome, took if ask is same[0] else sent) for ask in same]
         return Became.ANSWER if all(read) else Became.FAULT
 
     # ------------------------------------------------------------------ judges that cannot go on
+
+    def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
+        """Show the end of a request."""
+        if self.watcher is not None:
+            named = replace(request, task=judge.name)
+            if isinstance(outcome, Answer):
+                self.watcher.answered(named, outcome)
+            else:
+                self.watcher.faulted(named, outcome)
 
     def _see_fault(self, name: str, fault: Fault) -> None:
         """A request gets no reply: what it means for its judge."""
@@ -366,6 +360,45 @@ class JuryPlanner(Planner):
         if name not in self.end.stopped:
             self.end.stopped[name] = reason
             self.say(f"judge {name} is given up for now: {reason}")
+
+
+def judge_all(planners: Sequence[JuryPlanner], budget: Budget, needed: Collection[str]) -> End:
+    """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
+
+    Args:
+        planners: open; they are asked in one stream, and no judge belongs to two of them.
+        needed: judges that may be asked.
+
+    Raises:
+        MedtasksError: a judge cannot work at all; no request is paid for before that.
+        KeyboardInterrupt: a second signal came.
+    """
+    engines = {name: engine for planner in planners for name, engine in planner.engines().items()}
+    asyncio.run(_check_servers([engine for name, engine in engines.items() if name in needed], budget))
+    end = End()
+    for planner in planners:
+        planner.end = end
+    stream = Stream(planners, engines, budget=budget, say=lambda line: planners[0].say(line))
+    try:
+        with collector_sparing():
+            stream.go()
+    except KeyboardInterrupt:
+        if stream.signals != 1:
+            raise
+    end.out_of_money, end.interrupted = budget.exhausted, stream.signals > 0
+    return end
+
+
+async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None:
+    faults = await asyncio.gather(*(engine.fault(budget) for engine in engines))
+    broken = [f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault]
+    if broken:
+        raise MedtasksError(
+            "; ".join(broken),
+            where="--jury",
+            remedy="start the server, or correct base_url, model or key of that judge in the jury file; "
+            "nothing was asked yet",
+        )
 
 
 def _request(ask: Ask) -> Request:

@@ -100,6 +100,11 @@ class Loaded:
         return kept_of(excluded, n_source) if excluded and n_source else None
 
 
+def same_anywhere(loaded: LoadedRecord) -> LoadedRecord:
+    """What was loaded, without the place where it lay: another checkout holds the same."""
+    return {key: value for key, value in loaded.items() if key != "where"}  # type: ignore[return-value]
+
+
 def kept_of(excluded: Mapping[str, int], n_source: int) -> str:
     """How many rows of a source are scored, and why the others are not."""
     why = "; ".join(f"{n:,} excluded: {reason}" for reason, n in excluded.items())

@@ -192,6 +192,20 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
         Columns("missing:int64", "judgements that are missing in the task"),
     ),
+    "agreement": (
+        Columns(
+            "table task",
+            "`judges`, `judge_axes`, `sub_juries`, `robustness`, `clinicians`, `quality` or `gold`; the "
+            "task, or `all tasks`",
+        ),
+        Columns(
+            "between item measure",
+            "whom it is about; an axis, `mean of axes`, `all axes`, `score` or a level of quality; the "
+            "measure",
+        ),
+        Columns("value:double low:double high:double", "empty where it is undefined; 95 % interval"),
+        Columns("n:int64", "instances: ratings of kappa, pairs of raters, models of ranks"),
+    ),
     "costs": (
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),
         Columns("input_tokens:int64 output_tokens:int64", "of these tasks"),

@@ -131,6 +131,11 @@ class ResultParts:
     parts: tuple[Part, ...]
 
     @property
+    def entries(self) -> Array:
+        """Row of the frame -> place of its entry."""
+        return self.parts[1].row
+
+    @property
     def experiments(self) -> pa.Table:
         """A row per experiment, with the columns that do not depend on the metric."""
         return self.parts[2].columns
@@ -198,8 +203,14 @@ def usd_of(entry: Entry, item: Experiment) -> float | None:
     return price.of(item.tokens["input"], item.tokens["output"]) if price and item.tokens else None
 
 
-def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
-    """Every metric of every experiment; one without any has a row without a metric."""
+def result_parts(
+    entries: Sequence[Entry], tasks: Registry, metrics: Sequence[str] | None = None
+) -> ResultParts:
+    """Every metric of every experiment; one without any has a row without a metric.
+
+    Args:
+        metrics: these alone.
+    """
     datasets = list(tasks.datasets.values())
     number = {dataset.id: index for index, dataset in enumerate(datasets)}
     of_entry = [index for index, entry in enumerate(entries) for _ in entry.experiments]
@@ -215,9 +226,9 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
             *_ends(item.paper_intervals.get(metric)),
         )
         for place, item in enumerate(experiments)
-        for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]
+        for metric in metrics or dict.fromkeys([*item.metrics, *item.intervals]) or [""]
     ]
-    place, *metrics = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
+    place, *of_metric = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
     row = np.array(place, dtype=np.int64)
     costs = iter([usd_of(entry, item) for entry in entries for item in entry.experiments.values()])
     return ResultParts(
@@ -225,7 +236,7 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
             Part(_of_datasets(tasks), np.array(of_dataset, dtype=np.int64)[row]),
             _part(entries, _OF_ENTRY, np.array(of_entry, dtype=np.int64)[row]),
             _part(experiments, {**_OF_EXPERIMENT, "usd": lambda item: next(costs)}, row),
-            Part(_columns(dict(zip(_OF_METRIC, metrics, strict=True))), np.arange(len(row))),
+            Part(_columns(dict(zip(_OF_METRIC, of_metric, strict=True))), np.arange(len(row))),
         )
     )
 

@@ -109,12 +109,33 @@ class FieldReader:
             found = self._distinct(found, schema.distinct)
         n_alike -= len(found)
         kept = _without_blanks(found, authors.gold if authors else self.source.skip_blank)
+        if authors and self.rows.origin == "local":
+            self._refuse_partial_gold(found, kept)
         n_blank = reader.n_blank + len(found) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
         rebuilt = schema.rebuilt and self.rows.origin != "sample"
         return ReadRows(kept, n_blank, rebuilt, excluded, n_source, n_alike)
+
+    def _refuse_partial_gold(self, rows: list[ReadRow], kept: list[ReadRow]) -> None:
+        """Note in a check that some rows have no gold answer and others have: a run leaves them out, unseen.
+
+        Where none has one, the rows are those that the authors publish.
+        """
+        scored = {id(row) for row in kept}
+        for row in rows if self.faults.check and len(kept) < len(rows) else ():
+            if id(row) not in scored:
+                cause = "has no gold answer, and other rows have one"
+                self.faults.add(
+                    RowError(
+                        f"{row.place} {cause}",
+                        row=row.place,
+                        where=row.where,
+                        remedy="fill it in, or take the row out: a run leaves it out, as the suite does",
+                        cause=cause,
+                    )
+                )
 
     def _distinct(self, rows: list[ReadRow], names: list[str]) -> list[ReadRow]:
         """The rows, of those alike in some fields the last, as the suite does.

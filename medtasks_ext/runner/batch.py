@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import remove
 from medtasks_ext.engines.batch import (
     CHAT,
     MESSAGES,
@@ -29,7 +30,7 @@ from medtasks_ext.runner.requests import read_asked, read_asked_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
-from medtasks_ext.runner.work import TaskOutcomes
+from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import CHAINED, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 
@@ -98,12 +99,11 @@ class Left:
         return bool(self.without_result or self.faults)
 
 
-class _Open(TaskOutcomes):
+class _Open(Work):
     """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
-        super().__init__(OutcomeLog(run.files.responses, name))
-        self.name = name
+        super().__init__(name, OutcomeLog(run.files.responses, name))
         asked = {item.key: item.document for item in read_asked(run.files, name)}
         #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)
@@ -225,7 +225,7 @@ class RunResults:
             if task.taken and task.asked:
                 self._run.note(task.name, task.entry(state))
             if task.log.answered.issuperset(task.documents):  # nothing more can come for a former choice
-                self._run.files.earlier_file(task.name).unlink(missing_ok=True)
+                remove(self._run.files.earlier_file(task.name))
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Answer, Request
+    from pathlib import Path
+
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.runner.run import Run
 
 
 @dataclass(frozen=True)
@@ -58,17 +60,40 @@ def check_limit(limit: float | None, price: Price | None, *, processes: int) -> 
         )
 
 
-def budget_of(limit: float | None, run: Run) -> Budget:
+def budget_of(
+    limit: float | None,
+    charge: Charge | None,
+    responses: Path,
+    tasks: Iterable[str],
+    sent: Callable[[str], Mapping[str, Request]] = lambda task: {},
+) -> Budget:
     """The budget of a call, with what earlier calls on the folder spent; they are read under a limit alone.
+
+    Answers without a cost (of older versions, of batches, of calls that knew no price) count as one of now
+    would: at its highest, unless the server's count can be believed. Those whose request is not kept are
+    `unpriced`.
+
+    Args:
+        responses: the folder of the outcomes of the tasks.
+        sent: task -> its requests as they were sent, by their keys or those of their documents.
 
     Raises:
         MedtasksError: a line of the outcomes is damaged.
     """
-    if limit is None:
-        return Budget()
+    if limit is None or charge is None:
+        return Budget(limit)
     spent = unsure = 0.0
-    for name in run.manifest.tasks:
-        log = OutcomeLog(run.files.responses, name)
-        log.load()
+    unpriced = 0
+    for name in tasks:
+        log, free = OutcomeLog(responses, name), list[tuple[str, str, Answer]]()
+        for item in log.read():
+            if isinstance(item.entry, Answer) and item.entry.cost is None:
+                free.append((item.key, item.document, item.entry))
         spent, unsure = spent + log.spent, unsure + log.unsure
-    return Budget(limit, spent, unsure)
+        requests = sent(name) if free else {}
+        for key, document, answer in free:
+            if request := requests.get(key) or requests.get(document):
+                spent += charge.of(request, answer)
+            else:
+                unpriced += 1
+    return Budget(limit, spent, unsure, unpriced)

@@ -20,14 +20,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
-from medtasks_ext.engines.records import Answer
+from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.documents import document_key, same_anywhere
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import save_resampled
@@ -286,7 +287,8 @@ class Run:
         if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
-        return stored["version"] == str(task.VERSION) and stored["loaded"] == loaded_record(task)
+        loaded, now = same_anywhere(stored["loaded"]), same_anywhere(loaded_record(task))
+        return stored["version"] == str(task.VERSION) and loaded == now
 
     def is_sealed(self, task: str) -> bool:
         """Whether the files of outcomes still hold what they held when the task was complete."""
@@ -310,9 +312,11 @@ class Run:
         if self.rank != 0 or not asked.is_file():
             return
         if self.manifest.batches:
-            with self.files.earlier_file(task).open("ab") as file:
-                file.write(asked.read_bytes())
-        asked.unlink()
+            earlier = self.files.earlier_file(task)
+            kept = earlier.read_bytes() if earlier.is_file() else b""
+            with atomic_file(earlier) as file:
+                file.write(kept + asked.read_bytes())
+        remove(asked)
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
@@ -407,7 +411,7 @@ class Run:
             },
         )
         for path in self.files.asked_files(name):
-            path.unlink()  # the samples hold the prompts now
+            remove(path)  # the samples hold the prompts now
 
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
         name, loaded = outcome.task, outcome.loaded
@@ -483,6 +487,22 @@ class Run:
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
         )
 
+    def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
+        """The requests of a task that its prompts file, or later its samples, hold, by key and by document.
+
+        Args:
+            task: built; None where it is done, or not asked now.
+        """
+        stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
+        settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
+        if "max_gen_toks" not in settings:
+            return {}
+        return {
+            key: Request(item.key, name, item.document, item.prompt, settings)
+            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for key in (item.document, item.key)
+        }
+
     def _asked_before(self, task: str) -> dict[str, Asked]:
         found: dict[str, Asked] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
@@ -512,7 +532,7 @@ class Run:
         """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
-        report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
+        report(task, "done" if entry.state in DONEMOVING else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 
@@ -524,7 +544,7 @@ class Run:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
         rows = self.rows(results, self._names_of_results())
-        manifest = {key: value for key, value in self.manifest.record().items() if key not in _STATES}
+        manifest = {key: value for key, value in self.manifest.record().items() if key not in MOVING}
         write_json(
             self.files.results_file,
             {
@@ -617,9 +637,9 @@ def _of_group(interval: Interval | None) -> Estimated | None:
 
 
 #: What of the manifest changes with every call, and stands in the manifest alone.
-_STATES = ("tasks", "judgements")
+MOVING = ("tasks", "judgements", "seal", "roots")
 #: What a task that is complete may be.
-DONE_STATES = (TaskState.DONE, TaskState.GENERATED)
+DONEMOVING = (TaskState.DONE, TaskState.GENERATED)
 
 
 def failed(error: Exception) -> TaskEntry:

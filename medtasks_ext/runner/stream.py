@@ -7,62 +7,34 @@ takes. The next block is taken when the engine waits for it. The first process c
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
-from typing import Protocol
 
 from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
-from medtasks_ext.engines.stream import KEEP_SECONDS, Planner, Settled, Stream
+from medtasks_ext.engines.records import Request
+from medtasks_ext.engines.stream import KEEP_SECONDS, Stream
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.charge import Charge
 from medtasks_ext.runner.evaluate import Settings
+from medtasks_ext.runner.planner import TaskPlanner, Watcher
 from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import Run, failed
 from medtasks_ext.runner.scoring import Scorer
-from medtasks_ext.runner.trouble import Trouble
-from medtasks_ext.runner.work import Work
+from medtasks_ext.runner.work import RunWork
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import Intent, OutcomeLog
+from medtasks_ext.runs.outcomes import OutcomeLog
 
 
-class Watcher(Protocol):
-    """Sees what happens. Outcomes are on the disk when they are shown here."""
-
-    def began(self, task: str) -> None:
-        """The engine has taken the first request of a task."""
-
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
-        """So many more requests of a task were answered before.
-
-        Args:
-            unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
-        """
-
-    def elsewhere(self, task: str, n: int) -> None:
-        """So many more requests of a task have their outcome in other processes of the run."""
-
-    def answered(self, request: Request, answer: Answer) -> None:
-        """A request was answered."""
-
-    def faulted(self, request: Request, fault: Fault) -> None:
-        """A request has no answer."""
-
-    def finished(self, task: str, entry: TaskEntry) -> None:
-        """A task is scored, or failed, or has faults."""
-
-
-class RunPlanner(Planner):
+class RunPlanner(TaskPlanner[RunWork]):
     """Asks all tasks of a run.
 
     Args:
@@ -91,23 +63,18 @@ class RunPlanner(Planner):
         budget: Budget | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        super().__init__()
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
-        self._watcher, self._charge, self._say = watcher, charge, say
-        self._ranks = ranks or Ranks()
-        self.trouble = Trouble(len(tasks))  # what the outcomes say about the cause of failures
+        self._ranks, self._say = ranks or Ranks(), say
         works = [
-            Work(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
+            RunWork(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
             for name, task in tasks.items()
         ]
-        self._works = {work.name: work for work in sorted(works, key=lambda work: -work.budget)}
+        super().__init__(sorted(works, key=lambda work: -work.budget), watcher, charge)
         sizes = [len(work.places) for work in self._works.values()]
         self._blocks = blocks(sizes, self._ranks.size, engine.batch)
         self._given = True  # whether a request of the blocks that were taken last was given to the feed
         self._open = list(self._works.values()) if self._ranks.shared and self._ranks.first else []
         self._news = -1
-        self._fresh: deque[tuple[Request, Outcome]] = deque()
-        self._complete: deque[Work] = deque()
         self._scorer = Scorer(run.folder, run.registry, self._scored_here, alone=instant, say=say)
         self._stream = Stream([self], {"": engine}, budget=budget, say=say)
 
@@ -137,23 +104,21 @@ class RunPlanner(Planner):
 
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
         """The requests of all tasks: long budgets first, each task kept together for the prefix cache."""
-        claims = Claims(self._blocks, self._ranks, lambda: self._may_claim(rest))
-        for number, work in enumerate(self._works.values()):
-            try:
-                yield from self._requests_of(work, claims.of(number))
-            except (GeneratorExit, FirstRankGoneError):
-                raise
-            except Exception as error:  # any fault of one task must not cost the others
-                with public_rows(work.public):
-                    work.error = failed(error)
-                if not self._ranks.first:
-                    self._say(f"✗ {work.name} (rank {self._ranks.rank}): {work.error.error}")
-            with self.lock:
-                work.fed = True
-                if work.complete:
-                    self._complete.append(work)
+        self._claims = Claims(self._blocks, self._ranks, lambda: self._may_claim(rest))
+        yield from super().requests(engine, rest)
 
-    def _requests_of(self, work: Work, claimed: Iterator[range]) -> Generator[Request, None, None]:
+    def failed(self, work: RunWork, error: Exception) -> None:
+        """Note what ended the building of a task's requests; where the first rank is gone, all is over."""
+        if isinstance(error, FirstRankGoneError):
+            raise error
+        with public_rows(work.public):
+            work.error = failed(error)
+        if not self._ranks.first:
+            self._say(f"✗ {work.name} (rank {self._ranks.rank}): {work.error.error}")
+
+    def requests_of(self, work: RunWork) -> Generator[Request, None, None]:
+        """The requests of the documents that this process asks."""
+        claimed = self._claims.of(list(self._works).index(work.name))
         if self._ranks.shared:  # others may have taken all of it
             if (one := next(claimed, None)) is None:
                 return
@@ -177,17 +142,15 @@ class RunPlanner(Planner):
                     if already:  # said before the engine has worked its way through the others
                         self._count_stored(work, already)
                         already = 0
-                    with self.lock:
-                        work.under_way += 1
                     self._given = True
                     yield builder.request(asked, place)
         self._count_stored(work, already)
         if not self._ranks.shared:
             for path in self._run.files.asked_files(work.name):
                 if path != own:  # of a call in which several processes shared the run
-                    path.unlink()
+                    remove(path)
 
-    def _count_stored(self, work: Work, n: int) -> None:
+    def _count_stored(self, work: RunWork, n: int) -> None:
         self._watcher.stored(work.name, n)
         if n and not self._ranks.first:
             self._ranks.tell(work.name, n)
@@ -204,68 +167,26 @@ class RunPlanner(Planner):
         with public_rows(self._works[request.task].public):
             return failed(error).error
 
-    # ------------------------------------------------------------------ outcomes, in the engine's thread
-
-    def highest_cost(self, request: Request) -> float | None:
-        """US dollars that a request may cost at most; None where requests cost nothing."""
-        return None if self._charge is None else self._charge.most(request)
-
-    def sending(self, request: Request, intent: float | None) -> None:
-        """Note the first request of a task, and what a request may cost."""
-        work = self._works[request.task]
-        if work.began is None:
-            work.began = time.monotonic()
-            self._watcher.began(work.name)
-        if intent is not None:
-            work.log.add(request.key, request.document, Intent(intent))
-
-    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
-        """Store what became of a request."""
-        work, cost = self._works[request.task], 0.0
-        if self._charge is not None and isinstance(outcome, Answer):
-            cost = self._charge.of(request, outcome)
-            outcome = replace(outcome, cost=cost)
-        priced = settles or 0.0 if self._charge is not None else None
-        work.log.add(request.key, request.document, outcome, settles=priced)
-        work.under_way -= 1
-        if isinstance(outcome, Answer):
-            work.generated += 1
-        else:
-            work.faults[outcome.kind, outcome.in_words] += 1
-        self._fresh.append((request, outcome))
-        if work.complete:
-            self._complete.append(work)
-        self.over = self.trouble.see(request.task, outcome)
-        return Settled(cost)
-
     # ------------------------------------------------------------------ the keeper
 
-    def visit(self) -> None:
-        """Bring what is new to the disk, count it, close tasks, and take note of scores."""
-        with self.lock:
-            fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
-            complete = [self._complete.popleft() for _ in range(len(self._complete))]
-        for work in {self._works[request.task] for request, _ in fresh}:
-            work.log.sync()
-        for request, outcome in fresh:
-            if isinstance(outcome, Answer):
-                self._watcher.answered(request, outcome)
-            else:
-                self._watcher.faulted(request, outcome)
-        for work in complete:
-            if self._ranks.shared:
-                self._hand_in(work)
-            else:
-                self._close(work)
+    def completed(self, work: RunWork) -> None:
+        """Close a task, or hand in one's own part of it."""
+        if self._ranks.shared:
+            self._hand_in(work)
+        else:
+            self._close(work)
+
+    def visited(self, fresh: list[Request]) -> None:
+        """Tell the first rank what is new, hear of the others, and take note of scores."""
         if self._ranks.shared and not self._ranks.first:
-            for task, n in Counter(request.task for request, _ in fresh).items():
+            for task, n in Counter(request.task for request in fresh).items():
                 self._ranks.tell(task, n)
             self._ranks.beat()
         self._hear()
         for name, entry in self._scorer.poll():
             self._note(name, entry)
 
-    def _close(self, work: Work) -> None:
+    def _close(self, work: RunWork) -> None:
         """Seal a task whose last outcome is there, and have it scored if all are answers."""
         work.log.close()
         state = TaskState.INCOMPLETE if work.faults else TaskState.ANSWERED
@@ -312,11 +233,11 @@ class RunPlanner(Planner):
         if self._ranks.first:
             for name in self._works:
                 for path in self._run.files.asked_files(name):
-                    path.unlink()
+                    remove(path)
         plan = [(name, list(work.places)) for name, work in self._works.items()]
         self._ranks.meet(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
 
-    def _hand_in(self, work: Work) -> None:
+    def _hand_in(self, work: RunWork) -> None:
         """Say that this rank has done its part of a task."""
         work.log.close()
         if work.error is None and work.claimed:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from medtasks_ext.engines.records import FaultKind
 
 if TYPE_CHECKING:
+    from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.records import Answer, Fault, Request
-    from medtasks_ext.runner.charge import Charge
     from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
 
@@ -94,7 +94,7 @@ class Tally:
     Args:
         asked: task -> requests that this process has for it.
         readers: task -> what reads its answers, where they can be read.
-        charge: what requests cost, where it is known and somebody charges.
+        budget: that they are paid from, where somebody charges and the price is known.
 
     Attributes:
         prompt_tokens: of all prompts whose tokens were counted.
@@ -106,15 +106,16 @@ class Tally:
         self,
         asked: Mapping[str, int],
         readers: Mapping[str, Reader] | None = None,
-        charge: Charge | None = None,
+        budget: Budget | None = None,
     ) -> None:
         #: by name, in the order of the run
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
         #: (kind, reason) -> requests that failed for it
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
         self.prompt_tokens = self.completion_tokens = self.uncounted = 0
-        self.unsure = 0.0  # US dollars at most of requests whose reply never came
-        self._charge, self._spent = charge, 0.0
+        self._budget = budget
+        self._before = (budget.spent, budget.unsure) if budget else (0.0, 0.0)
+        self._unsure = 0.0  # of requests that an earlier call sent
         self._readers = dict(readers or {})
         self._begun: list[TaskTally] = []
         self._outcomes = 0
@@ -132,7 +133,7 @@ class Tally:
     def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
         """So many more requests of a task were answered before; others were sent and never settled."""
         self.tasks[task].stored += n
-        self.unsure += unsure
+        self._unsure += unsure
 
     def elsewhere(self, task: str, n: int) -> None:
         """So many more requests of a task have their outcome in other processes of the run."""
@@ -143,13 +144,13 @@ class Tally:
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Count an answer, and read it if it is one of the sample."""
-        now, task = self._moved(), self.tasks[request.task]
+        now, task = self._moved(), self._of(request.task)
         task.answers += 1
+        task.asked = max(task.asked, task.done)
         if not answer.text or answer.text.isspace():
             task.empty += 1
         if answer.finish == "length":
             task.cut += 1
-        self._spent += answer.cost or 0.0
         if answer.usage is None:
             self.uncounted += 1
         else:
@@ -161,22 +162,17 @@ class Tally:
     def faulted(self, request: Request, fault: Fault) -> None:
         """Count a request without an answer."""
         self._moved()
-        self.tasks[request.task].faults += 1
+        task = self._of(request.task)
+        task.faults += 1
+        task.asked = max(task.asked, task.done)
         self.reasons[fault.kind, fault.reason] += 1
-        if fault.maybe_paid and self._charge is not None:
-            self.unsure += fault.maybe_paid * self._charge.most(request)
 
-    def counted(self, task: str, *, answered: bool) -> None:
-        """Count an outcome by its name alone; one that nobody expected is one more that is asked."""
-        self._moved()
-        one = self.tasks.setdefault(task, TaskTally(task, 0))
-        if not one.begun:
-            self.began(task)
-        one.answers += answered
-        one.faults += not answered
-        if not answered:
-            self.reasons[FaultKind.MALFORMED, "no verdict"] += 1
-        one.asked = max(one.asked, one.done)
+    def _of(self, name: str) -> TaskTally:
+        """The task of an outcome; one that nobody expected is one more that is asked."""
+        task = self.tasks.setdefault(name, TaskTally(name, 0))
+        if not task.begun:
+            self.began(name)
+        return task
 
     def finished(self, task: str, entry: TaskEntry | None = None) -> None:
         """A task has its end; its documents are not needed any more."""
@@ -239,7 +235,12 @@ class Tally:
     @property
     def spent(self) -> float | None:
         """US dollars of the answers that came; None where no price is known."""
-        return None if self._charge is None else self._spent
+        return None if self._budget is None else self._budget.spent - self._before[0]
+
+    @property
+    def unsure(self) -> float:
+        """US dollars at most of requests whose reply never came."""
+        return self._unsure + (self._budget.unsure - self._before[1] if self._budget else 0.0)
 
     def seconds_left(self) -> float | None:
         """At the rate of the last minutes; None before the first outcome, 0 at the end.

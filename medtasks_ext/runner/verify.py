@@ -20,6 +20,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.prompts.documents import same_anywhere
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -32,6 +33,7 @@ from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
 from medtasks_ext.runs.outcomes import judged_files, read_outcomes
+from medtasks_ext.runs.seal import Change, Sealed, look
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -41,14 +43,6 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
-class Change:
-    """A file that does not hold what the run wrote there."""
-
-    file: str  # below the run's folder
-    what: str  # is wrong with it
-
-
 @dataclass
 class Verified:
     """What was looked at."""
@@ -56,6 +50,7 @@ class Verified:
     tasks: int = 0  # number of finished ones
     answers: int = 0  # number of answers in the records
     judgements: int = 0  # number of lines that judges left
+    sealed: Sealed = field(default_factory=Sealed)  # how the folder stands against its seal
     changes: list[Change] = field(default_factory=list)  # what does not hold
 
 
@@ -75,7 +70,8 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
             where=files.manifest,
             remedy="it can be reported and rescored, and not be verified",
         )
-    found = Verified()
+    found = Verified(sealed=look(folder, whole=True))
+    found.changes += found.sealed.changes
     with _noting(found, files):
         found.changes += _unsealed(folder, manifest, heads)
     for task, entry in sorted(manifest.tasks.items()):
@@ -222,7 +218,8 @@ def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
         yield Change(file, f"cannot be scored again: {copy.state(task).error}")
         return
     stated, again = files.read_task(task), copy.files.read_task(task)
-    if stated["version"] != again["version"] or stated["loaded"] != again["loaded"]:
+    loaded = [same_anywhere(record["loaded"]) for record in (stated, again)]
+    if stated["version"] != again["version"] or loaded[0] != loaded[1]:
         yield Change(
             file, "the task, its rows or its prompts are others here; the score cannot be computed again"
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from lm_eval.api.task import Task
 
+from medtasks_ext.atomic import keeper_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import loaded_record
@@ -17,15 +19,26 @@ from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
 
 
-class TaskOutcomes:
-    """What is known of one task's outcomes."""
+class Work:
+    """One task and what is known of its outcomes.
 
-    def __init__(self, log: OutcomeLog) -> None:
-        self.log = log
+    Attributes:
+        under_way: requests that were built and have no outcome yet.
+        fed: whether all of its requests are built.
+    """
+
+    def __init__(self, name: str, log: OutcomeLog) -> None:
+        self.name, self.log = name, log
+        self.under_way, self.fed = 0, False
         self.generated = 0  # answers that came
         self.faults: Counter[tuple[FaultKind, str]] = Counter()  # requests without an answer, by cause
         self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
         self.sealed: dict[str, Seal] = {}  # name of a file of outcomes -> its state, of other writers
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has its outcome."""
+        return self.fed and not self.under_way
 
     def entry(self, state: TaskState) -> TaskEntry:
         """What the manifest says of the task now."""
@@ -43,22 +56,23 @@ class TaskOutcomes:
         )
 
 
-class Work(TaskOutcomes):
-    """One task on its way through the stream.
+def _end_of(seal: Seal) -> tuple[int, str]:
+    return seal.bytes, seal.head
+
+
+class RunWork(Work):
+    """One task of a run on its way through the stream.
 
     Attributes:
         claimed: documents that this process asks.
-        under_way: requests that were built and have no outcome yet.
         elsewhere: outcomes that other processes of the run have said they stored.
     """
 
     def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
-        super().__init__(log)
+        super().__init__(task.task_name, log)
         self.task, self.places = task, places
-        self.name: str = task.task_name
         self.public = loaded_record(task)["origin"] != "local"
-        self.fed = False  # whether all of its requests are built
-        self.claimed = self.under_way = self.elsewhere = 0
+        self.claimed = self.elsewhere = 0
         self.error: TaskEntry | None = None  # what ended the building of requests
 
     @property
@@ -66,18 +80,16 @@ class Work(TaskOutcomes):
         """Tokens that an answer may have."""
         return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
-    @property
-    def complete(self) -> bool:
-        """Whether every request has its outcome."""
-        return self.fed and not self.under_way
-
     def take_over(self, files: RunFolder) -> None:
         """Count what all processes of the run have stored, now that the task needs nothing any more."""
         keys = {asked.key for asked in read_asked(files, self.name)}
         last: dict[str, Fault] = {}
         self.generated = 0
         for path in outcome_files(files.responses, self.name):
-            stored, self.sealed[path.name] = sealed_outcomes(path)
+            stored, seal = sealed_outcomes(path)
+            self.sealed[path.name] = seal
+            if (keeper := keeper_of(path)) is not None:
+                keeper.appending(path, partial(_end_of, seal))
             for item in stored:
                 if isinstance(item.entry, Answer):
                     self.generated += 1

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.model import Loaded, create_model, model_name, output_folder
+from medtasks_ext.cli.model import Loaded, check_address, create_model, model_name, output_folder
+from medtasks_ext.cli.run import check_fields
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.egress import Egress
+from medtasks_ext.egress import Egress, keep_from_proxies
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.results.prices import price_of
+from medtasks_ext.runner.charge import check_limit
 from medtasks_ext.runner.ranks import ranks_of
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.lease import Lease
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.registry.yamlfile import Config
+    from medtasks_ext.results.prices import Price
     from medtasks_lab.studies.contamination.folder import ProbedTask, ProbeFolder
 
 AFTER_INTERRUPT = "goes on"
@@ -41,6 +46,7 @@ same command continues an interrupted probe. Besides:
   --strict            stop if the data of any task is missing
   --data ORIGIN       read data from: local, hub, release or sample (synthetic rows, to try the command)
   --allow-host HOST   send text that is gated or private to this host, too; repeatable
+  --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
   --table DIR …       print finished probes side by side, without a model
 
 Needs a model that continues plain text and whose tokenizer is known: hf, vllm, local-completions.
@@ -77,7 +83,7 @@ def contamination(context: typer.Context) -> int:
     Exit code 1: a task failed, or its data is missing.
     """
     quiet()
-    own_parser = own_flags()
+    own_parser = own_flags(asks=True)
     own_parser.add_argument("--table", nargs="+", type=Path)
     own, rest = own_parser.parse_known_args(context.args)
     if own.table:
@@ -88,11 +94,15 @@ def contamination(context: typer.Context) -> int:
 
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
+    price = price_of(config.metadata, "--config")
+    check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
+    check_fields(own, config)
     tasks, resolved = requested_tasks(config)
     _refuse_chat(config)
 
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
+    from medtasks_ext.runner.requests import dataset_text
     from medtasks_lab.studies.contamination.folder import ProbeFolder
 
     # the strategies of a dataset share its inputs
@@ -101,20 +111,32 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
     say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
-    with Lease(probe.folder, "medtasks study contamination"):
+    given = (dataset_text(tasks.datasets[name], items[0].loaded) for name, items in documents.items())
+    private = not all(item.is_open for item in given)
+    with Lease(probe.folder, "medtasks study contamination", private=private):
         egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
-        return _probe_in(probe, tasks, documents, config, egress, n_failed=len(faults) + len(found.missing))
+        asking = _Asking(config, egress, price, own.max_cost)
+        return _probe_in(probe, tasks, documents, asking, n_failed=len(faults) + len(found.missing))
+
+
+class _Asking(NamedTuple):
+    """How the model is asked."""
+
+    config: EvaluatorConfig
+    egress: Egress
+    price: Price | None
+    limit: float | None  # US dollars of all calls on the folder
 
 
 def _probe_in(
     probe: ProbeFolder,
     tasks: Registry,
     documents: dict[str, list[Document]],
-    config: EvaluatorConfig,
-    egress: Egress,
+    asking: _Asking,
     *,
     n_failed: int,
 ) -> int:
+    config = asking.config
     probe.open(model_name(config), identity_of(config.model, config.model_args, {}))
     waiting = {
         name: items
@@ -123,7 +145,7 @@ def _probe_in(
     }
     if len(waiting) < len(documents):
         say(f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}")
-    failed = _ask_all(probe, tasks, waiting, config, egress) if waiting else {}
+    failed = _ask_all(probe, tasks, waiting, asking) if waiting else {}
     done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
     _print_probe(probe, done)
     for name, error in failed.items():
@@ -192,12 +214,12 @@ def _ask_all(
     probe: ProbeFolder,
     tasks: Registry,
     waiting: dict[str, list[Document]],
-    config: EvaluatorConfig,
-    egress: Egress,
+    asking: _Asking,
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
-    from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.cli.progress import Progress, say_unpriced
     from medtasks_ext.engines.stream import Stream
+    from medtasks_ext.runner.charge import Charge, budget_of
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
@@ -205,15 +227,27 @@ def _ask_all(
     from medtasks_lab.studies.contamination.probe import CUTS
     from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 
-    loaded, fixed = _model(config)
-    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine(egress=egress)
     texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in waiting.items()}
+    check_address(asking.config, asking.egress, texts.values())
+    loaded, fixed = _model(asking.config)
+    tokenizer, engine = ModelTokenizer(loaded.lm), loaded.engine(say=say, egress=asking.egress)
     engine.check(texts.values())
+    if tokenizer.is_remote:  # the server is given the texts before they are cut
+        place = asking.egress.place(engine.address)
+        keep_from_proxies(place)
+        for item in texts.values():
+            asking.egress.record(place, item)
+    charge = Charge(asking.price) if asking.price and (asking.limit is not None or not engine.local) else None
+    budget = budget_of(asking.limit, charge, probe.responses, tasks.datasets)
+    say_unpriced(budget)
     probe.save()
-    failed = {}
-    tally = Tally({name: len(items) * len(CUTS) for name, items in waiting.items()})
+    failed, ends = dict[str, str](), set[str]()
+    tally = Tally(
+        {name: len(items) * len(CUTS) for name, items in waiting.items()}, budget=budget if charge else None
+    )
 
     def ended(name: str, result: Callable[[], ProbedAnswers]) -> None:
+        ends.add(name)
         try:
             asked = result()
         except Exception as error:  # any fault of one task must not cost the others
@@ -234,11 +268,15 @@ def _ask_all(
             fixed=fixed,
             watcher=progress,
             ended=ended,
+            charge=charge,
         )
-        Stream([planner], {"": engine}, say=progress.say).go()
-    if planner.fault is not None:
-        raise stopped(planner.fault)
-    return failed
+        try:
+            Stream([planner], {"": engine}, budget=budget, say=progress.say).go()
+        finally:
+            progress.say_money(budget)
+    if planner.trouble.cause is not None:
+        raise stopped(planner.trouble.cause)
+    return failed | {name: "not asked to the end" for name in waiting if name not in ends}
 
 
 _SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a benchmark."

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, command_app, jury_option, out_option
+from medtasks_ext.cli.app import command_app, out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
     from medtasks_lab.human.forms import Export
@@ -119,21 +120,16 @@ def ingest(
 
 
 @app.command("jury")
+@asks_jury("Jury file, or a bundled one: medhelm, local.")
 def jury(
     runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
-    jury_name: Annotated[str, jury_option("Jury file, or a bundled one: medhelm, local.")],
     out: Annotated[str, out_option("Folder for judgements and figures.")],
     tasks: _Tasks = None,
     documents: _Documents = None,
     seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,
-    dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
-    ] = None,
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
-    allow_field: AllowField = None,
-) -> None:
+    *,
+    asking: Asking,
+) -> int:
     """Put the experts' questions to a jury of models.
 
     In both orders; resumable. No human figure.
@@ -143,38 +139,33 @@ def jury(
 
     Exit code 1: comparisons are missing.
     """
-    from medtasks_ext.judge.jury import load_jury
-    from medtasks_lab.cli.ask_folder import ask_in_folder, say_end
     from medtasks_lab.cli.human_tables import print_agreement, print_rates
-    from medtasks_lab.human.jury import comparisons, jury_figures, write_jury
+    from medtasks_lab.human.jury import JuryFigures, comparisons, jury_figures, write_jury
 
-    drawn, folder = _drawn(runs, tasks, documents, seed), Path(out)
-    judges, compared = load_jury(jury_name, allow_key), comparisons(drawn)
-    with ask_in_folder(
-        folder,
-        judges,
-        compared,
+    drawn = _drawn(runs, tasks, documents, seed)
+    compared = comparisons(drawn)
+
+    def show(found: JuryFigures) -> None:
+        criteria = [item.criterion for item in found.verdicts]
+        print_rates("jury of models (not a human evaluation)", criteria, drawn.record)
+        print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
+        if found.decided:
+            typer.echo(
+                f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked"
+            )
+
+    study = JuryStudy(
         command="medtasks human jury",
-        dry_run=dry_run,
-        max_cost=max_cost,
-        allow_host=allow_host,
-        allow_field=allow_field,
-    ) as asked:
-        if asked is None:
-            raise typer.Exit(DONE)
-        found = jury_figures(drawn, compared, judges, asked.store)
-        write_jury(folder, found, drawn, judges)
-    title = "jury of models (not a human evaluation)"
-    criteria = [item.criterion for item in found.verdicts]
-    print_rates(title, criteria, drawn.record)
-    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-    if found.decided:
-        typer.echo(f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked")
-    missing = [f"{n:,} comparisons by {judge}" for judge, n in found.missing.items() if n]
-    code = say_end(asked, folder / "jury.json", missing)
-    if code == DONE:
-        say_next("medtasks human export RUN_A RUN_B -o forms")
-    raise typer.Exit(code)
+        what="comparisons",
+        panels=[(asking.jury, compared)],
+        figures=lambda store: jury_figures(drawn, compared, asking.jury, store),
+        write=lambda folder, found: write_jury(folder, found, drawn, asking.jury),
+        show=show,
+        missing=lambda found: sum(found.missing.values()),
+        then=lambda found: ["medtasks human export RUN_A RUN_B -o forms"],
+        private=not all(task.open_access for task in compared),
+    )
+    raise typer.Exit(run_study(study, asking, Path(out)))
 
 
 # ---------------------------------------------------------------------- export

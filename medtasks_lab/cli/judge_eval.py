@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowHost, AllowKey, out_option
+from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import Column, figure, show, texts
-from medtasks_ext.cli.words import say, say_next
+from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, end_study, run_study
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
-    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
-    from medtasks_lab.studies.judge_sft import GoldCase, PointKey
 
 AFTER_INTERRUPT = "goes on"
 
-COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 _TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
+@asks_jury("Jury file: ask these judges about each point; resumable.", needed=False)
 def judge_eval(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="CASES...", help="JSONL files of cases.")
@@ -38,18 +36,15 @@ def judge_eval(
     decided: Annotated[
         list[str] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
     ] = None,
-    jury: Annotated[
-        str | None, typer.Option(help="Jury file: ask these judges about each point; resumable.")
-    ] = None,
     out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
     published: Annotated[
         bool,
         typer.Option(
             "--published", help="The paper's own table: alone, with what follows from it, or below CASES."
         ),
     ] = False,
+    *,
+    asking: Asking | None,
 ) -> int:
     """Compare judges' decisions with experts'.
 
@@ -63,53 +58,49 @@ def judge_eval(
     if published and not files:
         _print_published()
         say_next("medtasks judge eval CASES --jury JURY")
-        return COMPLETE
-    if not files or bool(decided) == bool(jury):
+        return 0
+    if not files or bool(decided) == bool(asking):
         raise MedtasksError(
             "needs the cases, and either decisions (--judge FILE) or judges to ask (--jury FILE)",
             where="medtasks judge eval",
             remedy="`medtasks judge eval --help` has an example; --published needs nothing",
         )
-    from medtasks_ext.judge.jury import load_jury
-    from medtasks_lab.studies.judge_evaluation import METRICS, evaluate
+    from medtasks_lab.studies.judge_evaluation import (
+        evaluate,
+        judge_decisions,
+        points_to_judge,
+        write_evaluation,
+    )
     from medtasks_lab.studies.judge_sft import decisions_about, expert_decisions, read_cases
 
     cases = read_cases([Path(file) for file in files])
     truth = expert_decisions(cases, [Path(file) for file in expert or []])
-    interrupted = False
-    if jury:
-        by_judge, interrupted = _ask(cases, truth, load_jury(jury, allow_key), Path(out), allow_host or [])
-    else:
-        by_judge = {name: decisions_about(cases, Path(name)) for name in decided or []}
-    found = {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
-    write_json(
-        Path(out) / "judge_eval.json",
-        {
-            name: {
-                "points": item.points, "met": item.met, "questions": item.questions, "missing": item.missing,
-                **{metric: _record(item, metric) for metric in METRICS},
-            }
-            for name, item in found.items()
-        },
+    task, keys = points_to_judge(cases, truth, registry())
+
+    def asked(store: JudgementStore) -> dict[str, Evaluation]:
+        by_judge = judge_decisions(task, keys, asking.jury, store) if asking else {}
+        return {name: evaluate(cases, truth, decisions) for name, decisions in by_judge.items()}
+
+    study = JuryStudy(
+        command="medtasks judge eval",
+        what="decisions on points",
+        panels=[(asking.jury, [task])] if asking else [],
+        figures=asked,
+        write=write_evaluation,
+        show=lambda found: _print(found, published=published),
+        missing=lambda found: sum(item.missing for item in found.values()),
+        then=lambda found: [
+            "name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run",
+        ],
+        private=not task.open_access,
     )  # fmt: skip
-    _print(found, published=published)
-    typer.echo(f"{Path(out) / 'judge_eval.json'}")
-    if interrupted:
-        say("medtasks: interrupted; the same command continues")
-        return INTERRUPTED
-    if any(item.missing for item in found.values()):
-        return INCOMPLETE
-    say_next("name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run")
-    return COMPLETE
-
-
-def _record(item: Evaluation, metric: str) -> Json:
-    value, interval = item.figures[metric]
-    return {
-        "value": value,
-        "interval_low": interval and interval.low,
-        "interval_high": interval and interval.high,
-    }
+    folder = Path(out)
+    if asking:
+        return run_study(study, asking, folder)
+    found = {name: evaluate(cases, truth, decisions_about(cases, Path(name))) for name in decided or []}
+    results = write_evaluation(folder, found)
+    study.show(found)
+    return end_study(study, found, folder, results)
 
 
 def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
@@ -129,7 +120,7 @@ def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
     )
     for judge, item in found.items():
         if item.missing:
-            typer.echo(f"missing: {judge} did not decide {item.missing:,} points; they count nowhere")
+            typer.echo(f"{judge} did not decide {item.missing:,} points; they count nowhere")
 
 
 def _cell(value: float | None, interval: Interval | None) -> str:
@@ -168,27 +159,3 @@ def _print_published() -> None:
         f"with {met} of them met, {n_recalls} of {len(rows)} recalls fit, too.\n"
         "596 disputed questions are too few for that: the unit is the scoring point, about two per question."
     )
-
-
-# ---------------------------------------------------------------------- asking
-
-
-def _ask(
-    cases: Mapping[str, GoldCase],
-    truth: Mapping[PointKey, bool],
-    jury: Jury,
-    out: Path,
-    allow_hosts: Sequence[str],
-) -> tuple[dict[str, dict[PointKey, bool]], bool]:
-    """The decisions of the judges of a jury, and whether the call was interrupted."""
-    from medtasks_lab.cli.ask_folder import ask_in_folder
-    from medtasks_lab.studies.judge_evaluation import judge_decisions, points_to_judge
-
-    task, keys = points_to_judge(cases, truth, registry())
-    with ask_in_folder(out, jury, [task], command="medtasks judge eval", allow_host=allow_hosts) as asked:
-        assert asked is not None  # no dry run
-        for judge, reason in (asked.end.stopped if asked.end else {}).items():
-            say(f"✗ judge {judge}: {reason}")
-        for (judge, reason), count in asked.missing.most_common():
-            say(f"missing: {judge}: {count:,} ({reason})")
-        return judge_decisions(task, keys, jury, asked.store), asked.interrupted

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, jury_option, out_option
-from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
-from medtasks_ext.cli.words import names_in, say_next
+from medtasks_ext.cli.app import OnlyTasks, out_option
+from medtasks_ext.cli.arguments import quiet
+from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-
-if TYPE_CHECKING:
-    from medtasks_lab.judge.gold import GoldFigures, GoldScore, GoldTask
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 AFTER_INTERRUPT = "goes on"
 
 
+@asks_jury("Jury file, or a bundled one; one judge is enough.")
 def judge_gold(
     folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    jury_name: Annotated[str, jury_option("Jury file, or a bundled one; one judge is enough.")],
     out: Annotated[str, out_option("Folder for verdicts and figures.")],
     tasks: OnlyTasks = None,
-    dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
-    ] = None,
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
-    allow_field: AllowField = None,
+    *,
+    asking: Asking,
 ) -> int:
     """Let models flag doubtful reference answers.
 
@@ -44,12 +35,10 @@ def judge_gold(
     """
     quiet()
     from medtasks_ext.judge.cases import judged_tasks
-    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.runner.run import Run
-    from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
-    from medtasks_lab.judge.gold import gold_cases, gold_figures, write_gold
+    from medtasks_lab.judge.gold import FILE, gold_cases
 
-    jury, folder = load_jury(jury_name, allow_key), Path(out)
+    jury = asking.jury
     wanted = {leaf for leaves in registry().resolve(names_in(tasks)).values() for leaf in leaves}
     runs: dict[str, Run] = {}
     for name in dict.fromkeys(given.rstrip("/") for given in folders):
@@ -70,59 +59,15 @@ def judge_gold(
             where=", ".join(runs),
             remedy="`medtasks run` an open-ended task that has references first",
         )
-    out_folder(folder)
-    with ask_in_folder(
-        folder,
-        jury,
-        cases,
-        command="medtasks judge gold",
-        dry_run=dry_run,
-        max_cost=max_cost,
-        allow_host=allow_host,
-        allow_field=allow_field,
-    ) as asked:
-        if asked is None:
-            return DONE
-        found = gold_figures(cases, jury, asked.store, {name: run.files for name, run in runs.items()})
-        write_gold(folder, found, jury)
-    _print(found, sample=any(case.synthetic for task in cases for case in task.cases))
-    n = sum(item.missing for item in found.tasks)
-    code = say_end(asked, folder / "gold.json", [f"verdicts on {n:,} references"] if n else [])
-    if code == DONE:
-        shown = " ".join(runs)
-        say_next(
-            f"medtasks view {shown}" if found.scores else f"medtasks judge run {shown} --jury {jury_name}"
-        )
-    return code
-
-
-def _print(found: GoldFigures, *, sample: bool) -> None:
-    columns = [
-        texts("task"),
-        figure("documents"),
-        figure("flagged", _flagged),
-        figure("rank correlation", lambda item: number(item.rank_correlation, 3)),
-    ]
-    show(found.tasks, columns, "references flagged as not reasonable", sample=sample)
-    if not found.scores:
-        typer.echo("scores by reference: `medtasks judge` the runs first")
-        return
-    columns = [
-        texts("task"),
-        texts("run"),
-        figure("flagged", lambda score: f"{number(score.flagged, 3)} ({score.n_flagged})"),
-        figure("accepted", lambda score: f"{number(score.accepted, 3)} ({score.n_accepted})"),
-        figure("difference", _difference),
-    ]
-    show(found.scores, columns, "jury's score by reference, 0-1")
-    if any(item.rank_correlation is not None for item in found.tasks):
-        typer.echo("rank correlation: of the runs' scores with all references and with the accepted ones")
-
-
-def _flagged(item: GoldTask) -> str:
-    return f"{item.flagged} ({100 * item.flagged / item.documents:.1f} %)" if item.documents else "–"
-
-
-def _difference(score: GoldScore) -> str:
-    around = "" if score.low is None else f" [{number(score.low, 3)}, {number(score.high, 3)}]"
-    return f"{number(score.difference, 3)}{around}"
+    shown = " ".join(runs)
+    judge = f"medtasks judge run {shown} --jury {asking.name}"
+    study = JuryStudy.of(
+        FILE,
+        "medtasks judge gold",
+        (jury, cases),
+        {name: run.files for name, run in runs.items()},
+        sample=any(case.synthetic for task in cases for case in task.cases),
+        missing=lambda found: sum(item.missing for item in found.tasks),
+        then=lambda found: [f"medtasks view {shown}" if found.scores else judge],
+    )
+    return run_study(study, asking, Path(out))

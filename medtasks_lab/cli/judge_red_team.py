@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from medtasks_ext.cli.judging import ask_all, money_words, number, print_estimates
+from medtasks_ext.cli.judging import number
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, run_study
 
 if TYPE_CHECKING:
     from medtasks_ext.egress import Egress
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.planner import JuryPlanner
-    from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_lab.judge.red_team import AttackPanel, Resistance
-
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+    from medtasks_lab.judge.red_team import Resistance
 
 
 def attack_judges(
@@ -39,98 +34,32 @@ def attack_judges(
     Raises:
         MedtasksError: several folders; a judge that cannot work; the disk takes nothing.
     """
-    from medtasks_ext.judge.jury import check_keys
-    from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
-    from medtasks_lab.judge.red_team import ALL, FOLDER, panels, records, resistance
+    from medtasks_lab.judge.red_team import ALL, FOLDER, panels, resistance, write_resistance
 
     if len(folders) != 1:
         raise MedtasksError(
             "attacks are kept in one folder", where="--red-team", remedy="name one RUN; any of them serves"
         )
-    folder = Path(folders[0]) / FOLDER
+    run = Path(folders[0])
     asked = panels(jury, registry(), wish)
-    _say_words(asked)
-    store = JudgementStore(folder)
-    if dry_run:
-        store.open(write=False)
-        return _estimate(asked, store, jury, egress, max_cost)
-    check_keys(jury.models)
-    with Lease(folder, "medtasks judge --red-team"):
-        store.open()
-        with closing(store):
-            code = _ask(asked, store, jury, egress, max_cost)
-            found = [item for panel in asked for item in resistance(panel, store)]
-        write_json(folder / "red_team.json", records(found))
-    _print(found, _agreement(Path(folders[0]), jury))
-    say(f"results: {folder / 'red_team.json'}, {folder / 'judgements'}")
-    wanted = {name: len(panel.pairs) for panel in asked for name in panel.jury.names}
-    if code == DONE and any(item.n < wanted[item.judge] for item in found if item.aim == ALL):
-        code = INCOMPLETE
-    if code == INCOMPLETE:
-        say("replies are missing; the same command asks for them again")
-    return code
-
-
-def _say_words(asked: Sequence[AttackPanel]) -> None:
     for task in (task for panel in asked for task in panel.tasks):
         whose = "the suite's own" if task.rubric.words else "our"
         say(f"{task.name}: asked in {whose} words")
-
-
-def _engines(
-    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
-) -> list[JuryPlanner]:
-    """One for each panel. A reply without a verdict is a result, and not asked for again."""
-    from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
-    from medtasks_ext.judge.planner import JuryPlanner
-
-    budget = budget_of(max_cost, jury, [store])
-    return [
-        JuryPlanner(
-            panel.jury,
-            [RunToJudge(panel.tasks, store)],
-            budget,
-            say=say,
-            egress=egress,
-            final=store.unreadable,
-        )
-        for panel in asked
-    ]
-
-
-def _estimate(
-    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
-) -> int:
-    engines = _engines(asked, store, jury, egress, max_cost)
-    print_estimates(
-        [item for engine in engines for item in engine.estimates(engine.pending())], engines[0].budget
+    wanted = {name: len(panel.pairs) for panel in asked for name in panel.jury.names}
+    study = JuryStudy(
+        command="medtasks judge --red-team",
+        what="replies to attacks",
+        panels=[(panel.jury, panel.tasks) for panel in asked],
+        figures=lambda store: [item for panel in asked for item in resistance(panel, store)],
+        write=write_resistance,
+        show=lambda found: _print(found, _agreement(run, jury)),
+        missing=lambda found: sum(
+            wanted[item.judge] - item.n for item in found if item.aim == ALL == item.kind
+        ),
+        final=True,
     )
-    return DONE
-
-
-def _ask(
-    asked: Sequence[AttackPanel], store: JudgementStore, jury: Jury, egress: Egress, max_cost: float | None
-) -> int:
-    code = DONE
-    for engine in _engines(asked, store, jury, egress, max_cost):
-        if not (pending := engine.pending()):
-            continue
-        engine.check(pending)
-        outcome = ask_all(engine, pending)
-        for name, reason in outcome.stopped.items():
-            say(f"✗ judge {name}: {reason}")
-        if outcome.out_of_money:
-            say("✗ --max-cost is reached; a higher one continues")
-        if outcome.interrupted:
-            say("medtasks: interrupted; the same command continues")
-            return INTERRUPTED
-        if outcome.stopped or outcome.out_of_money:
-            code = INCOMPLETE
-        if words := money_words(engine.budget):
-            say(f"spent on these attacks: {words}")
-    return code
+    asking = Asking(jury, max_cost=max_cost, dry_run=dry_run, allow_host=sorted(egress.allowed))
+    return run_study(study, asking, run / FOLDER)
 
 
 def _agreement(folder: Path, jury: Jury) -> dict[str, float]:

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, Prompts, jury_option, out_option
-from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.app import Prompts, out_option
+from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.registry import registry
-
-if TYPE_CHECKING:
-    from medtasks_lab.judge.votes import VoteFigures
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 AFTER_INTERRUPT = "goes on"
 
 
+@asks_jury("Jury file, or a bundled one.")
 def judge_votes(
     votes_file: Annotated[str, typer.Argument(metavar="VOTES", help="JSONL file of criteria with votes.")],
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Task whose judges are asked about single criteria.")
     ],
-    jury_name: Annotated[str, jury_option("Jury file, or a bundled one.")],
     out: Annotated[str, out_option("Folder for verdicts and figures.")],
     prompts: Prompts = None,
-    dry_run: DryRun = False,
-    max_cost: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop before it has cost more USD in all.")
-    ] = None,
-    allow_host: AllowHost = None,
-    allow_key: AllowKey = None,
-    allow_field: AllowField = None,
+    *,
+    asking: Asking,
 ) -> int:
     """Compare judges with the votes of physicians.
 
@@ -46,12 +37,10 @@ def judge_votes(
     quiet()
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.judge.cases import rubric_of
-    from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.prompts.official.choice import wish_of
-    from medtasks_lab.cli.ask_folder import DONE, ask_in_folder, say_end
-    from medtasks_lab.judge.votes import read_votes, vote_figures, voted_task, write_votes
+    from medtasks_lab.judge.votes import FILE, read_votes, voted_task
 
-    jury, folder, votes = load_jury(jury_name, allow_key), Path(out), read_votes(Path(votes_file))
+    jury, votes = asking.jury, read_votes(Path(votes_file))
     dataset = registry().datasets.get(task)
     rubric = rubric_of(dataset, wish_of(prompts)) if dataset else None
     if rubric is None:
@@ -60,35 +49,13 @@ def judge_votes(
         )
     asked_about = voted_task(task, votes, rubric)
     sample = any(case.synthetic for case in asked_about.cases)
-    out_folder(folder)
-    with ask_in_folder(
-        folder,
-        jury,
-        [asked_about],
-        command="medtasks judge votes",
-        dry_run=dry_run,
-        max_cost=max_cost,
-        allow_host=allow_host,
-        allow_field=allow_field,
-    ) as asked:
-        if asked is None:
-            return DONE
-        found = vote_figures(asked_about, votes, jury, asked.store)
-        write_votes(folder, found, jury, sample=sample)
-    _print(found, sample=sample)
-    missing = [f"verdicts of {judge} on {n:,} criteria" for judge, n in found.missing.items() if n]
-    return say_end(asked, folder / "votes.json", missing)
-
-
-def _print(found: VoteFigures, *, sample: bool) -> None:
-    rows = []
-    for item in found.judges:
-        around = "" if item.low is None else f" [{number(item.low, 3)}, {number(item.high, 3)}]"
-        others = f"{item.physicians}, {number(item.median, 3)}" if item.physicians else "–"
-        below = "–" if item.below is None else f"{item.below:.0%}"
-        f1 = f"{number(item.agreement.macro, 3)}{around}"
-        rows.append((item.rater, item.category, f1, f"{item.agreement.pairs:,}", others, below))
-    columns = [texts("rater"), texts("category")]
-    columns += map(figure, ("macro F1", "pairs", "physicians, median", "below"))
-    show(rows, columns, "macro F1 with physicians' votes, by category of criterion", sample=sample)
-    typer.echo("below: share of the physicians whose macro F1 with the other physicians is lower")
+    study = JuryStudy.of(
+        FILE,
+        "medtasks judge votes",
+        (jury, [asked_about]),
+        votes,
+        sample=sample,
+        missing=lambda found: sum(found.missing.values()),
+        private=not sample,
+    )
+    return run_study(study, asking, Path(out))

@@ -119,8 +119,8 @@ def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) ->
     return {item.request.judge: dict(item.ratings) for item in done_requests(task, case, jury, store)}
 
 
-def write_jury(folder: Path, found: JuryFigures, drawn: Drawn, jury: Jury) -> None:
-    """`jury.json`, `jury_rates.csv`, `jury_agreement.csv`."""
+def write_jury(folder: Path, found: JuryFigures, drawn: Drawn, jury: Jury) -> list[Path]:
+    """`jury.json`, `jury_rates.csv`, `jury_agreement.csv`; the first of them."""
     rows = [
         {
             **rate_row(item.criterion, rate, "jury"),
@@ -148,3 +148,4 @@ def write_jury(folder: Path, found: JuryFigures, drawn: Drawn, jury: Jury) -> No
             "agreement": agreement,
         },
     )
+    return [folder / "jury.json"]

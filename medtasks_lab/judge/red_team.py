@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json
+from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, rubric_of
 from medtasks_ext.judge.jury import Jury
@@ -328,6 +328,7 @@ def _share(judge: str, aim: str, kind: str, reached: Sequence[tuple[AttackedPair
     return Resistance(judge, aim, kind, n, attacked, control, attacked - control, interval.low, interval.high)
 
 
-def records(found: Sequence[Resistance]) -> list[Json]:
-    """As they are written."""
-    return [asdict(item) for item in found]
+def write_resistance(folder: Path, found: Sequence[Resistance]) -> list[Path]:
+    """`red_team.json`."""
+    write_json(folder / "red_team.json", [asdict(item) for item in found])
+    return [folder / "red_team.json"]

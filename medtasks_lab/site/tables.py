@@ -1,29 +1,29 @@
-"""The leaderboard's tables for programs."""
+"""The leaderboard's tables for programs: the frames `results` and `groups`, and what a submission is."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.report.axes import title
-from medtasks_ext.results.condition_words import difference_words
-from medtasks_lab.site.boards import Scores, is_whole
+from medtasks_ext.csvfile import csv_lines
+from medtasks_ext.report.axes import titles_of
+from medtasks_ext.report.groups import group_frame
+from medtasks_ext.results.result_frame import result_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from medtasks_ext.results.experiments import Experiment
+    from medtasks_lab.site.boards import Scores
     from medtasks_lab.site.gather import BoardLine
 
 #: file -> what a row of it is
 TABLES = {
-    "scores.parquet": "one row per model, task and strategy: score, interval, documents, conditions",
-    "scores.csv": "the same as CSV",
+    "results.parquet": "one row per model, task and strategy: score, interval, documents, conditions",
+    "results.csv": "the same as CSV",
     "groups.parquet": "one row per model, group and strategy: score, coverage, rank and among how many",
     "groups.csv": "the same as CSV",
 }
-#: condition -> its column of `scores`
-_CONDITIONS = ("wording", "source", "documents", "decoding", "template", "jury", "protocol", "engine")
 
 
 def write_tables(folder: Path, scores: Scores) -> list[str]:
@@ -32,68 +32,22 @@ def write_tables(folder: Path, scores: Scores) -> list[str]:
     Returns:
         Their names from the site's folder on.
     """
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
     folder.mkdir()
-    for name, table in (("scores", _scores(scores)), ("groups", _groups(scores))):
+    for name, table in (("results", _results(scores)), ("groups", _groups(scores))):
         parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
-        csv.write_csv(table, folder / f"{name}.csv")
+        (folder / f"{name}.csv").write_text("".join(csv_lines(table)), encoding="utf-8")
     return [f"data/{name}" for name in TABLES]
 
 
-def _table(rows: dict[str, list[Any]]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table(
-        {name: pa.array(values) for name, values in rows.items()}, metadata={"medtasks_schema": "1"}
-    )
-
-
-def _scores(scores: Scores) -> pa.Table:
-    pairs = [
-        (line, item)
-        for line in scores.site.lines
-        for item in line.entry.experiments.values()
-        if item.score is not None
-    ]
-    return _table(
-        {
-            **_of_lines([line for line, _ in pairs]),
-            "suite": [item.dataset.metadata.suite for _, item in pairs],
-            "dataset": [item.dataset.id for _, item in pairs],
-            "task": [item.task for _, item in pairs],
-            "strategy": [item.strategy for _, item in pairs],
-            "score": [item.score for _, item in pairs],
-            **{f"interval_{end}": [_end(item, end) for _, item in pairs] for end in ("low", "high")},
-            "n": [item.n for _, item in pairs],
-            "rows_of_suite": [item.coverage.of_suite for _, item in pairs],
-            "valid": [item.metrics.get("valid") for _, item in pairs],
-            "judged": [item.covered for _, item in pairs],
-            "task_version": [item.version or None for _, item in pairs],
-            "rows": [item.facts.rows for _, item in pairs],
-            **{name: [item.shown[name] for _, item in pairs] for name in _CONDITIONS},
-            "budget": [item.facts.budget for _, item in pairs],
-            "grade": [getattr(line.beside.get(item.task), "grade", None) for line, item in pairs],
-            "otherwise": [
-                "; ".join(map(difference_words, line.unlike(item))) or None for line, item in pairs
-            ],
-        }
-    )
-
-
-def _end(item: Experiment, end: str) -> float | None:
-    interval = item.intervals.get("score")
-    return getattr(interval, end) if interval else None
-
-
-def _of_lines(lines: list[BoardLine]) -> dict[str, list[Any]]:
-    return {
-        "model": [line.entry.model for line in lines],
-        "entry": [line.entry.label for line in lines],
-        "kind": ["published" if line.published else "submitted" for line in lines],
-        "invented": [bool(line.record and line.record.invented) for line in lines],
-        "submitted": [line.record.date if line.record else None for line in lines],
-    }
+def _results(scores: Scores) -> pa.Table:
+    lines = scores.site.lines
+    parts = result_parts([line.entry for line in lines], scores.site.tasks, metrics=("score",))
+    found = parts.table()
+    scored = found["value"].is_valid()
+    whose = [lines[place] for place in parts.entries.tolist()]
+    return _with_lines(found, whose).filter(scored)
 
 
 def _groups(scores: Scores) -> pa.Table:
@@ -102,26 +56,24 @@ def _groups(scores: Scores) -> pa.Table:
         for strategy in scores.strategies
         for group in scores.groups
     }
-    found = [(place, strategy, group, row) for (place, strategy, group), row in scores.rows.items()]
-    lines = scores.site.lines
-    titles = {group: title(group.axis, group.value) for group in scores.groups}
-    places = [ranks[strategy, group].get(place, (None, None)) for place, strategy, group, _ in found]
-    return _table(
-        {
-            **_of_lines([lines[place] for place, *_ in found]),
-            "suite": [group.suite for _, _, group, _ in found],
-            "axis": [group.axis for _, _, group, _ in found],
-            "value": [group.value for _, _, group, _ in found],
-            "title": [titles[group] for _, _, group, _ in found],
-            "strategy": [strategy for _, strategy, _, _ in found],
-            "score": [row.score for *_, row in found],
-            "tasks_scored": [row.scored for *_, row in found],
-            "tasks": [group.n_tasks for _, _, group, _ in found],
-            "whole": [is_whole(row) for *_, row in found],
-            "as_the_paper": [
-                scores.classes[group.suite, strategy].of[place] == 0 for place, strategy, group, _ in found
-            ],
-            "rank": [rank for rank, _ in places],
-            "rank_of": [of for _, of in places],
-        }
-    )
+    rows, whose = [], []
+    for (place, strategy, group), row in scores.rows.items():
+        rank, of = ranks[strategy, group].get(place, (None, None))
+        rows.append(replace(row, rank=rank, of=of))
+        whose.append(scores.site.lines[place])
+    titles = titles_of((group.axis, group.value) for group in scores.groups)
+    return _with_lines(group_frame(rows, titles), whose)
+
+
+def _with_lines(table: pa.Table, lines: list[BoardLine]) -> pa.Table:
+    """A frame with what is known of each row's submission: whether its scores are invented, and its date."""
+    import pyarrow as pa
+
+    more: dict[str, list[Any]] = {
+        "invented": [bool(line.record and line.record.invented) for line in lines],
+        "submitted": [line.record.date if line.record else None for line in lines],
+    }
+    for name, values in more.items():
+        kind = pa.bool_() if name == "invented" else pa.string()
+        table = table.append_column(name, pa.array(values, kind))
+    return table

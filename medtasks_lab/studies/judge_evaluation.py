@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.cases import JudgedTask
@@ -24,6 +25,9 @@ from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_score
 from medtasks_lab.studies.judge_sft import GoldCase, PointKey, groups_by_question, point_texts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.registry import Registry
@@ -72,6 +76,25 @@ def evaluate(
         questions=len(set(questions)),
         missing=len(expert) - len(keys),
     )
+
+
+def write_evaluation(folder: Path, found: Mapping[str, Evaluation]) -> list[Path]:
+    """`judge_eval.json`: judge -> its figures."""
+    path = folder / "judge_eval.json"
+    write_json(path, {name: _record(item) for name, item in found.items()})
+    return [path]
+
+
+def _record(item: Evaluation) -> Json:
+    counts = {name: getattr(item, name) for name in ("points", "met", "questions", "missing")}
+    return counts | {
+        name: {
+            "value": value,
+            "interval_low": interval and interval.low,
+            "interval_high": interval and interval.high,
+        }
+        for name, (value, interval) in item.figures.items()
+    }
 
 
 def _values(truth: Sequence[bool], given: Sequence[bool]) -> dict[str, float | None]:

@@ -18,11 +18,10 @@ from medtasks_ext.cli.live import left_words, view
 from medtasks_ext.cli.progress import Progress
 from medtasks_ext.cli.words import duration
 from medtasks_ext.engines import Answer, Request, Usage
+from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.records import Fault, FaultKind
-from medtasks_ext.results.prices import Price
 from medtasks_ext.runner import tally as tally_module
 from medtasks_ext.runner.alarms import Alarms
-from medtasks_ext.runner.charge import Charge
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -170,16 +169,20 @@ def test_a_time_is_written_in_two_units_at_most(seconds, words):
 
 
 def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_most_they_can_be(clock):
-    tally = Tally({MIE: 100}, charge=Charge(Price(2.5, 10.0)))
+    budget = Budget(spent=7.0, unsure=3.0)  # by earlier calls
+    tally = Tally({MIE: 100}, budget=budget)
     answers(tally, 4, answer=Answer("text", usage=Usage(100_000, 10_000), cost=0.35))
+    budget.settle(2.0, spent=1.4)
     assert live.money_words(tally) == "1.40 USD in this call"
     tally.faulted(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
+    budget.settle(0.02, unsure=0.02)
     tally.faulted(request(), Fault(FaultKind.REFUSED, "no"))
     tally.stored(MIE, 0, unsure=0.25)  # sent by an earlier call that was killed
     assert live.money_words(tally) == (
         "1.40 USD in this call, and up to 0.27 for requests whose reply never came"
     )
     answers(tally, 1, answer=Answer("text", cost=0.5))
+    budget.settle(0.5, spent=0.5)
     assert "1.90 USD in this call, with the highest cost of 1 answer whose" in live.money_words(tally)
     assert live.money_words(Tally({MIE: 1})) == ""
 
@@ -231,9 +234,7 @@ def test_a_reader_that_fails_does_not_end_the_run(clock):
 def test_counting_takes_microseconds():
     """5,000 outcomes a second must leave the interpreter to the engine."""
     n = 20_000
-    progress = Progress(
-        Tally({MIE: n}, {MIE: Reader()}, Charge(Price(1, 1))), alarms=Alarms(chat_template=True)
-    )
+    progress = Progress(Tally({MIE: n}, {MIE: Reader()}, Budget()), alarms=Alarms(chat_template=True))
     asked, answer = request(), Answer("yes", "stop", Usage(100, 10))
     began = time.process_time()
     for _ in range(n):
@@ -259,12 +260,15 @@ def test_a_pipe_gets_a_plain_line_per_task(clock, capsys):
 
 
 def test_a_long_task_is_heard_of_now_and_then_with_the_same_figures(clock, capsys):
-    tally = Tally({MIE: 10_000, COT: 10}, {MIE: Reader()}, Charge(Price(1, 1)))
+    budget = Budget()
+    tally = Tally({MIE: 10_000, COT: 10}, {MIE: Reader()}, budget)
     with Progress(tally) as progress:
         progress.began(MIE)
         progress.faulted(request(), Fault(FaultKind.BUSY, "HTTP 503", maybe_paid=1))
+        budget.settle(0.002, unsure=0.002)
         for minute in range(1, 61):
             clock.now = 60 * minute
+            budget.settle(0.1, spent=0.1)
             answers(progress, 100, answer=Answer("yes", usage=Usage(900, 100), cost=0.001))
             progress.remind()
     said = capsys.readouterr().err
@@ -331,7 +335,7 @@ def busy(clock, n_tasks: int = 20) -> Iterator[Tally]:
     """A run in full swing: a task is done, eleven are under way, faults, costs."""
     long = [f"clinicbench_hospitalization_summarization_{n}_5shot" for n in range(n_tasks)]
     readers = {name: Reader() for name in long}
-    tally = Tally(dict.fromkeys(long, 12_345), readers, Charge(Price(2.5, 10)))
+    tally = Tally(dict.fromkeys(long, 12_345), readers, Budget())
     for name in long[:12]:
         tally.began(name)
     clock.now = 3600

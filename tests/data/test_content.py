@@ -115,6 +115,7 @@ def test_text_read_in_another_encoding_is_told_and_right_text_is_not(wrong):
         assert is_misread(text.encode().decode(wrong, "replace")), language
 
 
+@pytest.mark.usefixtures("made_rows")
 def test_one_odd_row_in_many_is_a_note(tmp_path):
     rows = [
         {**row, "id": f"{number}-{row['id']}", "question": f"{number}. {row['question']}"}

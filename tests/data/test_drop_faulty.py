@@ -111,3 +111,23 @@ def test_validate_uses_the_checks_of_data_check(medtasks, tmp_path):
 
     problems = validate_dataset(tasks, Dataset(folder))
     assert any("all gold answers are the same" in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("cell", ["", None, "nan"])
+def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir, tmp_path, chip_ctc, cell):
+    """The loader of BRIDGE leaves such rows out unseen; where none has gold, they are the published ones."""
+    file = data_dir / "bridge" / "CHIP-CTC.SFT.json"
+    content = json.loads(file.read_text("utf-8"))
+    content[2]["output"] = cell
+    file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    checked = medtasks("data", "check", "--json")
+    (record,) = json.loads(checked.out)["datasets"]
+    assert checked.code == 1 and {row for cause in record["causes"] for row in cause["rows"]} == {
+        "test row 3"
+    }
+    assert run(medtasks, tmp_path / "run", "--drop-faulty", task="bridge_chip_ctc").code == 0
+    for row in content:
+        row["output"] = ""
+    file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    (record,) = json.loads(medtasks("data", "check", "--json").out)["datasets"]
+    assert record["valid"] and "8 rows without gold: predicted, not scored" in record["notes"]

@@ -86,7 +86,7 @@ def test_a_verdict_that_is_none_is_missing_and_asked_for_again(gold, server):
         Reply("I cannot say") if "reasonable" in asked.system and number(asked) == 3 else script(asked, seen)
     )
     done = gold()
-    assert done.code == 1 and "missing: verdicts on 1 references" in done.err
+    assert done.code == 1 and "missing in all: 1 verdicts on references" in done.err
     server.script = script
     assert gold(judged=False).code == 0
 

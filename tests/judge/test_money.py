@@ -146,16 +146,50 @@ def test_a_limit_that_nobody_can_keep_is_refused(medtasks, given, message):
     assert done.code == 2 and message in done.err and "→" in done.err
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["prompts are kept", "nothing is kept"])
+@pytest.mark.parametrize("scored", [True, False])
+def test_answers_of_a_call_that_knew_no_price_count_under_a_limit(medtasks, server, tmp_path, kept, scored):
+    server.script = lambda asked, seen: Reply("A", usage={"prompt_tokens": 300, "completion_tokens": 2})
+    model = {"model": "local-chat-completions", "model_args": {
+        "model": "m", "base_url": f"{server.url}/chat/completions", "num_concurrent": 1}}  # fmt: skip
+    priced = tmp_path / "priced.yaml"
+    priced.write_text(yaml.safe_dump({**model, "metadata": {"price": {"input": 1e4, "output": 0}}}))
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(yaml.safe_dump(model))
+    flags = ("run", "--tasks", "medhelm_medqa", "--data", "sample", "--apply_chat_template",
+             "--no-preflight", "--output_path", "run")  # fmt: skip
+    assert medtasks(*flags, "--config", plain, "--limit", 2).code == 0
+    if not scored:  # as a call leaves it that was killed
+        manifest = json.loads((tmp_path / "run/run.json").read_text())
+        manifest["tasks"]["medhelm_medqa"]["state"] = "waiting"
+        (tmp_path / "run/run.json").write_text(json.dumps(manifest))
+    if not kept:
+        (tmp_path / "run/samples_medhelm_medqa.jsonl").unlink()
+    server.asked.clear()
+    # two answers cost 3 USD each; one request more may cost more than the 1 USD that is left
+    done = medtasks(*flags, "--config", priced, "--limit", 4, "--max-cost", 7)
+    if kept:
+        assert done.code == 1 and "--max-cost is reached" in done.err and not server.asked, done.text
+    else:
+        assert "2 answers of earlier calls have no recorded cost" in done.err, done.text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--model", "local-chat-completions", "--apply_chat_template"),
+        ("study", "contamination", "--model", "local-completions"),
+    ],
+    ids=["run", "contamination"],
+)
 def test_a_host_that_may_not_have_the_text_is_neither_looked_up_nor_connected_to(
-    tasks, medtasks, monkeypatch
+    tasks, medtasks, monkeypatch, command
 ):
     def nobody(*_, **__):
         raise AssertionError("the network was touched")
 
     for name in ("getaddrinfo", "create_connection"):
         monkeypatch.setattr(socket, name, nobody)
-    done = medtasks(
-        "run", "--tasks", "medhelm_gated", "--model", "local-chat-completions", "--apply_chat_template",
-        "--model_args", "model=m,base_url=http://models.example/v1/chat/completions",
-    )  # fmt: skip
+    url = "http://models.example/v1" + ("/chat/completions" if command[0] == "run" else "/completions")
+    done = medtasks(*command, "--tasks", "medhelm_gated", "--model_args", f"model=m,base_url={url}")
     assert done.code == 2 and "would be sent to models.example" in done.err, done.text

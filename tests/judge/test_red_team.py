@@ -130,7 +130,7 @@ def test_what_is_missing_is_asked_by_the_next_call_alone(attack, tmp_path, serve
         return Reply(status=400) if len(server.asked) % 3 == 0 else honest(asked, seen)
 
     first = attack(broken)
-    assert first.code == 1 and "replies are missing; the same command asks for them again" in first.err
+    assert first.code == 1 and "replies to attacks; the same command asks for them again" in first.err
     there = len(server.paid)
     assert 0 < there < whole
     server.asked.clear()

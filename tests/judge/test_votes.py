@@ -152,7 +152,7 @@ def test_nothing_is_asked_twice_and_a_dry_run_asks_nobody(votes, server):
 def test_a_verdict_that_is_missing_is_counted_and_asked_for_again(votes, server, tmp_path):
     script, server.script = server.script, lambda asked, seen: Reply("no verdict")
     done = votes()
-    assert done.code == 1 and "missing: verdicts of one on 6 criteria" in done.text
+    assert done.code == 1 and "missing in all: 6 verdicts on criteria" in done.text
     assert figures(tmp_path)["missing"] == {"one": 6}
     server.script = script
     assert votes().code == 0 and figures(tmp_path)["missing"] == {"one": 0}

@@ -45,6 +45,15 @@ def test_a_finished_task_is_not_run_again(medtasks, chip_ctc, tmp_path):
     assert (tmp_path / "run" / "responses" / "bridge_chip_ctc.jsonl").stat().st_mtime_ns == before
 
 
+def test_rows_that_lie_elsewhere_by_now_are_the_same_rows(medtasks, chip_ctc, tmp_path, monkeypatch):
+    medtasks("run", "--model", "oracle", *CHIP_CTC)
+    moved = chip_ctc.rename(tmp_path / "moved")
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(moved))
+    outcome = medtasks("run", "--model", "oracle", *CHIP_CTC)
+    assert outcome.code == 0 and "1 of 1 tasks are done already" in outcome.err
+    assert medtasks("verify", "run", "--scores").code == 0
+
+
 def test_a_task_one_of_whose_answers_changed_is_scored_again(medtasks, chip_ctc, tmp_path):
     medtasks("run", "--model", "oracle", *CHIP_CTC)
     path = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"

@@ -87,7 +87,7 @@ def engine(monkeypatch, chip_ctc):
 
 def test_long_budgets_come_first_and_each_task_is_kept_together(medtasks, engine, monkeypatch):
     budgets = {"bridge_chip_ctc": 8, "bridge_chip_ctc_cot": 900, "bridge_chip_ctc_5shot": 90}
-    monkeypatch.setattr(stream.Work, "budget", property(lambda work: budgets[work.name]))
+    monkeypatch.setattr(stream.RunWork, "budget", property(lambda work: budgets[work.name]))
     outcome = medtasks(*CHIP_CTC[:4], ",".join(budgets), *CHIP_CTC[5:])
     assert outcome.code == 0, outcome.text
     order = list(dict.fromkeys(item.split()[0] for item in Scripted.seen))

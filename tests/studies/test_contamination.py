@@ -198,6 +198,23 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
     assert result(tmp_path / "probe")["n_leaked"] == 8
 
 
+def test_max_cost_stops_a_probe_over_all_calls_and_a_higher_one_continues(medtasks, rows, tmp_path):
+    (tmp_path / "priced.yaml").write_text("model: memory\nmetadata: {price: {input: 1e4, output: 0}}\n")
+    flags = ("study", "contamination", "--tasks", "bridge_chip_ctc", "--config", "priced.yaml", "-o", "probe")
+    outcome = medtasks(*flags, "--max-cost", "20")
+    assert outcome.code == 1 and "✗ --max-cost is reached" in outcome.err and "cost: 1" in outcome.err
+    assert "✗ bridge_chip_ctc: not asked to the end" in outcome.err
+    n = len(Memory.prompts)
+    stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
+    lines = list(map(json.loads, stored.read_bytes().splitlines()))
+    assert 0 < n < 40 and 15 < sum(line.get("cost", 0) for line in lines) <= 20
+    assert sum("intent" in line for line in lines) == n == sum("settles" in line for line in lines)
+    assert medtasks(*flags, "--max-cost", "20").code == 1 and len(Memory.prompts) == n
+    assert medtasks(*flags, "--max-cost", "200").code == 0 and len(Memory.prompts) == 40
+    outcome = medtasks("study", "contamination", *FLAGS, "--max-cost", "1")
+    assert outcome.code == 2 and "cannot be kept without the price" in outcome.err
+
+
 def test_rows_that_changed_are_asked_again(medtasks, rows, tmp_path):
     medtasks("study", "contamination", *FLAGS)
     write(rows, [*Memory.texts[:7], text(50), text(100, 34), "short"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from medtasks_ext.registry import registry
+from medtasks_ext.results import frames
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import gather_site
@@ -59,11 +60,12 @@ def test_published_models_stand_there_with_the_scores_that_papers_print(site):
 def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):
     groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
     record = json.loads((submission / "submission.json").read_text())
-    mine = [row for row in groups if row["kind"] == "submitted" and row["axis"] == "suite"]
+    mine = [row for row in groups if row["submitted"] and row["axis"] == "suite"]
     assert {row["suite"] for row in mine} == {"bridge", "medhelm"}
     for row in mine:
         assert row["score"] == pytest.approx(record["groups"][row["suite"]]["score"])
-        assert (row["rank"], row["as_the_paper"], row["whole"]) == (None, False, False)
+        assert (row["rank"], row["partial"]) == (None, True)
+        assert row["asked_otherwise"] and row["rows_in_part"]
     board = data_of(site / "index.html")
     assert line_of(board, "Org/random-label")["BRIDGE"] == [
         whole_of(record["groups"]["bridge"]["score"]),
@@ -84,12 +86,13 @@ def test_ranks_of_published_models_are_those_of_their_scores(site):
 
 def test_the_tables_are_the_same_in_both_forms_and_hold_every_score(site, submission):
     record = json.loads((submission / "submission.json").read_text())
-    table = parquet.read_table(site / "data" / "scores.parquet")
-    assert csv.read_csv(site / "data" / "scores.csv").num_rows == table.num_rows
-    mine = {row["task"]: row for row in table.to_pylist() if row["kind"] == "submitted"}
-    assert {task: row["score"] for task, row in mine.items()} == {
+    table = parquet.read_table(site / "data" / "results.parquet")
+    assert csv.read_csv(site / "data" / "results.csv").num_rows == table.num_rows
+    mine = {row["task"]: row for row in table.to_pylist() if row["submitted"]}
+    assert {task: row["value"] for task, row in mine.items()} == {
         task: item["score"] for task, item in record["tasks"].items()
     }
+    assert table.column_names == [*frames.names("results"), "invented", "submitted"]
     assert mine[OPEN_MEAN]["wording"] == "own" and "wording" in mine[OPEN_MEAN]["otherwise"]
 
 

@@ -29,6 +29,8 @@ class ModelTokenizer:
                 remedy="use hf, vllm, or local-completions with --model_args tokenizer=ORG/MODEL",
             )
         self._tokenizer = tokenizer
+        #: whether the model's server splits the texts, and so receives them
+        self.is_remote = getattr(model, "tokenizer_backend", "") == "remote"
         # what the model wrote is compared, and must not be tidied up
         if getattr(tokenizer, "clean_up_tokenization_spaces", False):
             tokenizer.clean_up_tokenization_spaces = False
