@@ -84,7 +84,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if entry.state is not TaskState.DONE:
             continue
         where = str(files.task_file(name))
-        if name not in tasks.tasks:
+        if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
         if not files.is_sealed(entry):
@@ -133,7 +133,9 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         config=stored["config"],
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
-        read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
+        read_documents=lambda: load_document_scores(
+            files.scores_file(name), score_statistic(dataset, strategy)
+        ),
         read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
 
@@ -170,9 +172,9 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
             "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
         )
     named = {name: item for name, item in content["configs"].items() if name in content["results"]}
-    if unknown := [name for name in named if name not in tasks.tasks]:
+    if unknown := [name for name in named if tasks.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
-    known = [name for name in named if name in tasks.tasks]
+    known = [name for name in named if tasks.asked(name)]
     if not known:
         return None
     if bare := [name for name in known if not samples_file(file, name).is_file()]:
@@ -259,7 +261,8 @@ def _lm_eval_task(
     intervals = {}
     resampled = None
     if samples is not None:
-        records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
+        found = aggregations(dataset, strategy)
+        records, resampled = task_intervals(samples, found, dataset.id, official=False)
         intervals = intervals_of_record(records, metrics, len(samples))
     n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     stored = {
@@ -281,7 +284,9 @@ def _lm_eval_task(
         read_resampled=lambda: resampled,
         read_documents=None
         if samples is None
-        else lambda: document_scores(read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset)),
+        else lambda: document_scores(
+            read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset, strategy)
+        ),
         read_samples=None if samples is None else partial(read_samples, logged, remedy=_LOG_AGAIN),
     )
 
@@ -334,7 +339,9 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
 
 def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[Dataset, str]:
     """The dataset of a task, and the strategy by which it was asked: `--num_fewshot` changes it."""
-    dataset, strategy = tasks.tasks[name]
+    known = tasks.asked(name)
+    assert known is not None, name
+    dataset, strategy = known
     shots = config.get("num_fewshot")
     return dataset, strategy if shots is None else asked_strategy(strategy, int(shots))
 
