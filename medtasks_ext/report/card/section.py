@@ -176,5 +176,7 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
         lines.append(f"{shortened:,} inputs lost a part, to fit the context.")
     lines += entry.notes
+    if entry.root:
+        lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")
     lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
     return lines
