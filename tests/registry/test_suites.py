@@ -123,8 +123,6 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
         assert tasks.leaves(group) == ["ward_falls"], group
     assert "ward_falls" in tasks.leaves("medtasks_spec_geriatrics")
-    outcome = medtasks("dev", "validate", "ward_falls")
-    assert outcome.code == 0, outcome.text
     outcome = medtasks("ls", "ward=icu", "suite=ward", "specialty=geriatrics")
     assert outcome.code == 0 and "ward_falls" in outcome.out and "1 dataset," in outcome.out
     outcome = medtasks(
@@ -138,6 +136,15 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     assert "wardbench" not in medtasks("report", "run", "--published", "all").err.lower()
     outcome = medtasks("cite", "ward_falls")
     assert outcome.code == 0 and "% the suite ward" in outcome.out
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert outcome.code == 1 and "is in language 'en', the task in 'ko'" in outcome.out
+    file = root / "ward" / "falls" / "task.yaml"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("language: ko", "language: en"), encoding="utf-8"
+    )
+    forget()
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert outcome.code == 0, outcome.text
 
 
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
