@@ -1,43 +1,132 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all.
+
+A folder may have a keeper, which hears of everything before it happens there: it may refuse it, and notes it.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
+
+
+class Keeper(Protocol):
+    """Watches over what this process writes below a folder. Every method may refuse by a MedtasksError."""
+
+    def writing(self) -> None:
+        """Bytes are about to reach a file."""
+
+    def taking(self, path: Path, size: int, digest: str) -> None:
+        """A whole file is about to take its place.
+
+        Args:
+            size: of its content, in bytes.
+            digest: SHA-256 of its content, in hexadecimal.
+        """
+
+    def removing(self, path: Path) -> None:
+        """A file is about to be removed."""
+
+    def appending(self, path: Path, state: Callable[[], tuple[int, str]]) -> None:
+        """A chained file is opened to append to it.
+
+        Args:
+            state: gives its size in bytes and the chain of its last line, whenever it is called.
+        """
+
+
+_keepers: dict[Path, Keeper] = {}
+
+
+@contextmanager
+def kept(folder: Path, keeper: Keeper) -> Iterator[None]:
+    """Within it, the keeper hears of what this process writes below the folder."""
+    place = folder.resolve()
+    former = _keepers.get(place)
+    _keepers[place] = keeper
+    try:
+        yield
+    finally:
+        if former is None:
+            del _keepers[place]
+        else:
+            _keepers[place] = former
+
+
+def keeper_of(path: Path) -> Keeper | None:
+    """The keeper of the folder that a file lies in, at any depth."""
+    if not _keepers:
+        return None
+    found = (_keepers.get(folder) for folder in path.parent.resolve().joinpath(path.name).parents)
+    return next((keeper for keeper in found if keeper is not None), None)
+
+
+class _Hashed(io.RawIOBase):
+    """Writes on to a file, and hashes what it writes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest, self._size = file, sha256(), 0
+
+    def write(self, content: ReadableBuffer) -> int:
+        self._digest.update(content)
+        size = self._file.write(content)
+        self._size += size
+        return size
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        """Done where the file is closed: this object outlives it."""
+
+    @property
+    def digest(self) -> str:
+        return self._digest.hexdigest()
 
 
 @contextmanager
 def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
 
-    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place.
-    Where the body raises, the old content stays.
+    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place;
+    it is written from its beginning to its end. Where the body raises, the old content stays.
 
     Args:
         path: of the file; missing folders are made.
         remedy: what the user can do where the place cannot be written.
 
     Raises:
-        MedtasksError: the disk is full, the folder cannot be written, or the file would hold a secret.
+        MedtasksError: the disk is full, the folder cannot be written, the file would hold a secret, or the
+            folder's keeper refuses.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = beside(path)
+        part, keeper = beside(path), keeper_of(path)
         with part.open("xb") as file:
             try:
-                yield file
+                hashed = _Hashed(file) if keeper is not None else None
+                yield hashed or file  # type: ignore[misc]  # has what is used of a BinaryIO
                 file.flush()
                 Secrets.known().check(part, path)
                 os.fsync(file.fileno())
+                if keeper is not None and hashed is not None:
+                    keeper.taking(path, hashed.tell(), hashed.digest)
             except BaseException:
                 with suppress(OSError):
                     part.unlink()
@@ -46,6 +135,22 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error, remedy) from None
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there.
+
+    Raises:
+        MedtasksError: it cannot be removed, or the folder's keeper refuses.
+    """
+    if not path.is_file():
+        return
+    if (keeper := keeper_of(path)) is not None:
+        keeper.removing(path)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def write_text(path: Path, text: str) -> None:

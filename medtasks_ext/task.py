@@ -17,9 +17,11 @@ from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
 
+from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
@@ -27,9 +29,10 @@ from medtasks_ext.prompts.official.choice import wish_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
 from medtasks_ext.registry.metadata import TaskFacts
+from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
@@ -39,7 +42,7 @@ OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 #: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
 OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs")
 #: Shots of the prompts of each strategy; None: as many as the caller asks for, none by default.
-_SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT}
+_SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT, LIKELIHOOD: None}
 #: What all tasks share. lm-eval looks columns of the documents up. `until: []` and the budget leave room for
 #: models that reason before they answer.
 _SHARED: Config = {
@@ -70,7 +73,8 @@ class MedicalTask(ConfigurableTask):
         """
         source = Path((config.get("metadata") or {}).get("config_source", "inline"))
         self._check(config, source)
-        self.strategy: str = config.get("strategy", "zero_shot")  # `zero_shot`, `cot` or `five_shot`
+        #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
+        self.strategy: str = config.get("strategy", "zero_shot")
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         _ = self.dataset_given.metadata
         self.own = {
@@ -124,15 +128,17 @@ class MedicalTask(ConfigurableTask):
             raise MedtasksError(
                 "metadata.version: missing key", where=source, remedy="write N-X, for example 1-A"
             )
-        if config.get("strategy", "zero_shot") not in STRATEGIES:
+        if config.get("strategy", "zero_shot") not in _SHOTS:
             raise MedtasksError(
-                f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(STRATEGIES)}"
+                f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(_SHOTS)}"
             )
 
     def _complete(self, config: Mapping[str, Any]) -> Config:
         """What lm-eval's own class takes: what the file says, and what follows from that."""
         said = {key: value for key, value in config.items() if key not in (*OWN_KEYS, "class")}
         dataset = self.dataset_given
+        if by_likelihood(self.strategy):
+            return self._by_likelihood(said)
         complete = {
             **_SHARED,
             "fewshot_config": {"sampler": FirstShots},
@@ -154,6 +160,59 @@ class MedicalTask(ConfigurableTask):
         complete["metadata"] = dict(complete["metadata"])
         return complete
 
+    def _by_likelihood(self, said: Config) -> Config:
+        """What lm-eval's own class takes to ask for the likelihood of each possible answer.
+
+        Raises:
+            MedtasksError: the answers of the dataset cannot be listed.
+        """
+        dataset, answers = (
+            self.dataset_given,
+            answer_format(self.own["answer"], where=self.dataset_given.file),
+        )
+        if not dataset.is_closed:
+            raise MedtasksError(
+                f"its answers ({answers.kind}) cannot be listed: likelihood chooses among possible answers",
+                where=dataset.file,
+                remedy=f"ask for a text: {dataset.id}",
+            )
+        generates = ("metric_list", "filter_list", "generation_kwargs", "process_results")
+        before = "\n" if answers.lead.text else answers.lead.delimiter
+        # examples have answers as they are written, also where several are right
+        shots = {"doc_to_target": "target", "gen_prefix": "", "target_delimiter": before}
+        return {
+            **_SHARED,
+            "fewshot_config": {"sampler": FirstShots, **shots},
+            "num_fewshot": _SHOTS[self.strategy],
+            **{key: value for key, value in said.items() if key not in generates},
+            "output_type": "multiple_choice",
+            "gen_prefix": answers.lead.text or None,
+            "target_delimiter": answers.lead.delimiter,
+            "doc_to_choice": answers.possible,
+            "doc_to_target": self._right_answer,
+            "process_results": self._likelihoods,
+            "metric_list": [dict(metric) for metric in likelihood.METRICS],
+            "filter_list": [{"name": "answer", "filter": [{"function": "take_first"}]}],
+            "metadata": dict(said["metadata"]),
+        }
+
+    def _right_answer(self, document: Mapping[str, Any]) -> int | str:
+        """The place of the gold answer among the possible ones.
+
+        An empty text where there is none, or where several are right: such a document has no score.
+        """
+        answers, gold = answer_format(self.own["answer"]), document["gold"]
+        before = "".join(answers.lead) if answers.lead.text else ""
+        for place, option in enumerate(answers.possible(document) or ()):
+            if gold is not None and answers.read_gold(before + option, document) == gold:
+                return place
+        return ""
+
+    def _likelihoods(self, document: Document, results: Any) -> Any:
+        options, place = answer_format(self.own["answer"]).possible(document), self._right_answer(document)
+        gold = place if isinstance(place, int) else None
+        return likelihood.process_results(document, results, options or (), gold)
+
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Take the rows and render them. lm-eval calls this once, as the task is built.
 
@@ -161,6 +220,7 @@ class MedicalTask(ConfigurableTask):
             MedtasksError: data that is missing or malformed.
         """
         from medtasks_ext.data.check import faulty_rows  # here, since few runs need the checks
+        from medtasks_ext.data.rowlock import local_rows
 
         say_batch_size()
         metadata, shots = self.config.metadata, self.config.num_fewshot
@@ -175,8 +235,15 @@ class MedicalTask(ConfigurableTask):
             prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
+        record = self.dataset["test"][0].loaded.record
+        if record["origin"] == "local":
+            known = local_rows(self.dataset_given)
+            record.update(
+                {"folded": known.folded} if known.folded else {},
+                **({"differs": True} if known.differs else {}),
+            )
         # nested, so the record survives a model argument of the same name
-        metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record}
+        metadata["medtasks"] = {"loaded": record}
 
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
         """The prompt of a document.
@@ -192,6 +259,12 @@ class MedicalTask(ConfigurableTask):
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
+
+    def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
+        """A question, and its answer or what an answer begins with, which stands on a line of its own."""
+        if gen_prefix and by_likelihood(self.strategy):
+            tgt_delim = "\n"
+        return super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
 
     def _dialogue(
         self,
@@ -252,5 +325,5 @@ def _dataset(config: Mapping[str, Any], strategy: str, source: Path) -> Dataset:
             remedy=f"name a folder below {registry().root} that has a {TASK_FILE}: SUITE/NAME;"
             " MEDTASKS_TASKS names folders of tasks of your own",
         )
-    task = str(config["task"]).removesuffix(SUFFIX[strategy])
+    task = str(config["task"]).removesuffix(suffix_of(strategy))
     return Dataset(folder, {**config, "task": task}, None if source.name == "inline" else source)

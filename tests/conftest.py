@@ -212,19 +212,31 @@ def rewrite_answers(run: Path, task: str, answers: dict[str, str]) -> None:
     from dataclasses import asdict, replace
 
     from medtasks_ext.engines import Answer
-    from medtasks_ext.runs import OutcomeLog, read_outcomes
+    from medtasks_ext.runs import OutcomeLog, RunLease, read_outcomes
 
-    stored = list(read_outcomes(run / "responses", task))
-    (run / "responses" / f"{task}.jsonl").unlink()
-    log = OutcomeLog(run / "responses", task)
-    for item in stored:
-        if isinstance(item.entry, Answer) and item.document in answers:
-            item = replace(item, entry=replace(item.entry, text=answers[item.document]))
-        log.append(item)
-    log.close()
+    with RunLease(run, "a test", "written"):
+        stored = list(read_outcomes(run / "responses", task))
+        (run / "responses" / f"{task}.jsonl").unlink()
+        log = OutcomeLog(run / "responses", task)
+        for item in stored:
+            if isinstance(item.entry, Answer) and item.document in answers:
+                item = replace(item, entry=replace(item.entry, text=answers[item.document]))
+            log.append(item)
+        log.close()
+        manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        manifest["tasks"][task]["sealed"] = {log.path.name: asdict(log.seal)}
+        (run / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def unsealed(place: Path) -> None:
+    """Take the seal off the run's folder that a path lies in: as of an older version, it may be edited."""
+    run = next((folder for folder in (place, *place.parents) if (folder / "run.json").is_file()), None)
+    if run is None or not (run / "seal.jsonl").is_file():
+        return
+    (run / "seal.jsonl").unlink()
     manifest = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    manifest["tasks"][task]["sealed"] = {log.path.name: asdict(log.seal)}
-    (run / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    kept = {name: value for name, value in manifest.items() if name not in ("seal", "roots")}
+    (run / "run.json").write_text(json.dumps(kept), encoding="utf-8")
 
 
 def sft_row(

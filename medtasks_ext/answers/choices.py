@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, Repaired, repaired
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
@@ -72,6 +72,10 @@ class ExactLetter(AnswerFormat):
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
 
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
+        return self._letters(document)
+
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""
         return [letter for letter in self.letters if letter not in golds]
@@ -113,6 +117,10 @@ class LabelWord(AnswerFormat):
         found = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
         return repaired(document, found.answer, found.span, found.why)
 
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The words."""
+        return list(self.labels)
+
     def labels_of(self, gold: str) -> list[str]:
         """The one gold label."""
         return [gold]
@@ -145,6 +153,15 @@ class MarkedLetters(AnswerFormat):
         found = read_letters(reply_of(text), options, LETTERS, several=True)
         chosen = None if found.answer is None else sorted(options[place] for place in found.answer)
         return repaired(document, chosen, found.span, found.why)
+
+    @property
+    def lead(self) -> Lead:
+        """The mark that the prompt asks for."""
+        return Lead("答案：", "")
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
+        return list(ascii_uppercase[: len(document["options"])])
 
     @staticmethod
     def _options(letters: str, options: list[str]) -> list[str] | None:
@@ -210,6 +227,10 @@ class OptionLetter(AnswerFormat):
         found = read_letters(reply_of(text), options, LETTERS, several=False)
         letter = None if found.answer is None else ascii_uppercase[found.answer[0]]
         return repaired(document, letter, found.span, found.why)
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
+        return list(ascii_uppercase[: len(document["options"])])
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""
@@ -324,6 +345,11 @@ class RelationLabel(AnswerFormat):
         labels = {self._names.get(name.lower()) for name in named}
         label = labels.pop() if len(labels) == 1 else None
         return Reading(label, label is not None)
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The labels, in angle brackets where the gold answer has them."""
+        form = "<{}>" if document["target"].strip().startswith("<") else "{}"
+        return list(map(form.format, self.labels))
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""

@@ -58,6 +58,18 @@ class Reading(NamedTuple):
     why: str = ""
 
 
+class Lead(NamedTuple):
+    """What stands before an answer that is taken by likelihood.
+
+    Attributes:
+        text: such as `relation:`; empty where the answer follows the prompt.
+        delimiter: between that and the answer.
+    """
+
+    text: str = ""
+    delimiter: str = " "
+
+
 class Repaired(TypedDict):
     """What the repaired reading gives.
 
@@ -148,6 +160,22 @@ class AnswerFormat(Strict):
             GoldError: the text is not an answer of this format.
         """
         raise NotImplementedError
+
+    @property
+    def lead(self) -> Lead:
+        """What stands before the answer in the form that the prompt asks for."""
+        return Lead()
+
+    def possible(self, document: Mapping[str, Any]) -> list[str] | None:
+        """The answers among which a document's lies, as they are written behind the lead.
+
+        Args:
+            document: with its options and gold answer as written (`target`).
+
+        Returns:
+            In the order of the question; None of kinds whose answers cannot be listed.
+        """
+        return None
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Parse a model's response by the suite's own rule. Never raises, whatever the response is.

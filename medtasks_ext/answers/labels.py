@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, Repaired
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
 from medtasks_ext.answers.repaired_labels import LabelReader, ListReader
 
@@ -128,6 +128,15 @@ class Label(_Prefixed):
                 return match
             begin = place.start() + 1
         return pattern.search(response, begin)
+
+    @property
+    def lead(self) -> Lead:
+        """The prefix."""
+        return Lead(f"{self.prefix}:")
+
+    def possible(self, document: Mapping[str, Any]) -> list[str] | None:
+        """The labels; None where the prompt asks for a list of them."""
+        return None if self.several else list(self.labels)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The label, lower-cased; gold is read with the first pattern only."""

@@ -39,8 +39,15 @@ ByLabels = Annotated[
         "study difficulty`, `departments`, `contamination`; repeatable.",
     ),
 ]
+Origin = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="ORIGIN", help="Rows: sample, local, hub or release; else what a run takes."
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print requests, tokens and cost; ask nobody.")]
 Prompts = Annotated[str | None, typer.Option("--prompts", metavar="WORDS", help=PROMPTS)]
+OneStrategy = Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")]
 OnlyTasks = Annotated[str | None, typer.Option("--tasks", help="Only these tasks, groups or tags.")]
 
 

@@ -13,7 +13,7 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.batch import ForModel, say_written, take_files
-from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.end import say_root, say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
     DONE,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.seal import State
 
 _FIGURE = 6  # width of the longest figure
 _ASK_AGAIN = "the same command asks for them again"
@@ -124,7 +125,7 @@ def judge(
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.official.choice import wish_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
     if red_team:
@@ -134,13 +135,14 @@ def judge(
         return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
+    state: State = "rated" if ratings or decisions else "judged"
     runs: dict[str, Run] = {}
     to_judge: dict[str, RunToJudge] = {}
     with ExitStack() as stack:
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             runs[name] = run = Run(Path(name), registry())
             if not dry_run and run.manifest_file.is_file():  # a folder that is none stays untouched
-                stack.enter_context(Lease(run.folder, "medtasks judge"))
+                stack.enter_context(RunLease(run.folder, "medtasks judge", state))
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements)
@@ -337,6 +339,7 @@ def _finish(
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
+        agreement_frame,
         judge_axis_figures,
         judge_figures,
         robustness_figures,
@@ -362,16 +365,18 @@ def _finish(
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
-        print_agreement(name if len(runs) > 1 else "", own)
-    print_common(common)
+        print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
+    print_common(agreement_frame(common))
     for item, rater, _ in people:
         attempt(item, rater.show_figures, common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     say_spent(outcome, budget, "these runs")
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])
-    for run in runs.values():
+    for name, run in runs.items():
         say_sent(run.folder)
         say(f"results: {run.folder / 'results.json'}, {run.folder / 'judgements'}")
+        _seal(run, to_judge[name].store)
+        say_root(run.folder)
     waiting = [
         queue_file(run.folder, task.name)
         for name, run in runs.items()

@@ -1,64 +1,74 @@
-"""How far a jury's judges agree with each other and with clinicians, as tables of the terminal."""
+"""The frame `agreement` as tables of the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.tables import Column, figure, show, texts
 from medtasks_ext.judge.report import ALL, COMPOSITE, POOLED
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.report import Figure
+    import pyarrow as pa
+
+    from medtasks_ext.jsonfile import Json
 
 
-def print_agreement(run: str, figures: Sequence[Figure]) -> None:
+def print_agreement(run: str, frame: pa.Table) -> None:
     """Agreement between the judges of a run."""
-    pairs: dict[tuple[str, str], dict[str, Figure]] = {}
-    for item in figures:
-        if item.table == "judges" and item.item in (COMPOSITE, POOLED):
-            pairs.setdefault((item.task, item.between), {})[item.measure] = item
+    pairs: dict[tuple[str, str], Json] = {}
+    for row in frame.to_pylist():
+        if row["table"] == "judges" and row["item"] in (COMPOSITE, POOLED):
+            pair = pairs.setdefault(
+                (row["task"], row["between"]), {"task": row["task"], "judges": row["between"]}
+            )
+            pair[row["measure"]] = row["value"]
     title = "agreement between judges" + (f" in {run}" if run else "")
     measures = ("Spearman", "ICC(3,k)", "Cohen's kappa", "quadratic kappa")
-    rows = [
-        (*place, *(number(found[name].value, 3) if name in found else "" for name in measures))
-        for place, found in pairs.items()
-        if any(item.value is not None for item in found.values())
-    ]
+    rows = [pair for pair in pairs.values() if any(pair.get(name) is not None for name in measures)]
     if rows:
-        show(rows, [texts("task"), texts("judges"), *map(figure, measures)], title, title_style="bold")
+        columns = [figure(name, partial(_or_blank, measure=name)) for name in measures]
+        show(rows, [texts("task"), texts("judges"), *columns], title, title_style="bold")
 
 
-def print_common(figures: Sequence[Figure]) -> None:
+def _or_blank(row: Json, measure: str) -> str:
+    return number(row[measure], 3) if measure in row else ""
+
+
+def print_common(frame: pa.Table) -> None:
     """What is about all runs together: judges by axis, and robustness."""
-    _print_axes([item for item in figures if item.table == "judge_axes"])
-    robustness = [item for item in figures if item.table == "robustness"]
-    for item in robustness:
-        if item.between.startswith("mean of "):
-            same = [one for one in robustness if (one.task, one.measure) == (item.task, item.measure)]
-            undefined = sum(one.value is None for one in same)
+    rows = frame.to_pylist()
+    _print_axes([row for row in rows if row["table"] == "judge_axes"])
+    robustness = [row for row in rows if row["table"] == "robustness"]
+    for row in robustness:
+        if row["between"].startswith("mean of "):
+            place = row["task"], row["measure"]
+            same = [one for one in robustness if (one["task"], one["measure"]) == place]
+            undefined = sum(one["value"] is None for one in same)
             left = f"; {undefined} juries that give runs equal scores are left out" if undefined else ""
-            said = f"{item.measure} with the full jury {number(item.value, 3)}"
-            typer.echo(f"{item.task}: {said} ({item.between}{left})")
+            said = f"{row['measure']} with the full jury {number(row['value'], 3)}"
+            typer.echo(f"{row['task']}: {said} ({row['between']}{left})")
 
 
-def _print_axes(figures: Sequence[Figure]) -> None:
+def _print_axes(rows: Sequence[Json]) -> None:
     """Judge x axis, over all tasks where there are several."""
-    tasks = list(dict.fromkeys(item.task for item in figures))
-    wide = [task for task in tasks if task.startswith(ALL)] or tasks
-    for task in wide:
-        here = [item for item in figures if item.task == task]
-        axes = list(dict.fromkeys(item.item for item in here))
-        value = {(item.between, item.item, item.measure): item.value for item in here}
-        rows = []
-        for judge in dict.fromkeys(item.between for item in here):
-            cells = []
-            for axis in axes:
-                mean, sd = (number(value.get((judge, axis, measure)), 3) for measure in ("mean", "s.d."))
-                cells.append(f"{mean} ({sd})")
-            rows.append((judge, *cells))
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    for task in [task for task in tasks if task.startswith(ALL)] or tasks:
+        judges: dict[str, Json] = {}
+        for row in rows:
+            if row["task"] == task:
+                of_judge = judges.setdefault(row["between"], {"judge": row["between"]})
+                of_judge[f"{row['item']}, {row['measure']}"] = row["value"]
+        axes = dict.fromkeys(row["item"] for row in rows if row["task"] == task)
+        columns: list[Column] = [figure(axis, partial(_mean, axis=axis)) for axis in axes]
         title = f"ratings of judges, mean (s.d.): {task}"
-        show(rows, [texts("judge"), *map(figure, axes)], title, title_style="bold")
+        show(judges.values(), [texts("judge"), *columns], title, title_style="bold")
+
+
+def _mean(row: Json, axis: str) -> str:
+    mean, sd = (number(row.get(f"{axis}, {measure}"), 3) for measure in ("mean", "s.d."))
+    return f"{mean} ({sd})"

@@ -11,7 +11,7 @@ import typer
 from medtasks_ext.atomic import is_private, private_files
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.run import finish
+from medtasks_ext.cli.end import print_scores, say_end
 from medtasks_ext.cli.words import say
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.lease import Lease
@@ -45,7 +45,8 @@ def merge(
             shards, made, registry(), partial=partial, report=lambda task, what: say(f"{task}: {what}")
         )
         missing = [entry for entry in run.manifest.tasks.values() if entry.state is TaskState.MISSING]
-        return finish(run, len(missing))
+        print_scores(run, run.results())
+        return say_end(run, len(missing), again=None)
 
 
 def _without(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from medtasks_ext.cli.app import AsJson, Prompts, jury_option
+from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
@@ -62,9 +62,7 @@ def plan(
     tasks: Annotated[str | None, typer.Option("--tasks", help="Tasks, groups or tags.")] = None,
     suite: Annotated[str | None, typer.Option("--suite", help="All tasks of one suite.")] = None,
     open_only: Annotated[bool, typer.Option("--open", help="All tasks that anyone can download.")] = False,
-    strategy: Annotated[
-        str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot of the chosen tasks.")
-    ] = None,
+    strategy: OneStrategy = None,
     max_gen_toks: Annotated[
         int | None, typer.Option("--max_gen_toks", min=1, help="Tokens that an answer may have.")
     ] = None,

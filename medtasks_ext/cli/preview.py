@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from medtasks_ext.cli.app import AsJson, Prompts
+from medtasks_ext.cli.app import AsJson, OneStrategy, Origin, Prompts
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, console
 from medtasks_ext.cli.words import say_next
@@ -30,11 +30,9 @@ _NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reason
 
 def preview(
     task: Annotated[str, typer.Argument(help="Dataset (all strategies), or one of its tasks.")],
-    strategy: Annotated[str | None, typer.Option("--strategy", help="zero_shot, cot or five_shot.")] = None,
+    strategy: OneStrategy = None,
     document: Annotated[int, typer.Option("--document", help="Which test document, from 0.")] = 0,
-    data: Annotated[
-        str | None, typer.Option("--data", help="sample, local, hub or release; else what a run takes.")
-    ] = None,
+    data: Origin = None,
     prompts: Prompts = None,
     tokenizer: Annotated[
         str | None, typer.Option("--tokenizer", help="Folder or model whose chat template is applied, too.")

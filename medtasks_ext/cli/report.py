@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medtasks_ext.cli.app import ByLabels, out_option
+from medtasks_ext.cli.app import AsJson, ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
 from medtasks_ext.collector import collector_paused
@@ -54,7 +54,7 @@ def report(
         bool,
         typer.Option("--include-text", help="Show examples of gated and private data, too: patients' text."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Report scores: how good, where, and how sure.
 

@@ -36,8 +36,7 @@ server is asked, so that neither its address nor a key is needed. Besides lm-eva
   -o FILE             requests.jsonl by default; above 50,000 requests or 200 MB several files,
                       FILE-00001-of-00003.jsonl and so on; those of an earlier call are replaced
   --strict            stop if the data of any task is missing
-  --drop-faulty       leave out local rows in which `medtasks data check` finds faults
-  --data ORIGIN       as for `medtasks run`
+  --data ORIGIN, --drop-faulty  as for `medtasks run`
   --allow-host HOST   write gated or private text for a provider at this host, too
 
 For models behind an interface: local-chat-completions, local-completions, openai-chat-completions,
@@ -64,15 +63,15 @@ def requests(context: typer.Context) -> int:
     from medtasks_ext.runner.batch import interface_of, write_requests
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
     from medtasks_ext.runs.manifest import Batch
+    from medtasks_ext.runs.seal import RunLease
 
     interface = interface_of(config.model)
     _check_model(config)
     wanted = wanted_tasks(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
-    with Lease(run.folder, "medtasks batch out", private=wanted.private):
+    with RunLease(run.folder, "medtasks batch out", private=wanted.private):
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)
@@ -109,8 +108,8 @@ def _nothing_left(run: Run, wanted: Wanted) -> int:
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser = own_flags()
-    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--prompts")
+    own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("-o", default="requests.jsonl")
     own_parser.add_argument("--shard")
     own, rest = own_parser.parse_known_args(arguments)

@@ -44,14 +44,14 @@ def rescore(
     quiet()
     from medtasks_ext.results.reading import unknown_tasks
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     run = Run(Path(folder), registry())
     run.load()
     if not run.known_names():
         fault = unknown_tasks(list(run.manifest.tasks), folder)
         raise MedtasksError(fault.what, where=fault.where, remedy="call it with the folder of these tasks")
-    with Lease(run.folder, "medtasks rescore"):
+    with RunLease(run.folder, "medtasks rescore", "rescored"):
         run.rescore(lambda task, what: say(f"{task}: {what}"))
         return finish(run, 0)
 

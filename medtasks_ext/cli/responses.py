@@ -37,11 +37,11 @@ def responses(
     hide_bars("")
     from medtasks_ext.runner.batch import RunResults
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     run, paths = Run(Path(folder), registry()), [Path(name) for name in files]
     run.load()
-    with Lease(run.folder, "medtasks batch in"):
+    with RunLease(run.folder, "medtasks batch in"):
         results = RunResults(run)
         results.intake.check(paths)
         run.note_session({})

@@ -137,7 +137,7 @@ def run_command(arguments: list[str]) -> int:
 
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.shards import Shard, ShardRun
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
     with ExitStack() as held:
@@ -154,8 +154,11 @@ def run_command(arguments: list[str]) -> int:
             if shard
             else Run(folder, tasks, rank=rank)
         )
-        lease = Lease(run.folder, "medtasks run", private=wanted.private)
-        held.enter_context(lease if rank == 0 else private_files(wanted.private))
+        if rank:
+            held.enter_context(private_files(wanted.private))
+        else:
+            lease = RunLease(run.folder, "medtasks run", private=wanted.private)
+            held.enter_context(lease).shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:

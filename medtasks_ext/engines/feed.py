@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 
 from medtasks_ext.engines.records import Request
 
@@ -161,30 +161,6 @@ class ThreadedFeed:
         self._thread.join()
         if self._error is not None:
             raise self._error
-
-
-class ListFeed:
-    """Requests that are there already."""
-
-    def __init__(self, requests: Iterable[Request]) -> None:
-        self._ready = deque(requests)
-
-    @property
-    def over(self) -> bool:
-        """Whether all are taken."""
-        return not self._ready
-
-    @property
-    def dry(self) -> bool:
-        """Nothing more comes."""
-        return False
-
-    def take(self) -> Request | None:
-        """The next request."""
-        return self._ready.popleft() if self._ready else None
-
-    def wait(self, seconds: float) -> None:
-        """There is nothing to wait for."""
 
 
 def _size(request: Request) -> int:

@@ -115,6 +115,7 @@ class Stream:
         engines: name -> engine, by the names that planners know.
         budget: of the money that all of them spend together.
         say: tells the user.
+        closes: whether engines are closed at the end; they are asked again otherwise.
 
     Attributes:
         signals: from the user, so far.
@@ -127,8 +128,9 @@ class Stream:
         *,
         budget: Budget | None = None,
         say: Callable[[str], None] = lambda line: None,
+        closes: bool = True,
     ) -> None:
-        self._planners, self._engines, self._say = planners, engines, say
+        self._planners, self._engines, self._say, self._closes = planners, engines, say, closes
         self.budget = budget or Budget()
         self.budget.freed = self._wake
         self.signals = 0
@@ -175,7 +177,7 @@ class Stream:
             self._end(keeper)
             raise
         finally:
-            for engine in self._engines.values():
+            for engine in self._engines.values() if self._closes else ():
                 with suppress(Exception):  # what the engine answered is stored
                     engine.close()
         self._end(keeper)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.judge.asks import RunToJudge, done_requests
@@ -52,7 +52,7 @@ def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
     ]
     path = queue_file(folder, task.name)
     if not lines:
-        path.unlink(missing_ok=True)
+        remove(path)
         return
     with atomic_file(path) as file:
         file.write("".join(f"{line}\n" for line in lines).encode(errors="replace"))

@@ -9,17 +9,21 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from medtasks_ext.csvfile import write_csv
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.jury import HUMAN
 from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Panel
+from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
 from medtasks_ext.stats.agreement import Estimate
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.scores import DocumentScore
 
@@ -29,17 +33,16 @@ COMPOSITE, POOLED = "mean of axes", "all axes"
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of an agreement table."""
+    """A row of the frame `agreement`, which says what its columns mean."""
 
-    table: str  # judges, judge_axes, sub_juries, robustness, clinicians, quality or gold
-    task: str  # or `all tasks`
-    between: str  # whom it is about, joined by ` + `
-    item: str  # an axis, `mean of axes`, `all axes`, `score`, or a level of quality
-    measure: str  # of agreement
-    value: float | None  # None where it is undefined
-    low: float | None = None  # lower limit of the 95 % interval, if there is one
-    high: float | None = None  # upper limit
-    #: number of instances (ratings for kappa, pairs for the clinicians' baseline, models for ranks)
+    table: str
+    task: str
+    between: str  # joined by ` + `
+    item: str
+    measure: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
     n: int = 0
 
 
@@ -263,12 +266,16 @@ def _robustness(
 # ---------------------------------------------------------------------- files
 
 
+def agreement_frame(figures: Sequence[Figure]) -> pa.Table:
+    """The frame `agreement`."""
+    return table_of("agreement", map(asdict, figures))
+
+
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
-    """`judgements/agreement.json` and `.csv` of a run."""
-    rows = [asdict(item) for item in figures]
-    path = RunFolder(folder).agreement_file
-    write_json(path, rows)
-    write_csv(path.with_suffix(".csv"), rows, list(Figure.__dataclass_fields__))
+    """The frame `agreement` as `judgements/agreement.json` and `.csv` of a run."""
+    frame, path = agreement_frame(figures), RunFolder(folder).agreement_file
+    write_json(path, records(frame))
+    write_text(path.with_suffix(".csv"), "".join(csv_lines(frame)))
 
 
 def read_figures(folder: Path) -> list[Figure]:

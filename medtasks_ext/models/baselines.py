@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +37,16 @@ class Baseline(LM):
             self.cache_hook.add_partial("generate_until", request.args, responses[-1])
         return responses
 
-    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
-        """Not offered: all tasks generate."""
-        raise NotImplementedError("the built-in baselines generate text only")
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """That of a model that is sure of its answer: a probability of 1 for this text, of 0.1 for others."""
+        found = []
+        for request in requests:
+            context, option = (part.strip() for part in request.args)
+            said = self.answer(request, requests).strip()
+            before = said.removesuffix(option).strip()
+            same = said.endswith(option) and (before[-1:] in ("", ":", "：") or context.endswith(before))
+            found.append((0.0 if same else math.log(0.1), same))
+        return found
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
         """Not offered: all tasks generate."""

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import Registry, suite_of_group, tags_of
+from medtasks_ext.registry.groups import Registry, likelihood_tags, suite_of_group, tags_of
 from medtasks_ext.registry.listing import check_suites
-from medtasks_ext.registry.strategies import STRATEGIES
+from medtasks_ext.registry.strategies import LIKELIHOOD, STRATEGIES
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
 
@@ -81,6 +81,9 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
             name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
             tags = [tag for tag in tags_of(registry, dataset, strategy) if tag in whole]
             files[f"{place}/{name}"] = _variant(dataset, strategy, written, tags)
+        if dataset.is_closed:
+            tags = likelihood_tags(registry, dataset)
+            files[f"{place}/{LIKELIHOOD}.yaml"] = _variant(dataset, LIKELIHOOD, written, tags)
     for name, members in registry.groups.items():
         suite = suite_of_group(registry, name)
         if not built.isdisjoint(registry.leaves(name)) or (suite and suite.id in own):
@@ -152,7 +155,7 @@ def check_names(registry: Registry) -> None:
                 where=file,
                 remedy="rename it",
             )
-        for name in map(dataset.task, STRATEGIES):
+        for name in map(dataset.task, (*STRATEGIES, *([LIKELIHOOD] if dataset.is_closed else []))):
             if other := ids.get(name):
                 raise MedtasksError(
                     f"task {name!r} is also in {other}", where=file, remedy="rename one of them"

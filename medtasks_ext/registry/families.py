@@ -37,6 +37,7 @@ class Family:
     answers: tuple[str, ...]  # kinds of answers
     judge: str  # `axes`, `points` or `penalties` where judges score with these, else empty
     runs: bool  # whether rows belong to several runs, whose mean is the score
+    closed: bool  # whether the answers to a question can be listed
     primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
     process_results: str  # dotted name of the function that scores a document
     metric_list: tuple[Config, ...]  # as lm-eval takes it; functions are `!function NAME`
@@ -67,6 +68,7 @@ def _read(path: Path) -> Family:
         answers=tuple(said["answers"]),
         judge=said.get("judge", ""),
         runs=said.get("runs", False),
+        closed=said.get("closed", False),
         primary=said.get("primary", ""),
         process_results=said["process_results"],
         metric_list=(*said["metric_list"], *repaired, *shared),

@@ -15,7 +15,7 @@ from pathlib import Path
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.listing import check_suite
-from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX, SUFFIX
 from medtasks_ext.registry.suites import Suite, read_suite
 from medtasks_ext.registry.tasks import Dataset, Datasets
 
@@ -97,6 +97,13 @@ def tags_of(known: Datasets, dataset: Dataset, strategy: str) -> list[str]:
     finer = (_own_names(dataset, suite, suite.tags) for suite in known.suites_of(dataset))
     names = [*_memberships(known, dataset), *(name for names in finer for name in names)]
     return [f"{name}{SUFFIX[strategy]}_tasks" for name in dict.fromkeys(names)]
+
+
+def likelihood_tags(known: Datasets, dataset: Dataset) -> list[str]:
+    """The tags by which plain lm-eval asks by likelihood: `bridge_ll`, `bridge_zh_ll`."""
+    if not dataset.metadata.grouped:
+        return []
+    return [f"{name}{LIKELIHOOD_SUFFIX}" for name in dict.fromkeys(_memberships(known, dataset))]
 
 
 def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite) -> list[str]:

@@ -20,7 +20,7 @@ from medtasks_ext.registry.families import Family, check_kind, check_metrics, fa
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
 from medtasks_ext.registry.official import AnswerBudget
-from medtasks_ext.registry.strategies import STRATEGIES, dataset_and_strategy, suffix_of
+from medtasks_ext.registry.strategies import STRATEGIES, by_likelihood, dataset_and_strategy, suffix_of
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     SUITE_FILE,
@@ -169,6 +169,13 @@ class Dataset:
             return self.metadata.axis(axis)
         value = suite.placed.get(self.key, {}).get(axis)
         return [] if value is None else [value]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the answers to a question can be listed: a model's likelihoods choose among them."""
+        if self.config.get("process_results") or self.config.get("judge"):
+            return False
+        return self.family.closed and not self.config["answer"].get("several")
 
     @property
     def facts(self) -> Facts:
@@ -471,4 +478,6 @@ class Datasets:
             return self.tasks[name]
         found = dataset_and_strategy(name)
         dataset = self.datasets.get(found[0]) if found else None
-        return (dataset, found[1]) if found and dataset else None
+        if found is None or dataset is None or (by_likelihood(found[1]) and not dataset.is_closed):
+            return None
+        return dataset, found[1]

@@ -82,7 +82,7 @@ def _chosen(item: Experiment) -> Iterator[tuple[Sample, float | None]]:
     """The first right, wrong and unreadable answers among the first documents, with their scores."""
     assert item.read_samples is not None
     samples = sorted(item.read_samples(_LOOKED_AT), key=lambda sample: sample["doc_id"])
-    scores = document_scores(samples, score_statistic(item.dataset)).scores
+    scores = document_scores(samples, score_statistic(item.dataset, item.strategy)).scores
     seen = set()
     for sample, score in zip(samples, scores.tolist(), strict=True):
         if math.isnan(score) and "score" in sample:

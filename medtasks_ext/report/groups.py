@@ -277,15 +277,16 @@ def _computed(
     lacks = np.array([item.score is not None and item.coverage.short for item in items])
     other = np.array([bool(item.unlike_the_paper) for item in items]) & has
     values = np.round(layout.weights @ scores, _DIGITS).tolist()
+    sample, suffix = items[0].sample, suffix_of(strategy)
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
         low, high, rough = limits[layout.way[place]]
-        beside = entry.printed.get(groups[place].name + suffix_of(strategy)) if groups[place].name else None
+        beside = entry.printed.get(groups[place].name + suffix) if groups[place].name else None
         yield GroupScore(
             entry,
             strategy,
             groups[place],
-            sample=items[0].sample,
+            sample=sample,
             score=values[layout.way[place]] if counted[place] and groups[place].parts else None,
             low=low,
             high=high,
@@ -311,9 +312,10 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
         rows: with their ranks.
         titles: of (axis, value).
     """
+    limited = {id(entry): entry.limited for entry in {id(row.entry): row.entry for row in rows}.values()}
     return table_of(
         "groups",
-        (
+        [
             {
                 **vars(row),
                 **{"entry": row.entry.label, "model": row.entry.model, "kind": row.entry.kind},
@@ -323,13 +325,13 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
                 "paper_interval_low": row.paper.low if row.paper else None,
                 "paper_interval_high": row.paper.high if row.paper else None,
                 **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
-                "limited": row.entry.limited,
+                "limited": limited[id(row.entry)],
                 **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
                 **{"pending": len(row.pending), "rows_in_part": len(row.short)},
                 **{"asked_otherwise": len(row.unlike), "rank_of": row.of},
             }
             for row in rows
-        ),
+        ],
     )
 
 

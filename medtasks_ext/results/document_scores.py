@@ -17,8 +17,10 @@ import numpy as np
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.functions import MARK, function_named
+from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, Statistic, mean
@@ -60,13 +62,16 @@ class DocumentScores:
         return Counts(matrix, {"score": self.statistic}, self.labels)
 
 
-def score_statistic(dataset: Dataset) -> Statistic:
+def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
     """How a dataset's score follows from counts; judged ones are means over runs of their documents.
+
+    Args:
+        strategy: by which it was asked: answers by likelihood have metrics of their own.
 
     Raises:
         MedtasksError: its YAML names a plain function, which cannot be resampled.
     """
-    found = aggregations(dataset).get("score", mean_of_runs)
+    found = aggregations(dataset, strategy).get("score", mean_of_runs)
     statistic = statistic_of(found)
     if statistic is None:
         raise MedtasksError(
@@ -78,8 +83,11 @@ def score_statistic(dataset: Dataset) -> Statistic:
 
 
 @lru_cache(maxsize=512)
-def aggregations(dataset: Dataset) -> dict[str, Callable[..., Any]]:
+def aggregations(dataset: Dataset, strategy: str = "zero_shot") -> dict[str, Callable[..., Any]]:
     """Metric -> aggregation, as a dataset's YAML names them; lm-eval's own but `mean` left out."""
+    if by_likelihood(strategy):
+        named = {item["metric"]: item["aggregation"] for item in likelihood.METRICS}
+        return {metric: mean if named[metric] == "mean" else named[metric] for metric in named}
     return {
         item["metric"]: _named(str(item["aggregation"]), dataset)
         for item in dataset.metric_list

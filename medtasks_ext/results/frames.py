@@ -93,9 +93,15 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "template own_template system system_text turns examples budget:int64 context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
+        Columns(
+            "rows_are words_are shots_are",
+            "`confirmed`, `said` or `unlike` the suite's "
+            "([which](comparability.md#confirmed-said-or-unlike))",
+        ),
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
+        Columns("root", "of the run's folder ([one root](runs.md#one-root)); empty where it has none"),
     ),
     "groups": (
         Columns("entry model kind sample:bool strategy", "as above"),
@@ -152,6 +158,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
             "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
         ),
+        Columns(
+            "confirmed:int64 said:int64 unlike:int64",
+            "of its tasks, those whose rows, words and examples are confirmed; where one is said alone; "
+            "where one is unlike",
+        ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
@@ -181,6 +192,20 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("entry suite dataset task strategy", "what was judged"),
         Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
         Columns("missing:int64", "judgements that are missing in the task"),
+    ),
+    "agreement": (
+        Columns(
+            "table task",
+            "`judges`, `judge_axes`, `sub_juries`, `robustness`, `clinicians`, `quality` or `gold`; the "
+            "task, or `all tasks`",
+        ),
+        Columns(
+            "between item measure",
+            "whom it is about; an axis, `mean of axes`, `all axes`, `score` or a level of quality; the "
+            "measure",
+        ),
+        Columns("value:double low:double high:double", "empty where it is undefined; 95 % interval"),
+        Columns("n:int64", "instances: ratings of kappa, pairs of raters, models of ranks"),
     ),
     "costs": (
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,9 @@ from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
+from medtasks_ext.runs.seal import Sealed, look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.settings import Effect, with_effect
 from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample
 
+_TINY = 1e-9
 _LOG_AGAIN = "run the task again with --log_samples"
 
 
@@ -77,6 +79,8 @@ def check_runs(path: Path) -> None:
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    state = look(folder)
+    manifest.seal = None if state.root is None or state.is_open else state.root.record()
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
@@ -84,18 +88,21 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if entry.state is not TaskState.DONE:
             continue
         where = str(files.task_file(name))
-        if name not in tasks.tasks:
+        if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
-        if not files.is_sealed(entry):
+        if not files.is_sealed(entry) and not state.changes:
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
-            item = _medtasks_task(files, name, shared, entry.choice, tasks, faults)
+            item = _medtasks_task(files, name, shared, entry, tasks, faults)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(where, what, "medtasks rescore RUN"))
+    notes = list(_of_seal(state))
+    if state.changes:
+        faults.append(Fault(str(folder), notes[0], "medtasks verify RUN", skipped=False))
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -103,18 +110,35 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=tuple(manifest.notes),
+        notes=(*manifest.notes, *notes),
         manifest=record,
     )
 
 
+def _of_seal(state: Sealed) -> Iterator[str]:
+    """What a reader must know of the folder's seal."""
+    if state.changes:
+        files = dict.fromkeys(change.file for change in state.changes)
+        yield f"changed after it was written: {some(list(files))}"
+    elif state.is_open:
+        yield "not sealed: a call is under way, or was cut off"
+    elif state.root is None:
+        yield "not sealed: an older version wrote it"
+
+
 def _medtasks_task(
-    files: RunFolder, name: str, run: RunConditions, choice: Choice, tasks: Registry, faults: list[Fault]
+    files: RunFolder, name: str, run: RunConditions, entry: TaskEntry, tasks: Registry, faults: list[Fault]
 ) -> Experiment:
+    choice, noted = entry.choice, entry.n
     stored, where = files.read_task(name), files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
+    intervals = intervals_of_record(stored.get("intervals", {}), metrics, stored["n"])
+    faults += [
+        Fault(str(where), what, "medtasks verify RUN", skipped=False)
+        for what in _at_odds(stored["n"], noted, metrics, intervals)
+    ]
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
@@ -122,7 +146,7 @@ def _medtasks_task(
             {**stored, "metrics": metrics}, run, dataset, strategy, choice.words, where
         ),
         metrics=metrics,
-        intervals=intervals_of_record(stored.get("intervals", {}), metrics, stored["n"]),
+        intervals=intervals,
         paper_intervals={
             metric: Interval(official["low"], official["high"])
             for metric, item in stored.get("intervals", {}).items()
@@ -133,9 +157,31 @@ def _medtasks_task(
         tokens=stored.get("tokens"),
         config=stored["config"],
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
-        read_documents=lambda: load_document_scores(files.scores_file(name), score_statistic(dataset)),
+        read_documents=lambda: load_document_scores(
+            files.scores_file(name), score_statistic(dataset, strategy)
+        ),
         read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
+
+
+def _at_odds(
+    n: int, noted: int | None, metrics: Mapping[str, float], intervals: Mapping[str, Interval]
+) -> Iterator[str]:
+    """What a task's result says against itself.
+
+    Args:
+        n: documents, by the result.
+        noted: by the manifest.
+    """
+    if noted is not None and n != noted:
+        yield f"says {n:,} documents, and run.json {noted:,}"
+    interval, score = intervals.get("score"), metrics.get("score")
+    if (
+        interval is not None
+        and score is not None
+        and not interval.low - _TINY <= score <= interval.high + _TINY
+    ):
+        yield f"its interval {interval.low:g} to {interval.high:g} does not hold the score {score:g}"
 
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:
@@ -170,9 +216,9 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
             "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
         )
     named = {name: item for name, item in content["configs"].items() if name in content["results"]}
-    if unknown := [name for name in named if name not in tasks.tasks]:
+    if unknown := [name for name in named if tasks.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
-    known = [name for name in named if name in tasks.tasks]
+    known = [name for name in named if tasks.asked(name)]
     if not known:
         return None
     if bare := [name for name in known if not samples_file(file, name).is_file()]:
@@ -259,7 +305,8 @@ def _lm_eval_task(
     intervals = {}
     resampled = None
     if samples is not None:
-        records, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
+        found = aggregations(dataset, strategy)
+        records, resampled = task_intervals(samples, found, dataset.id, official=False)
         intervals = intervals_of_record(records, metrics, len(samples))
     n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     stored = {
@@ -281,7 +328,9 @@ def _lm_eval_task(
         read_resampled=lambda: resampled,
         read_documents=None
         if samples is None
-        else lambda: document_scores(read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset)),
+        else lambda: document_scores(
+            read_samples(logged, remedy=_LOG_AGAIN), score_statistic(dataset, strategy)
+        ),
         read_samples=None if samples is None else partial(read_samples, logged, remedy=_LOG_AGAIN),
     )
 
@@ -334,7 +383,9 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
 
 def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[Dataset, str]:
     """The dataset of a task, and the strategy by which it was asked: `--num_fewshot` changes it."""
-    dataset, strategy = tasks.tasks[name]
+    known = tasks.asked(name)
+    assert known is not None, name
+    dataset, strategy = known
     shots = config.get("num_fewshot")
     return dataset, strategy if shots is None else asked_strategy(strategy, int(shots))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 
 if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def save_resampled(path: Path, values: Array | None) -> None:
     """Write the values, whole or not at all; None (nothing to resample) removes an older file."""
     if values is None:
-        path.unlink(missing_ok=True)
+        remove(path)
         return
     with atomic_file(path) as file:
         np.save(file, values)

@@ -64,6 +64,7 @@ _OF_ENTRY: _Values = {
     "kind": lambda entry: entry.kind,
     "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     "started": lambda entry: entry.manifest.get("started"),
+    "root": lambda entry: entry.root,
     "medtasks_version": lambda entry: _version(entry, "medtasks"),
     "lm_eval_version": lambda entry: _version(entry, "lm_eval"),
 }
@@ -90,6 +91,9 @@ _OF_EXPERIMENT: _Values = {
     "budget": lambda item: item.facts.budget,
     "context": lambda item: item.facts.context,
     "seed": lambda item: item.facts.seed,
+    "rows_are": lambda item: item.confirmed.rows,
+    "words_are": lambda item: item.confirmed.words,
+    "shots_are": lambda item: item.confirmed.shots,
     "grade": lambda item: getattr(item.beside_the_paper, "grade", None),
     "otherwise": lambda item: item.otherwise or None,
     "sample": lambda item: item.sample,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from medtasks_ext.atomic import remove
 from medtasks_ext.engines.batch import (
     CHAT,
     MESSAGES,
@@ -224,7 +225,7 @@ class RunResults:
             if task.taken and task.asked:
                 self._run.note(task.name, task.entry(state))
             if task.log.answered.issuperset(task.documents):  # nothing more can come for a former choice
-                self._run.files.earlier_file(task.name).unlink(missing_ok=True)
+                remove(self._run.files.earlier_file(task.name))
         self._run.save()
 
     def score(self, report: Callable[[str, str], None]) -> None:

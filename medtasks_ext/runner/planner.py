@@ -102,6 +102,7 @@ class TaskPlanner(Planner, Generic[WorkT]):
     def sending(self, request: Request, intent: float | None) -> None:
         """Note the first request of a task, and what a request may cost."""
         work = self._works[request.task]
+        work.log.guard()
         if work.began is None:
             work.began = time.monotonic()
             self._watcher.began(work.name)

@@ -8,23 +8,26 @@ could be answered the run is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.budget import Budget
-from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.stream import Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
+from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.prompts import rendered_prompt
 from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
+from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.trouble import stopped
-from medtasks_ext.runs.outcomes import Intent, OutcomeLog
+from medtasks_ext.runner.work import Work
+from medtasks_ext.runs.outcomes import OutcomeLog
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -181,16 +184,6 @@ def preflight(
     return found
 
 
-def ask(engine: Engine, request: Request) -> Outcome:
-    """One request by itself."""
-    prepared = engine.prepare(request)
-    if isinstance(prepared, Fault):
-        return prepared
-    outcomes: list[Outcome] = []
-    engine.run(ListFeed([prepared]), lambda _, outcome: outcomes.append(outcome))
-    return outcomes[0]
-
-
 def _counter(model: LM) -> Counter | None:
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is None:
@@ -254,41 +247,51 @@ def _asked(
                 return stored.entry
         request = builder.request(asked, found.place, found.limit)
         found.stored = found.limit == found.budget
-        if charge is not None and found.stored:
-            return _paid(engine, request, log, charge, budget)
-        outcome = ask(engine, request)
-        if found.stored and isinstance(outcome, Answer):
-            log.add(request.key, request.document, outcome)
-        return outcome
+        first = _FirstQuestion(log, request, charge, kept=found.stored)
+        Stream([first], {"": engine}, budget=budget, closes=False).go()
     finally:
         log.close()
-
-
-def _paid(engine: Engine, request: Request, log: OutcomeLog, charge: Charge, budget: Budget) -> Outcome:
-    """Ask a question that costs money: its highest cost is on record before it is sent.
-
-    Raises:
-        MedtasksError: the budget does not allow it.
-    """
-    most = charge.most(request)
-    if not budget.reserve(most):
+    if first.came is None:
         raise MedtasksError(
-            f"a question may cost {most:,.4f} USD, and the limit leaves less",
+            f"a question may cost {first.highest_cost(request) or 0:,.4f} USD, and the limit leaves less",
             where="--max-cost",
             remedy="raise it",
         )
-    log.add(request.key, request.document, Intent(most))
-    engine.again = lambda _, fault: not fault.maybe_paid
-    outcome = ask(engine, request)
-    cost, unsure = 0.0, 0.0
-    if isinstance(outcome, Answer):
-        cost = charge.of(request, outcome)
-        outcome = replace(outcome, cost=cost)
-    elif outcome.maybe_paid:
-        unsure = most
-    budget.settle(most, spent=cost, unsure=unsure)
-    log.add(request.key, request.document, outcome, settles=0.0 if unsure else most)
-    return outcome
+    return first.came
+
+
+class _FirstQuestion(TaskPlanner[Work]):
+    """Asks one question; its outcome is kept where the request is the run's own."""
+
+    def __init__(self, log: OutcomeLog, request: Request, charge: Charge | None, *, kept: bool) -> None:
+        super().__init__([Work(request.task, log)], Tally({request.task: 1}), charge)
+        self._request, self._kept = request, kept
+        self.came: Outcome | None = None
+
+    def requests_of(self, work: Work) -> Generator[Request, None, None]:
+        """The question."""
+        yield self._request
+
+    def sending(self, request: Request, intent: float | None) -> None:
+        """Put on record what it may cost."""
+        if self._kept:
+            super().sending(request, intent)
+
+    def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
+        """Take what came; a fault that cost nothing is found out again."""
+        self.came = outcome
+        if self._kept and (isinstance(outcome, Answer) or self._charge is not None):
+            return super().outcome(request, outcome, settles)
+        if self._charge is None or not isinstance(outcome, Answer):
+            return Settled()
+        return Settled(self._charge.of(request, outcome))
+
+    def failed(self, work: Work, error: Exception) -> None:
+        """Nothing can fail here but what the caller is to see."""
+        raise error
+
+    def completed(self, work: Work) -> None:
+        """Nothing follows."""
 
 
 def _is_cut(found: Preflight, answer: Answer) -> bool:

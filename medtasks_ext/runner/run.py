@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import Answer, Request
@@ -311,9 +312,11 @@ class Run:
         if self.rank != 0 or not asked.is_file():
             return
         if self.manifest.batches:
-            with self.files.earlier_file(task).open("ab") as file:
-                file.write(asked.read_bytes())
-        asked.unlink()
+            earlier = self.files.earlier_file(task)
+            kept = earlier.read_bytes() if earlier.is_file() else b""
+            with atomic_file(earlier) as file:
+                file.write(kept + asked.read_bytes())
+        remove(asked)
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
@@ -408,7 +411,7 @@ class Run:
             },
         )
         for path in self.files.asked_files(name):
-            path.unlink()  # the samples hold the prompts now
+            remove(path)  # the samples hold the prompts now
 
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
         name, loaded = outcome.task, outcome.loaded
@@ -529,7 +532,7 @@ class Run:
         """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
-        report(task, "done" if entry.state in DONE_STATES else f"failed: {entry.error}")
+        report(task, "done" if entry.state in DONEMOVING else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 
@@ -541,7 +544,7 @@ class Run:
         """`results.json`: all finished tasks in lm-eval's layout, and the groups asked for."""
         results = self.results()
         rows = self.rows(results, self._names_of_results())
-        manifest = {key: value for key, value in self.manifest.record().items() if key not in _STATES}
+        manifest = {key: value for key, value in self.manifest.record().items() if key not in MOVING}
         write_json(
             self.files.results_file,
             {
@@ -634,9 +637,9 @@ def _of_group(interval: Interval | None) -> Estimated | None:
 
 
 #: What of the manifest changes with every call, and stands in the manifest alone.
-_STATES = ("tasks", "judgements")
+MOVING = ("tasks", "judgements", "seal", "roots")
 #: What a task that is complete may be.
-DONE_STATES = (TaskState.DONE, TaskState.GENERATED)
+DONEMOVING = (TaskState.DONE, TaskState.GENERATED)
 
 
 def failed(error: Exception) -> TaskEntry:

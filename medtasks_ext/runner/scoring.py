@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from medtasks_ext.runs.manifest import Manifest, TaskEntry
+from medtasks_ext.runs.seal import journal_for_another
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -146,14 +147,15 @@ def main(folder: str, root: str, *own: str) -> None:
         from medtasks_ext.runner.run import Run, failed
 
         run = Run(Path(folder), Registry(Path(root), tuple(map(Path, own))))
-        for line in sys.stdin:
-            name = line.strip()
-            run.manifest = Manifest.read(run.folder)
-            try:
-                entry = run.finish_task(build_task(run.registry, name, run.settings_of(name)))
-            except Exception as error:  # the next task may be sound
-                entry = failed(error)
-            answers.write(json.dumps(entry.model_dump(mode="json")).encode() + b"\n")
+        with journal_for_another(run.folder):
+            for line in sys.stdin:
+                name = line.strip()
+                run.manifest = Manifest.read(run.folder)
+                try:
+                    entry = run.finish_task(build_task(run.registry, name, run.settings_of(name)))
+                except Exception as error:  # the next task may be sound
+                    entry = failed(error)
+                answers.write(json.dumps(entry.model_dump(mode="json")).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts.documents import Document, document_key, same_anywhere
 from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
 from medtasks_ext.runner.requests import Asked, read_asked
-from medtasks_ext.runner.run import Run, loaded_record, pool_hash, versions
+from medtasks_ext.runner.run import MOVING, Run, loaded_record, pool_hash, versions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
     CHAINED,
@@ -39,6 +39,7 @@ from medtasks_ext.runs.manifest import (
     identity_of,
 )
 from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
+from medtasks_ext.runs.seal import RunLease, journal_of
 from medtasks_ext.runs.sent import SentLog, read_sent
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class ShardRun(Run):
     def write_results(self) -> None:
         """`results.json`: what the shard covers, and no metric."""
         results = self.covered()
-        manifest = {key: value for key, value in self.manifest.record().items() if key != "tasks"}
+        manifest = {key: value for key, value in self.manifest.record().items() if key not in MOVING}
         write_json(
             self.files.results_file,
             {
@@ -226,30 +227,44 @@ def merge_shards(
     out = out if out.name else out.resolve()
     run = Run(beside(out), registry)
     run.folder.mkdir(parents=True)
-    run.manifest = _joined_manifest(shards)
     try:
-        SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
-        gaps = _Gaps(shards)
-        tasks = _join_all(run, shards, gaps)
-        if gaps.by_task and not partial:
-            raise gaps.error()
-        if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            existing = _existing(out, run)
-            for name in tasks.keys() - gaps.by_task.keys():
-                if existing.state(name).state is TaskState.FAILED:
-                    existing.note_result(name, existing.rescored(name), report)
+        with journal_of(run.folder, lambda: None, "merged"):  # nobody else knows its name
+            existing = _filled(run, shards, out, partial=partial, report=report)
+        if existing is not None:
             return existing
-        for name, task in tasks.items():
-            if name in gaps.by_task:
-                run.note(name, TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name)))
-            else:
-                run.note_result(name, run.finish_task(task), report)
-        run.save()
-        run.write_results()
         run.folder.replace(out)
     finally:
         shutil.rmtree(run.folder, ignore_errors=True)
     return opened(out, registry)
+
+
+def _filled(
+    run: Run, shards: Sequence[_Folder], out: Path, *, partial: bool, report: Callable[[str, str], None]
+) -> Run | None:
+    """Fill a new folder; or the run that is in `out` already, where it has the same answers."""
+    run.manifest = _joined_manifest(shards)
+    SentLog(run.folder).join(item for shard in shards for item in read_sent(shard.folder))
+    gaps = _Gaps(shards)
+    tasks = _join_all(run, shards, gaps)
+    if gaps.by_task and not partial:
+        raise gaps.error()
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        existing = _existing(out, run)
+        whole = tasks.keys() - gaps.by_task.keys()
+        if failed := [name for name in whole if existing.state(name).state is TaskState.FAILED]:
+            with RunLease(out, "medtasks merge", "rescored"):
+                for name in failed:
+                    existing.note_result(name, existing.rescored(name), report)
+                existing.write_results()
+        return existing
+    for name, task in tasks.items():
+        if name in gaps.by_task:
+            run.note(name, TaskEntry(state=TaskState.FAILED, error=gaps.of_task(name)))
+        else:
+            run.note_result(name, run.finish_task(task), report)
+    run.save()
+    run.write_results()
+    return None
 
 
 def opened(folder: Path, registry: Registry) -> Run:

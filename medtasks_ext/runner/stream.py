@@ -16,7 +16,7 @@ from itertools import chain
 from lm_eval.api.model import LM
 from lm_eval.api.task import Task
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.engines.records import Request
@@ -148,7 +148,7 @@ class RunPlanner(TaskPlanner[RunWork]):
         if not self._ranks.shared:
             for path in self._run.files.asked_files(work.name):
                 if path != own:  # of a call in which several processes shared the run
-                    path.unlink()
+                    remove(path)
 
     def _count_stored(self, work: RunWork, n: int) -> None:
         self._watcher.stored(work.name, n)
@@ -233,7 +233,7 @@ class RunPlanner(TaskPlanner[RunWork]):
         if self._ranks.first:
             for name in self._works:
                 for path in self._run.files.asked_files(name):
-                    path.unlink()
+                    remove(path)
         plan = [(name, list(work.places)) for name, work in self._works.items()]
         self._ranks.meet(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
 

@@ -33,6 +33,7 @@ from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
 from medtasks_ext.runs.outcomes import judged_files, read_outcomes
+from medtasks_ext.runs.seal import Change, Sealed, look
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -42,14 +43,6 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
-class Change:
-    """A file that does not hold what the run wrote there."""
-
-    file: str  # below the run's folder
-    what: str  # is wrong with it
-
-
 @dataclass
 class Verified:
     """What was looked at."""
@@ -57,6 +50,7 @@ class Verified:
     tasks: int = 0  # number of finished ones
     answers: int = 0  # number of answers in the records
     judgements: int = 0  # number of lines that judges left
+    sealed: Sealed = field(default_factory=Sealed)  # how the folder stands against its seal
     changes: list[Change] = field(default_factory=list)  # what does not hold
 
 
@@ -76,7 +70,8 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
             where=files.manifest,
             remedy="it can be reported and rescored, and not be verified",
         )
-    found = Verified()
+    found = Verified(sealed=look(folder, whole=True))
+    found.changes += found.sealed.changes
     with _noting(found, files):
         found.changes += _unsealed(folder, manifest, heads)
     for task, entry in sorted(manifest.tasks.items()):
@@ -105,7 +100,14 @@ def refuse_changed(folder: Path, registry: Registry) -> None:
     Raises:
         MedtasksError: something was changed, or as for `verify`.
     """
-    if changes := verify(folder, registry).changes:
+    found = verify(folder, registry)
+    if found.sealed.is_open:
+        raise MedtasksError(
+            "is open: a call is under way, or was cut off",
+            where=folder,
+            remedy="call the same command again; it ends with a root",
+        )
+    if changes := found.changes:
         raise MedtasksError(
             f"{changes[0].file}: {changes[0].what}",
             where=folder,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from lm_eval.api.task import Task
 
+from medtasks_ext.atomic import keeper_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.runner.requests import read_asked
 from medtasks_ext.runner.run import loaded_record
@@ -54,6 +56,10 @@ class Work:
         )
 
 
+def _end_of(seal: Seal) -> tuple[int, str]:
+    return seal.bytes, seal.head
+
+
 class RunWork(Work):
     """One task of a run on its way through the stream.
 
@@ -80,7 +86,10 @@ class RunWork(Work):
         last: dict[str, Fault] = {}
         self.generated = 0
         for path in outcome_files(files.responses, self.name):
-            stored, self.sealed[path.name] = sealed_outcomes(path)
+            stored, seal = sealed_outcomes(path)
+            self.sealed[path.name] = seal
+            if (keeper := keeper_of(path)) is not None:
+                keeper.appending(path, partial(_end_of, seal))
             for item in stored:
                 if isinstance(item.entry, Answer):
                     self.generated += 1

@@ -10,22 +10,27 @@ RUN/tasks/TASK.parquet     what each document contributed to the score; no text
 RUN/samples_TASK.jsonl     lm-eval's record per document
 RUN/results.json           all finished tasks together, in lm-eval's layout
 RUN/judgements/TASK.jsonl  what judges said, in lines of the same form
+RUN/sent.jsonl             which host got text of which dataset
+RUN/seal.jsonl             what every file holds, and the roots of the folder's states
 RUN/.lease                 the process that writes to the folder
 """
 
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, Session, TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import About, Intent, Judgement, OutcomeLog, Seal, Stored, read_outcomes
+from medtasks_ext.runs.seal import Journal, RunLease
 
 __all__ = [
     "RUN_SCHEMA",
     "About",
     "Identity",
     "Intent",
+    "Journal",
     "Judgement",
     "Lease",
     "Manifest",
     "OutcomeLog",
+    "RunLease",
     "Seal",
     "Session",
     "Stored",

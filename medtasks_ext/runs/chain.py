@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from medtasks_ext.atomic import cannot_write, sync_folder
+from medtasks_ext.atomic import Keeper, cannot_write, keeper_of, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes
 from medtasks_ext.secret_values import Secrets
@@ -61,14 +61,41 @@ def _checked(path: Path, number: int, line: bytes, head: str) -> tuple[Json, str
     return record, expected
 
 
-def sealed_head(path: Path, seal: Seal) -> bool:
-    """Whether the file still holds what was sealed, by its last sealed line alone."""
+def head_of(path: Path) -> tuple[int, str] | None:
+    """The size of a chained file in bytes and the chain of its last line; None where its end is no such line.
+
+    An empty or missing file has the chain that its first line is to be chained to.
+    """
     try:
         with path.open("rb") as file:
-            file.seek(max(0, seal.bytes - len(seal.head) - 3))
-            return file.read(len(seal.head) + 3) == f'{seal.head}"}}\n'.encode()
+            size = file.seek(0, os.SEEK_END)
+            if not size:
+                return 0, _start(path)
+            file.seek(max(0, size - _TAIL - 1))
+            end = file.read()
+    except FileNotFoundError:
+        return 0, _start(path)
     except OSError:
-        return seal.lines == 0
+        return None
+    whole = end.startswith(_MARK) and end.endswith(b'"}\n')
+    return (size, end[len(_MARK) : -3].decode(errors="replace")) if whole else None
+
+
+def holds_head(path: Path, size: int, head: str) -> bool:
+    """Whether a line of the file ends at a place with a chain."""
+    if size == 0:
+        return head == _start(path)
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, size - len(head) - 3))
+            return file.read(len(head) + 3) == f'{head}"}}\n'.encode()
+    except OSError:
+        return False
+
+
+def sealed_head(path: Path, seal: Seal) -> bool:
+    """Whether the file still holds what was sealed, by its last sealed line alone."""
+    return seal.lines == 0 or holds_head(path, seal.bytes, seal.head)
 
 
 class ChainedFile:
@@ -76,6 +103,7 @@ class ChainedFile:
 
     Lines reach the operating system as they are added, so that a killed process has lost nothing; `sync`
     makes them survive a power cut. A line that a crash cut short is dropped when the file is opened.
+    Nothing is appended to a file that is longer or shorter than this process left it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,6 +111,7 @@ class ChainedFile:
         self._head, self._lines, self._bytes = _start(path), 0, 0
         self._file: int | None = None
         self._secrets: Secrets | None = None  # known when the first record is added
+        self._keeper: Keeper | None = None  # of the folder, known likewise
 
     def read(self) -> Iterator[Json]:
         """The records that are there; to be read to their end before the first `add`.
@@ -109,15 +138,17 @@ class ChainedFile:
         """Append one record.
 
         Raises:
-            MedtasksError: the disk does not take it.
+            MedtasksError: the disk does not take it, another process wrote to the file, or the folder's
+                keeper refuses.
         """
-        if self._secrets is None:
-            self._secrets = Secrets.known()
+        self.guard()
+        assert self._secrets is not None
         body = self._secrets.hidden(json_bytes(record)[:-1])
         head = _next(self._head, body)
         line = body + _MARK + head.encode() + b'"}\n'
         try:
             file = self._opened()
+            self._check_size(os.fstat(file).st_size)
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(file, rest) :]
@@ -126,20 +157,52 @@ class ChainedFile:
             raise cannot_write(self.path, error) from None
         self._head, self._lines, self._bytes = head, self._lines + 1, self._bytes + len(line)
 
+    def guard(self) -> None:
+        """Ask the folder's keeper whether this process may still write. Raises what it refuses with."""
+        if self._secrets is None:
+            self._secrets, self._keeper = Secrets.known(), keeper_of(self.path)
+        if self._keeper is not None:
+            self._keeper.writing()
+
+    def announce(self) -> None:
+        """Tell the folder's keeper of a file that this process has read to its end, or just made."""
+        self.guard()
+        if self._keeper is not None:
+            self._keeper.appending(self.path, lambda: (self._bytes, self._head))
+
     def _opened(self) -> int:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
-            os.ftruncate(self._file, self._bytes)
-            os.lseek(self._file, self._bytes, os.SEEK_SET)
+            self.announce()
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._drop_torn(self._file)
             sync_folder(self.path.parent)
         return self._file
+
+    def _drop_torn(self, file: int) -> None:
+        """Take off the line that a crash cut short; whole lines behind those that were read are another's."""
+        size = os.fstat(file).st_size
+        if size > self._bytes:
+            with os.fdopen(os.dup(file), "rb") as content:
+                content.seek(self._bytes)
+                if b"\n" not in content.readline():
+                    os.ftruncate(file, self._bytes)
+                    return
+        self._check_size(size)
+
+    def _check_size(self, size: int) -> None:
+        if size != self._bytes:
+            raise MedtasksError(
+                f"has {size:,} bytes, and this process left it with {self._bytes:,}: another process has "
+                "written there",
+                where=self.path,
+                remedy="call the same command again, once; what is stored is not asked for again",
+            )
 
     def _drop_part(self) -> None:
         if self._file is not None:
             with suppress(OSError):
                 os.ftruncate(self._file, self._bytes)
-                os.lseek(self._file, self._bytes, os.SEEK_SET)
 
     def sync(self) -> None:
         """Bring everything added so far to the disk.

@@ -1,8 +1,9 @@
 """A lease on a run's folder: one process writes to it.
 
-The lease is a file that names host, process and command; its holder touches it while it lives. A lease whose
-process is gone (on this host), or that nobody has touched for a while (from another one), is taken over. The
-ages are taken from the file system's own clock, since clocks of machines that share a disk differ.
+The lease is a file that names host, process and command; its holder touches it while it lives. On one machine
+a lease is taken over where its process is gone, however long it slept; from another machine, where nobody has
+touched it for a while by the file system's own clock, and nobody touches it while one looks. A holder looks
+before each write whether the lease is still its own: one that slept, and was taken over, writes nothing more.
 """
 
 from __future__ import annotations
@@ -13,25 +14,162 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from medtasks_ext.atomic import cannot_write, is_private, make_private, private_files
+from medtasks_ext.atomic import cannot_write, is_private, kept, make_private, private_files
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes
 
 FILE = ".lease"
-#: Seconds between two signs of life, and after which a lease without one is stale.
+#: Seconds between two signs of life, and after which a lease without one may be stale.
 HEARTBEAT, STALE = 10.0, 90.0
+#: Signs of life that one waits for before a lease from elsewhere is taken over.
+_LOOKS = 2.5
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The file of a lease as it was found."""
+
+    content: bytes
+    touched: float  # by the file system's clock
+    file: tuple[int, int]  # device and number of the file
+
+
+class Machine:
+    """What a lease stands on: processes, clocks and a disk. A test may have another one."""
+
+    @cached_property
+    def place(self) -> str:
+        """Where process numbers mean the same: host, its start, and the container."""
+        parts = [socket.gethostname()]
+        with suppress(OSError):
+            parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+            parts.append(str(Path("/proc/self/ns/pid").readlink()))
+        return " ".join(parts)
+
+    @property
+    def pid(self) -> int:
+        """Number of this process."""
+        return os.getpid()
+
+    def born(self, pid: int) -> str:
+        """When a process began, where the system tells (Linux): a number is given to many in turn."""
+        with suppress(OSError, IndexError):
+            return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+        return ""
+
+    def lives(self, pid: int) -> bool:
+        """Whether there is a process of that number."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, OverflowError):
+            return True
+        return True
+
+    def create(self, path: Path, content: bytes, own: Path) -> bool:
+        """Write a file whole, unless the name is taken; whether it was not.
+
+        Args:
+            own: a name that no other process has.
+        """
+        own.write_bytes(content)
+        try:
+            os.link(own, path)  # fails where the name is taken, also on network disks
+        except FileExistsError:
+            return False
+        except OSError:  # a disk without links
+            with suppress(FileExistsError), path.open("xb") as file:
+                file.write(content)
+                return True
+            return False
+        finally:
+            own.unlink()
+        return True
+
+    def look(self, path: Path) -> Seen | None:
+        """The file as it is now, also where a network disk remembers an older one; None if there is none."""
+        try:
+            with path.open("rb") as file:
+                content, state = file.read(), os.fstat(file.fileno())
+        except FileNotFoundError:
+            return None
+        return Seen(content, state.st_mtime, (state.st_dev, state.st_ino))
+
+    def is_file(self, path: Path, file: tuple[int, int]) -> bool:
+        """Whether the name still means that file; thousands of times in a second."""
+        try:
+            state = os.stat(path)  # noqa: PTH116  half the time of Path.stat
+        except FileNotFoundError:
+            return False
+        return (state.st_dev, state.st_ino) == file
+
+    def touch(self, path: Path) -> None:
+        """Set the time of a file to now."""
+        os.utime(path)
+
+    def now(self, own: Path) -> float:
+        """The file system's own clock, since clocks of machines that share a disk differ.
+
+        Args:
+            own: a name that no other process has.
+        """
+        own.write_bytes(b"")
+        try:
+            return own.stat().st_mtime
+        finally:
+            own.unlink()
+
+    def rename(self, path: Path, to: Path) -> None:
+        """Give a file another name."""
+        path.rename(to)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file."""
+        path.unlink()
+
+    def link(self, path: Path, to: Path) -> None:
+        """Give a file a second name."""
+        os.link(path, to)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def heart(self, beat: Callable[[], None]) -> Callable[[], None]:
+        """Call something again and again, until what is returned is called."""
+        ended = threading.Event()
+
+        def live() -> None:
+            while not ended.wait(HEARTBEAT):
+                beat()
+
+        thread = threading.Thread(target=live, name="lease", daemon=True)
+        thread.start()
+
+        def end() -> None:
+            ended.set()
+            thread.join()
+
+        return end
 
 
 class Lease:
     """Held while a process writes to a folder; a context manager.
 
-    Where the folder is its owner's alone, so is all that the process writes meanwhile.
+    Where the folder is its owner's alone, so is all that the process writes meanwhile. The lease is the
+    folder's keeper: nothing is written there once another process has taken it over.
     """
 
-    def __init__(self, folder: Path, what: str, *, private: bool = False) -> None:
+    def __init__(
+        self, folder: Path, what: str, *, private: bool = False, machine: Machine | None = None
+    ) -> None:
         """Prepare a lease.
 
         Args:
@@ -39,10 +177,12 @@ class Lease:
             private: the folder is made its owner's alone, since it gets text that is not open.
         """
         self.path = folder / FILE
-        self._what, self._private, self._token = what, private, secrets.token_hex(8)
+        self._what, self._private, self.token = what, private, secrets.token_hex(8)
+        self._machine = machine or Machine()
         self._files = ExitStack()
-        self._ended = threading.Event()
-        self._beat: threading.Thread | None = None
+        self._stop: Callable[[], None] | None = None
+        self._file: tuple[int, int] | None = None  # the lease's own
+        self._open: int | None = None  # holds its number: no other file gets it meanwhile
 
     def __enter__(self) -> Lease:
         """Take the lease.
@@ -54,24 +194,63 @@ class Lease:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while not self._create():
                 self._remove_if_stale()
+            self._open = os.open(self.path, os.O_RDONLY)
         except OSError as error:
             raise cannot_write(self.path, error) from None
         self._clear()
         if self._private and not is_private(self.path.parent):
             make_private(self.path.parent)
         self._files.enter_context(private_files(is_private(self.path.parent)))
-        self._beat = threading.Thread(target=self._live, name="lease", daemon=True)
-        self._beat.start()
+        self._files.enter_context(kept(self.path.parent, self))
+        self._stop = self._machine.heart(self._beat)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._files.close()
-        self._ended.set()
-        if self._beat is not None:
-            self._beat.join()
+        if self._stop is not None:
+            self._stop()
+        if self._open is not None:
+            os.close(self._open)
+            self._open = None
         if self._is_own():
             with suppress(OSError):
-                self.path.unlink()
+                self._machine.unlink(self.path)
+
+    def check(self) -> None:
+        """Make sure that the lease is still this process's: it may have slept, or the disk been away.
+
+        Raises:
+            MedtasksError: another process has taken it over, or it is gone.
+        """
+        if self._file is not None and self._machine.is_file(self.path, self._file):
+            return
+        seen = self._machine.look(self.path)
+        if seen is not None and _token_of(seen.content) == self.token:  # a disk that numbers files anew
+            self._file = seen.file
+            return
+        other = "" if seen is None else f" ({_process(_record_of(seen.content))})"
+        raise MedtasksError(
+            f"this process was away for a while, and another one{other} has taken the folder over: this one "
+            "writes nothing more",
+            where=self.path.parent,
+            remedy="what this process stored stays; the same command goes on once the other one has ended",
+        )
+
+    def writing(self) -> None:
+        """As `check`."""
+        self.check()
+
+    def taking(self, path: Path, size: int, digest: str) -> None:
+        """As `check`."""
+        self.check()
+
+    def removing(self, path: Path) -> None:
+        """As `check`."""
+        self.check()
+
+    def appending(self, path: Path, state: Callable[[], tuple[int, str]]) -> None:
+        """As `check`."""
+        self.check()
 
     def _clear(self) -> None:
         """Remove what killed processes left half written; what somebody may be writing stays."""
@@ -82,111 +261,125 @@ class Lease:
                     if now - path.stat().st_mtime > STALE:
                         path.unlink()
 
+    def _beside(self, what: str = "") -> Path:
+        return self.path.with_name(f"{FILE}.{self.token}{what}")
+
     def _create(self) -> bool:
         """Write the file under a name of its own, then give it the lease's name unless that is taken."""
-        own = self.path.with_name(f"{FILE}.{self._token}")
-        own.write_bytes(json_bytes(self._record()))
-        try:
-            os.link(own, self.path)  # fails where the name is taken, also on network disks
-        except FileExistsError:
+        made = self._machine.create(self.path, json_bytes(self._record()), self._beside())
+        seen = self._machine.look(self.path) if made else None
+        if seen is None or _token_of(seen.content) != self.token:
             return False
-        except OSError:  # a disk without links
-            with suppress(FileExistsError), self.path.open("xb") as file:
-                file.write(json_bytes(self._record()))
-            return self._is_own()
-        finally:
-            own.unlink()
+        self._file = seen.file
         return True
 
     def _record(self) -> Json:
+        machine = self._machine
         return {
             "host": socket.gethostname(),
-            "place": _place(),
-            "pid": os.getpid(),
-            "born": _born(os.getpid()),
+            "place": machine.place,
+            "pid": machine.pid,
+            "born": machine.born(machine.pid),
             "command": self._what,
             "since": time.strftime("%Y-%m-%dT%H:%M:%S"),
-            "token": self._token,
+            "token": self.token,
         }
 
     def _remove_if_stale(self) -> None:
-        try:
-            holder = json.loads(self.path.read_bytes())
-            age = self._now() - self.path.stat().st_mtime
-            here = holder["place"] == _place()
-            gone = here and (not _lives(holder["pid"]) or _born(holder["pid"]) != holder["born"])
-        except FileNotFoundError:
+        seen = self._machine.look(self.path)
+        if seen is None:
             return
-        except (ValueError, KeyError, TypeError):  # being written, or damaged
-            holder, gone = {}, False
-            age = self._now() - self.path.stat().st_mtime
-        if gone or age > STALE:
+        holder = _record_of(seen.content)
+        if holder.get("place") == self._machine.place:
+            stale = not self._holder_lives(holder, seen)
+        else:  # of another machine, being written, or damaged
+            stale = self._is_silent(seen)
+        if stale:
             self._remove(holder.get("token"))
             return
-        said = {name: holder.get(name, "?") for name in ("pid", "host", "since")}
         raise MedtasksError(
-            f"{holder.get('command', 'another process')} works in this folder (process {said['pid']} on "
-            f"{said['host']}, since {said['since']})",
+            f"{holder.get('command', 'another process')} works in this folder ({_process(holder)})",
             where=self.path.parent,
             remedy="wait for it to end; what it stores is not asked for again",
         )
 
+    def _holder_lives(self, holder: Json, seen: Seen) -> bool:
+        pid = holder.get("pid")
+        if not isinstance(pid, int) or not self._machine.lives(pid):
+            return False
+        if born := self._machine.born(pid):
+            return born == holder.get("born")
+        return not self._is_silent(seen)  # a system that does not tell: the number may be another process's
+
+    def _is_silent(self, seen: Seen) -> bool:
+        """Whether nobody has touched the lease for long, and nobody touches it now: clocks may jump."""
+        age = self._machine.now(self._beside(".now")) - seen.touched
+        if -HEARTBEAT <= age <= STALE:
+            return False
+        self._machine.sleep(_LOOKS * HEARTBEAT)
+        return self._machine.look(self.path) == seen
+
     def _remove(self, token: str | None) -> None:
         """Take a stale lease away; of two processes that try, one does."""
-        stale = self.path.with_name(f"{FILE}.{self._token}.stale")
+        stale = self._beside(".stale")
         with suppress(FileNotFoundError):
-            self.path.rename(stale)
-            if _token_of(stale) != token:  # another process was faster, and this is its new lease
-                with suppress(FileExistsError):
-                    os.link(stale, self.path)
-            stale.unlink()
-
-    def _now(self) -> float:
-        probe = self.path.with_name(f"{FILE}.{self._token}.now")
-        probe.write_bytes(b"")
-        try:
-            return probe.stat().st_mtime
-        finally:
-            probe.unlink()
+            self._machine.rename(self.path, stale)
+            seen = self._machine.look(stale)
+            if seen is not None and _token_of(seen.content) != token:
+                with suppress(OSError):  # another process was faster, and this is its new lease
+                    self._machine.link(stale, self.path)
+            self._machine.unlink(stale)
 
     def _is_own(self) -> bool:
-        return _token_of(self.path) == self._token
-
-    def _live(self) -> None:
-        while not self._ended.wait(HEARTBEAT):
-            if self._is_own():
-                with suppress(OSError):
-                    os.utime(self.path)
-
-
-def _token_of(path: Path) -> str | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        token: str = json.loads(path.read_bytes())["token"]
-        return token
-    return None
-
-
-def _place() -> str:
-    """Where process numbers mean the same: host, its start, and the container."""
-    parts = [socket.gethostname()]
-    with suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-        parts.append(str(Path("/proc/self/ns/pid").readlink()))
-    return " ".join(parts)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        with suppress(OSError):
+            seen = self._machine.look(self.path)
+            return seen is not None and _token_of(seen.content) == self.token
         return False
-    except (OSError, OverflowError):
-        return True
-    return True
+
+    def _beat(self) -> None:
+        if self._is_own():
+            with suppress(OSError):
+                self._machine.touch(self.path)
 
 
-def _born(pid: int) -> str:
-    """When a process began, where the system tells (Linux): a number is given to many processes in turn."""
-    with suppress(OSError, IndexError):
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-    return ""
+class Borrowed:
+    """The lease of the process that started this one, which works for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        seen = Machine().look(folder / FILE)
+        self.token = None if seen is None else _token_of(seen.content)
+
+    def check(self) -> None:
+        """Make sure that the lease is still that process's.
+
+        Raises:
+            MedtasksError: it is not.
+        """
+        seen = Machine().look(self._folder / FILE)
+        if seen is None and self.token is None:  # that process has none
+            return
+        if seen is None or _token_of(seen.content) != self.token:
+            raise MedtasksError(
+                "the process that this one works for has no right to write any more",
+                where=self._folder,
+                remedy="call its command again",
+            )
+
+
+def _record_of(content: bytes) -> Json:
+    with suppress(ValueError):
+        found = json.loads(content)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _token_of(content: bytes) -> str | None:
+    token = _record_of(content).get("token")
+    return token if isinstance(token, str) else None
+
+
+def _process(holder: Json) -> str:
+    said = {name: holder.get(name, "?") for name in ("pid", "host", "since")}
+    return f"process {said['pid']} on {said['host']}, since {said['since']}"

@@ -26,8 +26,9 @@ from medtasks_ext.strict import faults_of
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
 #: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. 2 had
-#: no history of seals; what else it lacks is None here. A run of schema 2 becomes one of 3 when it goes on.
-RUN_SCHEMA = 3
+#: no history of seals; what else it lacks is None here. 3 had no seal over the whole folder. A run of schema
+#: 2 or 3 becomes one of 4 when it goes on.
+RUN_SCHEMA = 4
 #: The first schema whose lines carry chains, and whose keys of requests hold the model.
 CHAINED = 2
 
@@ -149,11 +150,11 @@ class PastSeal(_Record):
 
 
 class FolderSeal(_Record):
-    """The state of every file of the folder but the manifest."""
+    """The state of the whole folder when a call had ended."""
 
     made: str  # local time
-    digest: str  # of the names of the files and their contents
-    why: str  # when in the life of the run it was made, in words
+    digest: str  # the root: of the names of all files and their contents (`runs.seal`)
+    why: str  # what the call did: written, judged, rescored, …
 
 
 class Batch(_Record):
@@ -191,7 +192,8 @@ class Manifest(_Record):
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
     batches: list[Batch] = Field(default_factory=list)  # requests that were written to files
-    seal: FolderSeal | None = None  # of the folder as a whole; None where nobody made one
+    seal: FolderSeal | None = None  # of the folder when the last call ended; None where nobody made one
+    roots: list[FolderSeal] = Field(default_factory=list)  # all of them, in order (`runs.seal`)
     past_seals: list[PastSeal] = Field(default_factory=list)  # that others replaced, in order
     #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)

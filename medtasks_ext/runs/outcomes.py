@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from medtasks_ext.atomic import sync_folder
+from medtasks_ext.atomic import remove, sync_folder
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -292,9 +292,10 @@ class OutcomeLog:
             new.path.replace(self.path)
             beside.rmdir()
             sync_folder(self.path.parent)
-        self._old_faults.unlink(missing_ok=True)
+        remove(self._old_faults)
         self.forget()
         self.load()
+        self._file.announce()
 
     def _remember(self, stored: Stored) -> None:
         key, entry = stored.key, stored.entry
@@ -355,6 +356,14 @@ class OutcomeLog:
         self._file.add(stored.record())
         self._remember(stored)
         return stored
+
+    def guard(self) -> None:
+        """Make sure that this process may still write, before something is done that ends in a line.
+
+        Raises:
+            MedtasksError: another process has taken the folder over.
+        """
+        self._file.guard()
 
     def sync(self) -> None:
         """Bring everything added so far to the disk."""

@@ -1,12 +1,12 @@
 """Which hosts got text of which datasets: `RUN/sent.jsonl`, a line for each host and dataset.
 
-A line is on the disk before the first text leaves.
+A line is on the disk before the first text leaves. The file is written whole, so that it is in the folder's
+seal.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtasks_ext.atomic import cannot_write
+from medtasks_ext.atomic import atomic_file
 from medtasks_ext.egress import AskedServer, Text, Way
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
@@ -59,7 +59,7 @@ class SentLog:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._lock = threading.Lock()
-        self._known: set[tuple[str, str, Way]] | None = None
+        self._known: set[tuple[str, str, Way]] = set()
 
     def add(self, place: AskedServer, text: Text) -> None:
         """Note that a host gets text of a dataset; once for each.
@@ -76,21 +76,15 @@ class SentLog:
             MedtasksError: the disk takes nothing.
         """
         with self._lock:
-            if self._known is None:
-                self._known = {_key(item) for item in read_sent(self._path.parent)}
-            new = {_key(item): item for item in records if item.dataset and _key(item) not in self._known}
-            if not new:
-                return
-            lines = b"".join(json_bytes(_record(item)) + b"\n" for item in new.values())
-            try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                with self._path.open("ab") as file:
-                    file.write(lines)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except OSError as error:
-                raise cannot_write(self._path, error) from None
-            self._known |= new.keys()
+            known = self._known
+            if new := {_key(item): item for item in records if item.dataset and _key(item) not in known}:
+                there = {_key(item): item for item in read_sent(self._path.parent)}
+                if not new.keys() <= there.keys():
+                    with atomic_file(self._path) as file:
+                        items = {**new, **there}  # what is there keeps its time
+                        ordered = sorted(items.values(), key=lambda item: item.since)
+                        file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
+                known |= new.keys()
 
 
 def _key(item: Sent) -> tuple[str, str, Way]:

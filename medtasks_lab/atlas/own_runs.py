@@ -75,7 +75,7 @@ def departments(item: Item, data: Data) -> Iterator[Cell]:
     """Scores of own runs by department, where rows carry one; a secondary one after its primary one."""
     for entry in data.entries:
         samples = {
-            name: (one.read_samples(), {"score": score_statistic(one.dataset)})
+            name: (one.read_samples(), {"score": score_statistic(one.dataset, one.strategy)})
             for name, one in experiments_of(entry, data).items()
             if one.read_samples is not None
         }

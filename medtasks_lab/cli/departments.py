@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.app import Origin, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study, show_tables
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
-    from medtasks_lab.studies.departments import Labelling
-    from medtasks_lab.studies.judge_evaluation import Figure
+    from medtasks_lab.studies.departments import Labellings
 
 AFTER_INTERRUPT = "goes on"
-
-_TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
 @asks_jury("Jury file with one model, which labels.")
@@ -41,9 +38,7 @@ def departments(
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="The first N questions of each task.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
-    ] = None,
+    data: Origin = None,
     out: Annotated[str, out_option("Folder for TASK.json.")] = "departments",
     *,
     asking: Asking,
@@ -58,13 +53,13 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
+    from medtasks_lab.judge.study import study_file
     from medtasks_lab.studies.departments import (
+        FILE,
         DepartmentRubric,
-        labelling,
         own_labels,
         read_sample,
         texts_to_label,
-        write_labelling,
     )
 
     model = asking.jury  # before rows are read
@@ -82,22 +77,24 @@ def departments(
             remedy="name it with --tasks, or leave its rows out",
         )  # fmt: skip
     rubric = DepartmentRubric()
-    to_label = [(texts_to_label(dataset, items, rubric), items) for dataset, items in documents]
-    named = {
-        (dataset.id, name): labels
-        for dataset, items in documents
-        for name, labels in own_labels(items).items()
-    }
-    study = JuryStudy(
-        command="medtasks study departments",
-        what="labels of questions",
-        panels=[(model, [task for task, _ in to_label])],
-        figures=lambda store: [labelling(task, rubric, items, model, store) for task, items in to_label],
-        write=lambda folder, found: [write_labelling(folder, item) for item in found],
-        show=lambda found: _print(found, {**named, **people}),
-        missing=lambda found: sum(len(item.missing) for item in found),
+    to_label = [texts_to_label(dataset, items, rubric) for dataset, items in documents]
+    for dataset, items in documents:
+        people = {(dataset.id, name): labels for name, labels in own_labels(items).items()} | people
+    invented = any(case.synthetic for task in to_label for case in task.cases)
+
+    def show(found: Labellings) -> None:
+        show_tables(study_file(FILE).tables, found, sample=invented)
+        _print_agreement(people, found)
+
+    study = JuryStudy.of(
+        FILE,
+        "medtasks study departments",
+        (model, to_label),
+        rubric,
+        [items for _, items in documents],
+        show=show,
+        missing=lambda found: found.missing,
         then=lambda found: [f"medtasks report RUN --by {out}"],
-        private=not all(task.open_access for task, _ in to_label),
     )
     return run_study(study, asking, Path(out))
 
@@ -105,53 +102,29 @@ def departments(
 def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Dataset, list[Document]]]:
     """The questions of the named tasks, each once."""
     from medtasks_ext.rows.sources import forced_origin
-    from medtasks_lab.studies.contamination.ask import inputs
+    from medtasks_lab.studies.contamination.ask import inputs_of
 
-    known, origin = registry(), forced_origin(data)
+    known = registry()
     names = [leaf for leaves in known.resolve(names_in(tasks)).values() for leaf in leaves]
     datasets = dict.fromkeys(known.tasks[name][0].id for name in names)
-    found, faults = [], {}
-    for name in datasets:
-        try:
-            found.append((known.datasets[name], inputs(known.datasets[name], origin)[:limit]))
-        except MedtasksError as error:
-            faults[name] = error
+    found, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
     say_faults(faults, stop=not found)
-    return found
+    return [(known.datasets[name], items) for name, items in found.items()]
 
 
-def _print(found: Sequence[Labelling], people: Mapping[tuple[str, str], Sequence[str]]) -> None:
-    from medtasks_ext.registry.departments import NO_DEPARTMENT
-    from medtasks_lab.studies.departments import counts_of
-
-    sample = any(item.origin == "sample" for item in found)
-    rows = []
-    for item in found:
-        by_primary = dict(counts_of(item))
-        none = by_primary.pop(NO_DEPARTMENT, 0)
-        most = sorted(by_primary.items(), key=lambda pair: -pair[1])[:3]
-        counts = (len(item.by_question) + len(item.missing), len(item.by_question), none)
-        frequent = ", ".join(f"{name} {n:,}" for name, n in most)
-        rows.append((item.task, frequent, *(f"{n:,}" for n in counts)))
-    columns = [texts("task"), texts("most frequent")]
-    columns += map(figure, ("questions", "labelled", "no department"))
-    show(rows, columns, sample=sample)
-    _print_agreement(people, found)
-
-
-def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Sequence[Labelling]) -> None:
+def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Labellings) -> None:
     """How far the model agrees with people, over all tasks together."""
     from medtasks_lab.studies.departments import MEASURES, agreement
+    from medtasks_lab.studies.judge_evaluation import TITLES
 
     if not people:
         typer.echo("no agreement: neither rows nor --sample name departments")
         return
-    model = {(item.task, name): labels for item in found for name, labels in item.by_question.items()}
-    agreed = agreement(people, model)
+    agreed = agreement(people, found.by_question)
     columns = [
-        texts("", lambda name: _TITLES.get(name, name)),
-        figure("secondary departments", lambda name: _figure(agreed.figures[name])),
-        figure("primary departments", lambda name: _figure(agreed.primary[name])),
+        texts("", lambda name: TITLES.get(name, name)),
+        figure("secondary departments", lambda name: agreed.figures[name].words),
+        figure("primary departments", lambda name: agreed.primary[name].words),
     ]
     show(MEASURES, columns, pad_edge=False)
     typer.echo(
@@ -159,10 +132,3 @@ def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Seq
         "exact: the same set; the others are of all decisions, question by department; [95 % interval]: "
         "questions resampled 1,000 times"
     )
-
-
-def _figure(found: Figure) -> str:
-    if found.value is None:
-        return "–"
-    limits = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
-    return f"{found.value:.4f}{limits}"

@@ -43,7 +43,7 @@ def judge_calibrate(
     """
     quiet()
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
     from medtasks_lab.judge.calibrate import anchor_sheet, calibrate
 
     if bool(anchors) == bool(sheet):
@@ -57,7 +57,7 @@ def judge_calibrate(
         for name in dict.fromkeys(folder.rstrip("/") for folder in folders):
             run = Run(Path(name), registry())
             run.load()
-            stack.enter_context(Lease(run.folder, "medtasks judge calibrate"))
+            stack.enter_context(RunLease(run.folder, "medtasks judge calibrate", "calibrated"))
             runs.append(run)
         if sheet:
             _write(Path(sheet), anchor_sheet(runs))

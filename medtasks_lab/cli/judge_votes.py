@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medtasks_ext.cli.app import Prompts, out_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.registry import registry
 from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
-
-if TYPE_CHECKING:
-    from medtasks_lab.judge.votes import VoteFigures
 
 AFTER_INTERRUPT = "goes on"
 
@@ -43,7 +38,7 @@ def judge_votes(
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.judge.cases import rubric_of
     from medtasks_ext.prompts.official.choice import wish_of
-    from medtasks_lab.judge.votes import read_votes, vote_figures, voted_task, write_votes
+    from medtasks_lab.judge.votes import FILE, read_votes, voted_task
 
     jury, votes = asking.jury, read_votes(Path(votes_file))
     dataset = registry().datasets.get(task)
@@ -54,28 +49,13 @@ def judge_votes(
         )
     asked_about = voted_task(task, votes, rubric)
     sample = any(case.synthetic for case in asked_about.cases)
-    study = JuryStudy(
-        command="medtasks judge votes",
-        what="verdicts on criteria",
-        panels=[(jury, [asked_about])],
-        figures=lambda store: vote_figures(asked_about, votes, jury, store),
-        write=lambda folder, found: write_votes(folder, found, jury, sample=sample),
-        show=lambda found: _print(found, sample=sample),
+    study = JuryStudy.of(
+        FILE,
+        "medtasks judge votes",
+        (jury, [asked_about]),
+        votes,
+        sample=sample,
         missing=lambda found: sum(found.missing.values()),
         private=not sample,
     )
     return run_study(study, asking, Path(out))
-
-
-def _print(found: VoteFigures, *, sample: bool) -> None:
-    rows = []
-    for item in found.judges:
-        around = "" if item.low is None else f" [{number(item.low, 3)}, {number(item.high, 3)}]"
-        others = f"{item.physicians}, {number(item.median, 3)}" if item.physicians else "–"
-        below = "–" if item.below is None else f"{item.below:.0%}"
-        f1 = f"{number(item.agreement.macro, 3)}{around}"
-        rows.append((item.rater, item.category, f1, f"{item.agreement.pairs:,}", others, below))
-    columns = [texts("rater"), texts("category")]
-    columns += map(figure, ("macro F1", "pairs", "physicians, median", "below"))
-    show(rows, columns, "macro F1 with physicians' votes, by category of criterion", sample=sample)
-    typer.echo("below: share of the physicians whose macro F1 with the other physicians is lower")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 import typer
@@ -20,8 +21,10 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.judging import DONE, ask_all, end_code, print_estimates, say_spent, warn_withheld
+from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
+from medtasks_lab.judge.study import StudyTable, study_file
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
 
 FoundT = TypeVar("FoundT")
+#: Judges, and what they are asked about.
+Panel: TypeAlias = "tuple[Jury, list[JudgedTask]]"
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class JuryStudy(Generic[FoundT]):
 
     command: str  # who holds the folder meanwhile
     what: str  # judges give, in words: `verdicts on references`
-    panels: Sequence[tuple[Jury, list[JudgedTask]]]  # judges, and what they are asked about
+    panels: Sequence[Panel]
     figures: Callable[[JudgementStore], FoundT]  # from the verdicts so far
     write: Callable[[Path, FoundT], Sequence[Path]]  # the figures into a folder; what was written
     show: Callable[[FoundT], None]
@@ -73,6 +78,47 @@ class JuryStudy(Generic[FoundT]):
     then: Callable[[FoundT], Sequence[str]] = lambda found: ()  # commands that come next
     private: bool = False  # whether the folder holds text that is not open
     final: bool = False  # whether a reply without a verdict is a result, and not asked for again
+
+    @classmethod
+    def of(
+        cls, file: Path, command: str, panel: Panel, *given: Any, sample: bool = False, **more: Any
+    ) -> JuryStudy[Any]:
+        """A study as its file has it.
+
+        Args:
+            panel: who is asked, and what about.
+            given: to the reader, after the tasks, the jury and the store.
+            sample: whether texts are synthetic.
+            more: of the study.
+        """
+        words, (jury, tasks) = study_file(file), panel
+        read, write = resolve_name(words.reader), resolve_name(words.writer)
+        return cls(
+            **{
+                "command": command,
+                "what": words.what,
+                "panels": [panel],
+                "figures": lambda store: read(tasks, jury, store, *given),
+                "write": lambda folder, found: write(folder, found, jury),
+                "show": lambda found: show_tables(words.tables, found, sample=sample),
+                "private": not all(task.open_access for task in tasks),
+                **more,
+            }
+        )
+
+
+def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool) -> None:
+    """Print the figures of a study; that they are of synthetic texts stands above the first table."""
+    for number, table in enumerate(tables):
+        if not (rows := getattr(found, table.frame)):
+            if table.empty:
+                typer.echo(table.empty)
+            continue
+        names = list(table.columns)
+        columns = [*map(texts, names[: table.names]), *map(figure, names[table.names :])]
+        show([table.cells(row) for row in rows], columns, table.title, sample=sample and not number)
+        if table.note:
+            typer.echo(table.note)
 
 
 def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
@@ -83,10 +129,9 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     """
     from medtasks_ext.judge.budget import budget_of
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.runs.lease import Lease
 
     store = JudgementStore(out_folder(folder))
-    held = nullcontext() if asking.dry_run else Lease(folder, study.command, private=study.private)
+    held = nullcontext() if asking.dry_run else _held(folder, study)
     with held, closing(store):
         store.open(write=not asking.dry_run)
         planners = _planners(study, asking, store)
@@ -104,6 +149,17 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
         say(f"missing: {judge}: {n:,} ({reason})")
     say_spent(end, budget, study.what)
     return end_study(study, found, folder, results, end)
+
+
+def _held(folder: Path, study: JuryStudy[Any]) -> AbstractContextManager[object]:
+    """The right to write to the study's folder; to the run that it lies in, whose seal is over it."""
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.lease import Lease
+    from medtasks_ext.runs.seal import RunLease
+
+    if RunFolder(folder.parent).manifest.is_file():
+        return RunLease(folder.parent, study.command, "judged", private=study.private)
+    return Lease(folder, study.command, private=study.private)
 
 
 def _planners(study: JuryStudy[Any], asking: Asking, store: JudgementStore) -> list[JuryPlanner]:
@@ -125,7 +181,7 @@ def _reasons(planners: Sequence[JuryPlanner], store: JudgementStore) -> Counter[
     from medtasks_ext.judge.asks import NOT_ASKED
 
     asks = (ask for planner in planners for ask in planner.pending())
-    return Counter((ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in asks)
+    return Counter((ask.request.judge, store.why_not(ask.key, NOT_ASKED)) for ask in asks)
 
 
 def end_study(

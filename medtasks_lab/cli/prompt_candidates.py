@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.app import Origin, out_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.tables import SAMPLE_DATA, figure, show, texts
 from medtasks_ext.cli.words import counted, say
@@ -23,9 +23,7 @@ FILE = "candidates.yaml"
 def candidates(
     file: Annotated[str, typer.Argument(help="YAML file of the candidates.")],
     out: Annotated[str, out_option("Folder for their tasks and rows.")] = "candidates",
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="ORIGIN", help="As for `medtasks run`.")
-    ] = None,
+    data: Origin = None,
 ) -> int:
     """Write candidate wordings of a prompt as tasks.
 

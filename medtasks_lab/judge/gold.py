@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,19 +18,17 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
-from medtasks_ext.rows.spec import Judging
 from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
+from medtasks_lab.judge.study import study_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.folder import RunFolder
     from medtasks_ext.stats.statistic import Array
 
-ROLE = "a clinician who checks the reference answers of a test"
+FILE = Path(__file__).with_suffix(".yaml")
 AXIS = "reference"
 
 
@@ -43,6 +42,11 @@ class GoldTask:
     missing: int  # without a verdict
     #: Spearman of the runs' scores over all documents and over the accepted ones; None below two runs
     rank_correlation: float | None
+
+    @property
+    def percent(self) -> float | None:
+        """How many are flagged; None where nothing has a verdict."""
+        return 100 * self.flagged / self.documents if self.documents else None
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,8 @@ def gold_cases(judged: Sequence[Sequence[JudgedTask]]) -> list[JudgedTask]:
     Args:
         judged: the tasks of each run.
     """
-    judging = Judging(
-        protocol="gold_quality",
-        role=ROLE,
-        axes={AXIS: "Is the reference a reasonable answer to the input?"},
-        show_gold=False,
-    )
+    judging = study_file(FILE).judging
+    assert judging is not None
     rubric = Rubric(judging)
     found: dict[str, JudgedTask] = {}
     seen: set[tuple[str, str]] = set()

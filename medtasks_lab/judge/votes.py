@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
 
+FILE = Path(__file__).with_suffix(".yaml")
 POINT = "criterion"
 ALL = "all"
 _REMEDY = (
@@ -100,6 +101,7 @@ class VoteFigures:
     judges: list[RaterAgreement]
     physicians: list[RaterAgreement]
     missing: dict[str, int]  # judge -> criteria without a verdict
+    sample: bool = False  # whether rows are invented
 
 
 def read_votes(path: Path) -> list[Voted]:
@@ -161,15 +163,18 @@ def voted_task(name: str, votes: Sequence[Voted], rubric: Rubric) -> JudgedTask:
     return task
 
 
-def vote_figures(task: JudgedTask, votes: Sequence[Voted], jury: Jury, store: JudgementStore) -> VoteFigures:
+def vote_figures(
+    tasks: Sequence[JudgedTask], jury: Jury, store: JudgementStore, votes: Sequence[Voted]
+) -> VoteFigures:
     """What the verdicts so far amount to.
 
     Args:
-        task: as `voted_task` made it.
-        votes: that it was made of.
+        tasks: the one that `voted_task` made.
         jury: who was asked.
         store: with the verdicts.
+        votes: that it was made of.
     """
+    (task,) = tasks
     said: dict[str, dict[int, bool]] = {judge.name: {} for judge in jury.judges}
     for place, case in enumerate(task.cases):
         assert isinstance(case, VotedCase)
@@ -202,6 +207,7 @@ def vote_figures(task: JudgedTask, votes: Sequence[Voted], jury: Jury, store: Ju
         compared(judged.items()),
         compared(of_physicians.items()),
         {name: len(votes) - len(answers) for name, answers in said.items()},
+        sample=any(case.synthetic for case in task.cases),
     )
 
 
@@ -251,7 +257,7 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -> list[Path]:
+def write_votes(folder: Path, found: VoteFigures, jury: Jury) -> list[Path]:
     """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
     judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
     write_csv(folder / "votes_judges.csv", judges)
@@ -260,7 +266,7 @@ def write_votes(folder: Path, found: VoteFigures, jury: Jury, *, sample: bool) -
         folder / "votes.json",
         {
             "judges": [judge.identity() for judge in jury.judges],
-            "sample": sample,
+            "sample": found.sample,
             "missing": found.missing,
             "agreement": judges,
             "physicians": physicians,

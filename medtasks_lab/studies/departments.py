@@ -16,11 +16,11 @@ from medtasks_ext.judge.reply import UnreadableError, Verdict
 from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of, read_departments
 from medtasks_ext.results.labels import DEPARTMENT, Labels, department_labels, department_values
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.spec import Judging
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Statistic, as_they_are
+from medtasks_lab.judge.study import study_file
 from medtasks_lab.studies.judge_evaluation import OF_COUNTS, Figure
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.stats.statistic import Array
 
-PROTOCOL, FIELD, NOTHING = "departments", "department", "none"
+FILE = Path(__file__).with_suffix(".yaml")
+FIELD, NOTHING = "department", "none"
 PLACES = ("first", "second", "third")
-ROLE = "an experienced physician at the triage desk of a general hospital"
 SCHEMA = 1
 #: What questions are called that the model gave no departments.
 NOT_LABELLED = "not labelled"
@@ -47,16 +47,9 @@ class DepartmentRubric(Rubric):
         listed = "\n".join(
             f"- {primary}: {'; '.join(entry['secondary'])}" for primary, entry in departments().items()
         )
-        super().__init__(
-            Judging(
-                protocol=PROTOCOL,
-                question="-",
-                role=ROLE,
-                goal=listed,
-                axes=dict.fromkeys(PLACES, "-"),
-                show_gold=False,
-            )
-        )
+        judging = study_file(FILE).judging
+        assert judging is not None
+        super().__init__(judging.model_copy(update={"goal": listed}))
         names = [name for entry in departments().values() for name in entry["secondary"]]
         self.protocol = self.protocol.model_copy(
             update={"verdict": {FIELD: [*names, NO_DEPARTMENT, NOTHING]}}
@@ -96,6 +89,60 @@ class Labelling:
     rows_hash: str  # identifies the documents in our wording
     by_question: dict[str, list[str]]  # id -> secondary departments, best first
     missing: list[str]  # ids of questions without a label
+
+    @property
+    def questions(self) -> int:
+        """Questions that the model was asked about."""
+        return len(self.by_question) + len(self.missing)
+
+    @property
+    def labelled(self) -> int:
+        """Questions with a label."""
+        return len(self.by_question)
+
+    @property
+    def without(self) -> int:
+        """Questions of no department."""
+        return dict(counts_of(self)).get(NO_DEPARTMENT, 0)
+
+    @property
+    def frequent(self) -> str:
+        """The three most frequent primary departments."""
+        counts = [pair for pair in counts_of(self) if pair[0] != NO_DEPARTMENT]
+        return ", ".join(f"{name} {n:,}" for name, n in sorted(counts, key=lambda pair: -pair[1])[:3])
+
+
+@dataclass(frozen=True)
+class Labellings:
+    """The departments of the questions of several tasks."""
+
+    tasks: list[Labelling]
+
+    @property
+    def missing(self) -> int:
+        """Questions without a label."""
+        return sum(len(item.missing) for item in self.tasks)
+
+    @property
+    def by_question(self) -> dict[tuple[str, str], list[str]]:
+        """(task, question) -> its departments."""
+        return {(item.task, name): labels for item in self.tasks for name, labels in item.by_question.items()}
+
+
+def labellings(
+    tasks: Sequence[JudgedTask],
+    jury: Jury,
+    store: JudgementStore,
+    rubric: DepartmentRubric,
+    documents: Sequence[Sequence[Document]],
+) -> Labellings:
+    """What the model has said of the questions of tasks so far.
+
+    Args:
+        documents: of each task.
+    """
+    found = zip(tasks, documents, strict=True)
+    return Labellings([labelling(task, rubric, items, jury, store) for task, items in found])
 
 
 def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
@@ -244,6 +291,11 @@ def _of(measure: str) -> Any:
 
 
 # ---------------------------------------------------------------------- the file
+
+
+def write_labellings(folder: Path, found: Labellings, jury: Jury) -> list[Path]:
+    """Write `FOLDER/TASK.json` for each task."""
+    return [write_labelling(folder, item) for item in found.tasks]
 
 
 def write_labelling(folder: Path, found: Labelling) -> Path:

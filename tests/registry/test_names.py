@@ -7,7 +7,8 @@ from lm_eval.tasks import TaskManager
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import STRATEGIES, SUFFIX, registry
-from medtasks_ext.registry.groups import tags_of
+from medtasks_ext.registry.groups import likelihood_tags, tags_of
+from medtasks_ext.registry.strategies import LIKELIHOOD
 
 TASKS = registry()
 TASK_TYPES = {
@@ -31,8 +32,11 @@ def size(group: str, strategy: str = "zero_shot") -> int:
 
 def test_lm_eval_sees_the_same_tasks_tags_and_groups(built_tasks):
     manager = TaskManager(include_defaults=False, include_path=str(built_tasks))
-    assert set(manager.all_subtasks) == set(TASKS.tasks)
-    assert set(manager.all_tags) == set(TASKS.tags)
+    closed = [dataset for dataset in TASKS.datasets.values() if dataset.is_closed]
+    assert set(manager.all_subtasks) == {*TASKS.tasks, *(dataset.task(LIKELIHOOD) for dataset in closed)}
+    by_likelihood = {name for dataset in closed for name in likelihood_tags(TASKS, dataset)}
+    assert {"bridge_zh_ll", "medhelm_ll", "medtasks_scoreable_ll"} < by_likelihood
+    assert set(manager.all_tags) == {*TASKS.tags, *by_likelihood}
     assert set(manager.all_groups) == set(TASKS.groups)
 
 

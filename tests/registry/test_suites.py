@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 from pathlib import Path
@@ -22,7 +21,6 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runner.validate import checks_of
-from tests.conftest import write_jsonl
 
 TASKS = registry()
 MINE = """
@@ -125,15 +123,6 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     for group in ("ward", "ward_intensive", "ward_bed_monitored", "ward_ko", "ward_inside", "medtasks_ko"):
         assert tasks.leaves(group) == ["ward_falls"], group
     assert "ward_falls" in tasks.leaves("medtasks_spec_geriatrics")
-    rows = [json.loads(line) for line in (root / "ward/falls/sample.jsonl").read_text("utf-8").splitlines()]
-    for number, row in enumerate(rows):  # in the language of the dataset
-        row |= {
-            "QUESTION": f"환자 {number}의 낙상 위험이 줄었습니까?",
-            "CONTEXTS": [f"입원 환자 {number}명을 관찰하였습니다."],
-        }
-    write_jsonl(root / "ward/falls/sample.jsonl", rows)
-    outcome = medtasks("dev", "validate", "ward_falls")
-    assert outcome.code == 0, outcome.text
     outcome = medtasks("ls", "ward=icu", "suite=ward", "specialty=geriatrics")
     assert outcome.code == 0 and "ward_falls" in outcome.out and "1 dataset," in outcome.out
     outcome = medtasks(
@@ -147,6 +136,15 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     assert "wardbench" not in medtasks("report", "run", "--published", "all").err.lower()
     outcome = medtasks("cite", "ward_falls")
     assert outcome.code == 0 and "% the suite ward" in outcome.out
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert outcome.code == 1 and "is in language 'en', the task in 'ko'" in outcome.out
+    file = root / "ward" / "falls" / "task.yaml"
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("language: ko", "language: en"), encoding="utf-8"
+    )
+    forget()
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert outcome.code == 0, outcome.text
 
 
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):

@@ -55,10 +55,10 @@ CHANGES = {
 }  # fmt: skip
 
 
-def test_a_run_that_nobody_touched_verifies_and_its_heads_have_one_digest(medtasks, run):
+def test_a_run_that_nobody_touched_verifies_and_has_one_root(medtasks, run):
     first, again = medtasks("verify", "run"), medtasks("verify", "run", "--scores")
     assert first.code == 0 and "1 task, 8 answers, 0 judgements; all as written" in first.out
-    assert again.code == 0 and again.out == first.out and "digest of 1 sealed head: " in first.out
+    assert again.code == 0 and again.out == first.out and "\nroot: " in first.out
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -74,7 +74,7 @@ def test_what_was_changed_is_named_and_no_card_is_written_of_it(medtasks, run, c
 def test_a_report_says_that_answers_are_not_those_that_were_scored(medtasks, run):
     cut(run / RESPONSES)
     assert (
-        "not those with which the task was finished" in medtasks("report", "run", "--published", "none").text
+        f"changed after it was written: {RESPONSES}" in medtasks("report", "run", "--published", "none").text
     )
 
 

@@ -17,11 +17,19 @@ from tests.conftest import ROOT
 HOLD = """
 import sys, time
 from pathlib import Path
+from medtasks_ext.runs import lease
 from medtasks_ext.runs.lease import Lease
+lease.HEARTBEAT = 0.1
 with Lease(Path(sys.argv[1]), "medtasks run"):
     print("held", flush=True)
     time.sleep(1000)
 """
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch):
+    """A silent lease from elsewhere is looked at for a quarter of a second."""
+    monkeypatch.setattr(module, "HEARTBEAT", 0.1)
 
 
 @pytest.fixture

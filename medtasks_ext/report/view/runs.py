@@ -183,7 +183,11 @@ def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]
             "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
         )
     named = [name for name in content["configs"] if name in content["results"]]
-    if unknown := [name for name in named if name not in registry.tasks]:
+    chosen = [name for name in named if name not in registry.tasks and registry.asked(name)]
+    if chosen:
+        what = f"{some(chosen)}: answers by likelihood are no texts, and not shown"
+        faults.append(Fault(str(file), what, "medtasks report gives their scores", skipped=False))
+    if unknown := [name for name in named if registry.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
     known = [name for name in named if name in registry.tasks]
     bare = [name for name in known if not samples_file(file, name).is_file()]

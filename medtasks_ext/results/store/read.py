@@ -62,7 +62,7 @@ def _readers(store: Store, run: StoredRun, item: Experiment, faults: list[Fault]
     if rows is None:
         return
     path = store.folder / run.table_of(DOCUMENTS, item.task)
-    statistic = score_statistic(item.dataset)
+    statistic = score_statistic(item.dataset, item.strategy)
     if rows.statistic != statistic.name:
         what = f"the score was {rows.statistic}, and is {statistic.name} in this version"
         remedy = "medtasks rescore RUN, then ingest it again"

@@ -133,10 +133,10 @@ def _stored(store: Store, datasets: set[str] | None) -> Iterator[_Stored]:
             known = store.tasks.asked(task)
             if known is None:
                 continue
-            dataset, _ = known
+            dataset, strategy = known
             if datasets is not None and dataset.id not in datasets:
                 continue
-            statistic = score_statistic(dataset)
+            statistic = score_statistic(dataset, strategy)
             if statistic.name == rows.statistic and rows.n:
                 yield _Stored(run, task, rows, dataset, statistic)
 

@@ -1,0 +1,116 @@
+"""What likelihoods of the possible answers say: which is likeliest, and how sure the model is of it.
+
+lm-eval's log-likelihood of an answer is the sum over its tokens. A probability here is normalised over the
+possible answers of the question (their softmax): it says nothing of other texts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy.special import softmax
+
+from medtasks_ext.stats.statistic import Statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medtasks_ext.metrics.common import Document, Metrics
+    from medtasks_ext.stats.statistic import Array
+
+    #: probabilities of the possible answers, and the place of the right one
+    Sureness: TypeAlias = tuple[Sequence[float], int]
+
+#: Equal bins of confidence in the calibration error (15, as Guo et al., ICML 2017).
+BINS = 15
+
+
+def process_results(
+    document: Document, results: Sequence[tuple[float, bool]], options: Sequence[str], gold: int | None
+) -> Metrics:
+    """The metrics of one document.
+
+    `acc` takes the answer of the highest log-likelihood, `acc_norm` that of the highest per character of the
+    answer, as lm-eval does. `calibration_error` and `risk_coverage` are taken over all documents from the
+    probabilities, which stand in the samples.
+
+    Args:
+        results: (log-likelihood, whether greedy decoding gives it) of each possible answer.
+        options: the possible answers as they were asked.
+        gold: place of the right one; None where there is none, or where several are right.
+    """
+    sample = {"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}
+    if gold is None:
+        return {"scored": 0.0, **sample}
+    likelihoods = np.array([value for value, *_ in results], dtype=float)
+    right = float(np.argmax(likelihoods) == gold)
+    per_character = likelihoods / np.array([float(len(option)) for option in options])
+    probabilities = softmax(likelihoods)
+    said = (probabilities.tolist(), gold)
+    return {
+        "score": right,
+        "acc": right,
+        "acc_norm": float(np.argmax(per_character) == gold),
+        "brier_score": float(np.square(probabilities - np.eye(len(options))[gold]).sum()),
+        "calibration_error": said,
+        "risk_coverage": said,
+        "scored": 1.0,
+        **sample,
+    }
+
+
+def confidences(items: Sequence[Sureness]) -> tuple[Array, Array]:
+    """The probability of the likeliest answer of each document, and whether it is the right one."""
+    sure = np.array([max(probabilities) for probabilities, _ in items])
+    right = np.array([np.argmax(probabilities) == gold for probabilities, gold in items], dtype=float)
+    return sure, right
+
+
+def _binned(items: Sequence[Sureness]) -> Array:
+    """(documents, 2 bins): confidence less rightness in the document's bin, and one document of it."""
+    sure, right = confidences(items)
+    places = np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1)
+    counts = np.zeros((len(items), 2 * BINS))
+    rows = np.arange(len(items))
+    counts[rows, places] = sure - right
+    counts[rows, BINS + places] = 1
+    return counts
+
+
+#: Expected calibration error of the likeliest answer (Guo et al., ICML 2017), 0-1.
+calibration_error = Statistic(
+    "calibration_error",
+    _binned,
+    lambda sums: np.abs(sums[..., :BINS]).sum(axis=-1) / np.maximum(sums[..., BINS:].sum(axis=-1), 1),
+)
+
+
+def risk_coverage(items: Sequence[Sureness]) -> float:
+    """Area under the risk-coverage curve: the mean error of the k surest documents, over all k.
+
+    Documents of one confidence count alike, whatever their order. 0 is best; a model whose confidence says
+    nothing gets about its error.
+
+    Source: Geifman and El-Yaniv, NeurIPS 2017.
+    """
+    if not items:
+        return 0.0
+    sure, right = confidences(items)
+    _, places, counts = np.unique(-sure, return_inverse=True, return_counts=True)
+    errors = np.bincount(places, weights=1 - right)
+    shares = np.repeat(errors / counts, counts)  # of one confidence: the mean
+    return float(np.mean(np.cumsum(shares) / np.arange(1, len(items) + 1)))
+
+
+#: As lm-eval takes them.
+METRICS: tuple[dict[str, Any], ...] = (
+    {"metric": "score", "aggregation": "mean", "higher_is_better": True},
+    {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
+    {"metric": "acc_norm", "aggregation": "mean", "higher_is_better": True},
+    {"metric": "brier_score", "aggregation": "mean", "higher_is_better": False},
+    {"metric": "calibration_error", "aggregation": calibration_error, "higher_is_better": False},
+    {"metric": "risk_coverage", "aggregation": risk_coverage, "higher_is_better": False},
+    {"metric": "scored", "aggregation": "mean", "higher_is_better": True},
+    {"metric": "SAMPLE_DATA", "aggregation": "mean", "higher_is_better": False},
+)

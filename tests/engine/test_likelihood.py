@@ -1,0 +1,94 @@
+"""Likelihoods are those of plain lm-eval on the same text; no generated answer stands beside them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medtasks_ext.registry import registry
+from tests.engine.tiny_model import make
+
+pytestmark = pytest.mark.engine
+
+#: task -> what stands before the answer, and between both
+TASKS = {"bridge_mednli": ("relation:", " "), "mlb_maexam": ("答案：", ""), "medhelm_medmcqa": ("", " ")}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("model"), layers=1)
+
+
+@pytest.fixture(scope="module")
+def environment(environment) -> dict[str, str]:
+    return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
+
+
+def lm_eval(
+    names: list[str], model: Path, out: Path, environment: dict[str, str], *more: str
+) -> dict[str, list]:
+    """The samples of a call of plain lm-eval, by task."""
+    command = [
+        sys.executable, "-m", "lm_eval", "run", "--tasks", ",".join(names), "--model", "hf",
+        "--device", "cpu", "--model_args", f"pretrained={model},dtype=float32", "--batch_size", "1",
+        "--log_samples", "--output_path", str(out), *more,
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, env=environment, cwd=out.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = {}
+    for name in names:
+        [path] = out.rglob(f"samples_{name}_2*.jsonl")
+        found[name] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked(model, environment, tmp_path_factory) -> tuple[Path, dict[str, list]]:
+    out = tmp_path_factory.mktemp("ll") / "out"
+    return out, lm_eval([f"{name}_ll" for name in TASKS], model, out, environment)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_likelihoods_are_those_of_a_plain_task_with_the_same_text(task, asked, model, environment, tmp_path):
+    samples, (lead, delimiter) = asked[1][f"{task}_ll"], TASKS[task]
+    assert len(samples) >= 8 and registry().datasets[task].is_closed
+    rows = []
+    for sample in samples:
+        document = sample["doc"]
+        system = f"{document['system']}\n\n" if document["system"] else ""
+        context = system + document["prompt"] + (f"\n{lead}" if lead else "")
+        options = [argument["arg_1"].removeprefix(delimiter) for argument in sample["arguments"].values()]
+        rows.append({"context": context, "options": options, "gold": int(sample["target"])})
+    data = tmp_path / "rows.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    plain = {
+        "task": "plain", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}},
+        "test_split": "test", "output_type": "multiple_choice", "doc_to_text": "{{context}}",
+        "doc_to_choice": "{{options}}", "doc_to_target": "gold", "target_delimiter": delimiter,
+    }  # fmt: skip
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "plain.yaml").write_text(yaml.safe_dump(plain), encoding="utf-8")
+    more = ("--include_path", str(tmp_path / "tasks"))
+    other = lm_eval(["plain"], model, tmp_path / "out", environment, *more)["plain"]
+    for one, two in zip(samples, other, strict=True):
+        own, plain_ones = ([float(pair[0][0]) for pair in item["resps"]] for item in (one, two))
+        assert own == pytest.approx(plain_ones, abs=1e-6)
+        assert one["acc"] == two["acc"] and one["acc_norm"] == two["acc_norm"]
+
+
+def test_a_report_ranks_them_beside_nothing_that_was_generated(asked, environment, tmp_path):
+    folder = next(path.parent for path in asked[0].rglob("results_*.json"))
+    command = [sys.executable, "-m", "medtasks_ext", "report", str(folder), "-o", "report"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "by likelihood, 0-shot" in done.stdout and "zero-shot" not in done.stdout.split("to know before")[0]
+    )
+    assert "above" not in done.stdout
