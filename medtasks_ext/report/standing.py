@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
@@ -131,6 +132,8 @@ class Standing:
     tasks: int  # how many these are
     of_suite: int  # tasks that the suite's score is taken over
     official: int  # of its tasks, those that were asked in the suite's own words
+    states: dict[State, int]  # of its tasks: whether rows, words and examples are confirmed, said, or unlike
+    said: int  # of the tasks that were asked alike, those of which something is said alone
     alike: int  # of its tasks, those that were asked as the published models were
     documents_alike: int  # documents of these
     #: own score on the tasks that were asked alike; where there is none, on all of its tasks, which says
@@ -240,7 +243,15 @@ class Standing:
             return f"{words}: too little for a place among {n} published models"
         first, last = self.places
         place = f"place {first}" if first == last else f"place {first} to {last}"
-        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}"
+        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}{self._said}"
+
+    @property
+    def _said(self) -> str:
+        """That the place rests on what nobody has confirmed."""
+        if not self.said:
+            return ""
+        some = "" if self.said == self.alike else f" in {self.said} of these {self.alike} tasks"
+        return f", under rows as you say{some}"
 
     @property
     def _on_these(self) -> str:
@@ -268,6 +279,7 @@ class Standing:
         )
         return {
             **{name: getattr(self, name) for name in equal},
+            **{state: self.states.get(state, 0) for state in get_args(State)},
             **{"entry": self.entry.label, "suite": self.suite.id, "of": len(self.rivals) + 1},
             "place": self.place if self.placed else None,
             "equivalent": self.equivalent and self.equivalent.score,
@@ -304,6 +316,8 @@ class Standing:
                 "its own scores alone, on tasks that are not equally hard: highest "
                 f"{', '.join(item.words for item in best)}; lowest {', '.join(item.words for item in worst)}"
             )
+        if self.rivals:
+            lines.append(confirmed_words(self.states, self.tasks))
         if self.alike and self.reasons:
             lines.append(
                 f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {self._why}"
@@ -445,6 +459,8 @@ def _standing(
         tasks=len(own),
         of_suite=group.n_tasks,
         official=sum(item.facts.wording == "official" for item in own.values()),
+        states=counted(item.confirmed.state for item in own.values()),
+        said=sum(own[name].confirmed.state == "said" for name in alike),
         alike=len(alike),
         documents_alike=documents,
         on_alike=float(weight @ scores),

@@ -37,6 +37,7 @@ from medtasks_ext.results.conditions import (
     of_the_paper,
     runs_apart,
 )
+from medtasks_ext.results.confirmed import Confirmed, confirmed
 from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.stats.intervals import Interval
 
@@ -222,6 +223,13 @@ class Experiment:
         # what a paper calls zero-shot may ask to reason first
         asked = dataset.metadata.published_strategy if self.strategy == "zero_shot" else self.strategy
         return comparable(self.facts, facts(of_the_paper(dataset, asked)))
+
+    @cached_property
+    def confirmed(self) -> Confirmed:
+        """What of its rows, words and examples is confirmed, and what is said; nothing of a printed score."""
+        if self.printed is not None:
+            return Confirmed(None, None, None)
+        return confirmed(self.dataset, self.conditions)
 
     @property
     def unlike_the_paper(self) -> tuple[Difference, ...]:

@@ -93,6 +93,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "template own_template system system_text turns examples budget:int64 context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
+        Columns(
+            "rows_are words_are shots_are",
+            "`confirmed`, `said` or `unlike` the suite's "
+            "([which](comparability.md#confirmed-said-or-unlike))",
+        ),
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
@@ -152,6 +157,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns(
             "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
             "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
+        ),
+        Columns(
+            "confirmed:int64 said:int64 unlike:int64",
+            "of its tasks, those whose rows, words and examples are confirmed; where one is said alone; "
+            "where one is unlike",
         ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),
