@@ -16,13 +16,13 @@ from medtasks_ext.egress import TRUSTED_HOSTS, Egress, Text, Way
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
-from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.runs.sent import SentLog, read_sent
 from tests.conftest import sft_row
 from tests.engines import server as scripted
+from tests.engines.made import ListFeed
 from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
 from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
 from tests.judge.server import Reply, coded
