@@ -22,7 +22,7 @@ from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
-from medtasks_ext.results.models import facts_of
+from medtasks_ext.results.models import facts_of, model_id, version_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
 from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
 
@@ -316,6 +316,8 @@ class Standing:
                 "its own scores alone, on tasks that are not equally hard: highest "
                 f"{', '.join(item.words for item in best)}; lowest {', '.join(item.words for item in worst)}"
             )
+        if self.itself:
+            lines.append(self.itself)
         if self.rivals:
             lines.append(confirmed_words(self.states, self.tasks))
         if self.alike and self.reasons:
@@ -325,6 +327,14 @@ class Standing:
         return lines
 
     @property
+    def itself(self) -> str:
+        """What the paper prints of the same model, by the registry of models; empty where it prints none."""
+        mine = model_id(self.entry)
+        same = [item for item in self.rivals if mine is not None and model_id(item.entry) == mine]
+        printed = ", ".join(f"{item.score:.2f} ({_called(item.entry)})" for item in same)
+        return f"{self.suite.title} prints this model itself with {printed}" if printed else ""
+
+    @property
     def among_peers(self) -> str:
         """Its places among models of its size, in words; empty where none is known."""
         if not self.placed or self.ends is None or not (peers := self.peers):
@@ -332,6 +342,11 @@ class Standing:
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
         place = f"place {first}" if first == last else f"place {first} to {last}"
         return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+
+
+def _called(entry: Entry) -> str:
+    version = version_of(entry)
+    return f"{entry.model}, {version}" if version and version not in entry.model else entry.model
 
 
 def mark_of(row: Json) -> float:

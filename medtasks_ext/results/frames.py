@@ -60,6 +60,13 @@ _CHANGE = (
     Columns("method detectable:double", "of the test; the smallest difference that is found with 80 % power"),
 )
 
+#: Of the registry of models; joins what papers, runs and submissions call by other names.
+_IDENTITY = Columns(
+    "model_id model_version",
+    "id in the registry of models (`results/reference/models.yaml`), empty of a model that it does not know; "
+    "the version that a table states, or the revision that a run asked for",
+)
+
 #: frame -> its columns
 FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "results": (
@@ -68,6 +75,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "entry model kind sample:bool",
             "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
         ),
+        _IDENTITY,
         Columns(
             "metric value:double interval_low:double interval_high:double interval_rough:bool",
             "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
@@ -105,6 +113,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     ),
     "groups": (
         Columns("entry model kind sample:bool strategy", "as above"),
+        _IDENTITY,
         Columns(
             "suite axis value title",
             "suite (empty across suites), axis (`all`, `suite` or one of the metadata), value, title of the "

@@ -12,6 +12,7 @@ import numpy as np
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
 from medtasks_ext.results.frames import axes, names, schema, table
+from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def _of_datasets(tasks: Registry) -> pa.Table:
 _OF_ENTRY: _Values = {
     "entry": lambda entry: entry.label,
     "model": lambda entry: entry.model,
+    "model_id": model_id,
+    "model_version": version_of,
     "kind": lambda entry: entry.kind,
     "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     "started": lambda entry: entry.manifest.get("started"),
