@@ -344,7 +344,7 @@ def _facts(record: Conditions) -> Facts:
             *_with_effect("generation", asked.decoding or {}, Effect.MODEL),
         ),
         brought=_with_effect("generation", (engine.generation if engine else None) or {}, Effect.MOVES),
-        rounding=None if asked.arguments is None else _rounding(arguments, engine),
+        rounding=None if asked.arguments is None else _rounding(asked, engine),
         template=layout.chat_template,
         own_template=layout.own_template or "",
         system=layout.system_role,
@@ -358,9 +358,10 @@ def _facts(record: Conditions) -> Facts:
     )
 
 
-def _rounding(arguments: Mapping[str, Any], engine: EngineRecord | None) -> Settings:
+def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:
     """What the engine says of its precision, and what the user says where it does not."""
-    found = dict(_with_effect("model", arguments, Effect.CLOSE))
+    found = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
+    found |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
     if engine and engine.dtype:
         found["dtype"] = engine.dtype
     return tuple(sorted(found.items()))

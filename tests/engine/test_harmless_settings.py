@@ -29,8 +29,6 @@ TOKENS = 12
 TRIED: dict[str, tuple[Any, ...]] = {
     "logprobs": (0, 3),
     "prompt_logprobs": (0, 3),
-    "prompt_logprob_token_ids": ([5, 6],),
-    "prompt_logprob_start": (0,),
     "logprob_token_ids": ([5, 6],),
     "flat_logprobs": (True, False),
     "stream_interval": (1, 4),
@@ -56,6 +54,8 @@ TRIED: dict[str, tuple[Any, ...]] = {
 NOT_TRIED = {
     "top_logprobs": "a field of chat requests; vLLM's parameter is logprobs",
     "output_kind": "medtasks sets it",
+    "prompt_logprob_token_ids": "a row for each token of one prompt: a setting of all prompts cannot have it",
+    "prompt_logprob_start": "it goes with prompt_logprob_token_ids",
     "return_dict_in_generate": "lm-eval reads a tensor",
     "compile_config": "an object of transformers",
     "transformers_version": "a note in a file",

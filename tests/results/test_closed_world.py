@@ -34,7 +34,7 @@ SAMPLING = listed("""
     min_tokens skip_special_tokens spaces_between_special_tokens include_stop_str_in_output
     structured_outputs logit_bias allowed_token_ids extra_args bad_words thinking_token_budget
     repetition_detection trace_decode_token_ids best_of guided_choice guided_json guided_regex
-    guided_grammar
+    guided_grammar detokenize
 """)
 TRANSFORMERS = listed("""
     num_beams num_beam_groups num_return_sequences early_stopping max_time max_length stop_strings
@@ -44,25 +44,30 @@ TRANSFORMERS = listed("""
     guidance_scale watermarking_config eos_token_id bos_token_id decoder_start_token_id penalty_alpha
     dola_layers diversity_penalty constraints force_words_ids remove_invalid_values
     prompt_lookup_num_tokens use_mtp assistant_ensemble_weight speculation_type
-    encoder_no_repeat_ngram_size
+    encoder_no_repeat_ngram_size cache_implementation cache_config logits_processor
 """)
 CHAT = listed("""
     response_format tools tool_choice functions function_call echo chat_template documents
     add_generation_prompt continue_final_message truncate_prompt_tokens use_beam_search vllm_xargs
-    web_search_options modalities prediction verbosity reasoning_effort enable_thinking
+    web_search_options modalities prediction verbosity reasoning_effort enable_thinking include_reasoning
+    truncation_side
 """)
 ARGUMENTS = listed("""
     eos_string truncation truncation_side add_bos_token prefix_token_id hf_overrides logits_processors
     override_generation_config generation_config kv_cache_dtype quantization peft delta lora_local_path
     revision subfolder gguf_file tokenizer enable_thinking autogptq load_in_4bit dtype max_lora_rank
-    reasoning_parser tokenizer_mode think_end_token --predict_only --mood
+    reasoning_parser tokenizer_mode think_end_token --predict_only --mood softmax_dtype backend
+    attn_implementation attention_backend tokenized_requests served_model_name
 """)
 CONTEXT = ["enable_thinking", "reasoning_effort", "tools", "documents", "date_string", "mood"]
+CONTEXT += ["add_generation_prompt", "continue_final_message"]
 #: By which another model answers, and by which the same one rounds: named, and no bar to a rank.
 NAMED = {
     "reasoning_effort", "enable_thinking", "quantization", "peft", "delta", "lora_local_path", "revision",
     "subfolder", "gguf_file", "tokenizer", "autogptq", "load_in_4bit", "dtype", "max_lora_rank",
-    "reasoning_parser", "tokenizer_mode", "think_end_token",
+    "reasoning_parser", "tokenizer_mode", "think_end_token", "softmax_dtype", "backend",
+    "attn_implementation", "attention_backend", "tokenized_requests", "served_model_name",
+    "include_reasoning",
 }  # fmt: skip
 #: None of them is a default of an engine.
 VALUES = (7, 0.37, "quince", ["quince"], {"quince": 1}, "7", "['quince']")
@@ -78,15 +83,28 @@ def asked_with(place, name, value):
     return USUAL, {name: value} if place == "model" else {"chat_template_args": {name: value}}
 
 
-@given(some.sampled_from(PLACES), some.sampled_from(VALUES))
-def test_each_setting_is_another_condition_or_is_named_in_words(where, value):
-    place, name = where
+@pytest.mark.parametrize("value", VALUES, ids=str)
+@pytest.mark.parametrize(("place", "name"), PLACES)
+def test_each_setting_is_another_condition_or_is_named_in_words(place, name, value):
     decoding, arguments = asked_with(place, name, value)
     run = Conditions(Asked(decoding=decoding, arguments=arguments))
     paper = of_the_paper(registry().datasets[TASK], "zero_shot")
     added = {"generation", "arguments"} & {item.field for item in comparable(facts(run), facts(paper)).moving}
     assert bool(added) is (name not in NAMED)
     assert name in task_words(run)["asked_with"]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+@pytest.mark.parametrize(
+    "name", ["top_p", "top_k", "min_p", "typical_p", "top_h", "epsilon_cutoff", "eta_cutoff"]
+)
+def test_what_draws_answers_counts_where_they_are_drawn_and_nowhere_else(name, value):
+    drawn, greedy = ({**USUAL, "temperature": heat, "do_sample": heat > 0} for heat in (0.7, 0))
+    pairs = [
+        comparable(*(facts(Conditions(Asked(decoding={**usual, **more}))) for more in ({}, {name: value})))
+        for usual in (drawn, greedy)
+    ]
+    assert [pair.known for pair in pairs] == [("decoding",), ()]
 
 
 @given(some.text(min_size=1), some.text(min_size=1))

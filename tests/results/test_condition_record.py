@@ -231,10 +231,10 @@ def test_arguments_of_place_and_speed_make_no_other_model_and_those_that_cut_do(
 
 def test_a_flag_of_lm_eval_that_nobody_knows_is_a_condition(tmp_path):
     plain(tmp_path / "known", {}, batch_size="auto", random_seed=0, model_dtype="bfloat16", use_cache=None)
-    plain(tmp_path / "unknown", {}, mood="good")
+    plain(tmp_path / "unknown", {}, mood="good", predict_only=True)
     known, unknown = read_results([tmp_path / "known", tmp_path / "unknown"], registry()).entries
     assert known.experiments[TASK].facts.arguments == ()
-    assert unknown.experiments[TASK].facts.arguments == (("--mood", "good"),)
+    assert unknown.experiments[TASK].facts.arguments == (("--mood", "good"), ("--predict_only", True))
 
 
 def test_an_identity_that_kept_an_argument_of_place_goes_on_with_its_own_keys():
