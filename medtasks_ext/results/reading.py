@@ -25,7 +25,7 @@ from medtasks_ext.results.experiments import (
     Fault,
     without_nan,
 )
-from medtasks_ext.results.older_conditions import stored_conditions
+from medtasks_ext.results.older_conditions import is_older, stored_conditions
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.runs.records import Sample
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 _LOG_AGAIN = "run the task again with --log_samples"
 
@@ -80,6 +80,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
+    older = 0
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
@@ -91,7 +92,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
-            item = _medtasks_task(files, name, shared, entry.choice, tasks, faults)
+            stored = files.read_task(name)
+            item = _medtasks_task(files, name, stored, shared, entry.choice, tasks, faults)
+            older += is_older(stored)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
@@ -103,15 +106,29 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=tuple(manifest.notes),
+        notes=(*manifest.notes, *_note_of(older)),
         manifest=record,
     )
 
 
+def _note_of(older: int) -> list[str]:
+    if not older:
+        return []
+    tasks = "a task was" if older == 1 else f"{older} tasks were"
+    what = "without a part of the conditions: `medtasks rescore RUN` adds what the run's files tell"
+    return [f"{tasks} scored by an earlier version, {what}"]
+
+
 def _medtasks_task(
-    files: RunFolder, name: str, run: RunConditions, choice: Choice, tasks: Registry, faults: list[Fault]
+    files: RunFolder,
+    name: str,
+    stored: TaskRecord,
+    run: RunConditions,
+    choice: Choice,
+    tasks: Registry,
+    faults: list[Fault],
 ) -> Experiment:
-    stored, where = files.read_task(name), files.task_file(name)
+    where = files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
