@@ -163,6 +163,22 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode(errors="replace"))
 
 
+def check_regular(path: Path) -> None:
+    """Refuse what is no plain file: a pipe, a device or a socket, whose reading may never end.
+
+    Nothing is said of a name that is not there.
+
+    Raises:
+        MedtasksError: it is none.
+    """
+    if path.exists() and not path.is_file():
+        raise MedtasksError(
+            "is no plain file (a folder, pipe, device or socket)",
+            where=path,
+            remedy="put the file itself there",
+        )
+
+
 def sync_folder(folder: Path) -> None:
     """Make names that were added to a folder survive a power cut, where the system offers it."""
     with suppress(OSError):  # Windows, and some network disks

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.secret_values import Secrets
 
@@ -119,6 +119,7 @@ def read_json(path: Path) -> Any:
     Raises:
         MedtasksError: it is missing or was damaged.
     """
+    check_regular(path)
     try:
         content = path.read_bytes()
         try:
@@ -139,9 +140,10 @@ def numbered_lines(path: Path, *, remedy: str) -> Iterator[tuple[int, str]]:
     Raises:
         MedtasksError: there is no such file (the remedy says which one is meant), or it is not UTF-8.
     """
+    check_regular(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy=remedy) from None
     except UnicodeDecodeError:
         raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None

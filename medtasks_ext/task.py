@@ -220,6 +220,7 @@ class MedicalTask(ConfigurableTask):
             MedtasksError: data that is missing or malformed.
         """
         from medtasks_ext.data.check import faulty_rows  # here, since few runs need the checks
+        from medtasks_ext.data.rowlock import local_rows
 
         say_batch_size()
         metadata, shots = self.config.metadata, self.config.num_fewshot
@@ -234,8 +235,15 @@ class MedicalTask(ConfigurableTask):
             prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
+        record = self.dataset["test"][0].loaded.record
+        if record["origin"] == "local":
+            known = local_rows(self.dataset_given)
+            record.update(
+                {"folded": known.folded} if known.folded else {},
+                **({"differs": True} if known.differs else {}),
+            )
         # nested, so the record survives a model argument of the same name
-        metadata["medtasks"] = {"loaded": self.dataset["test"][0].loaded.record}
+        metadata["medtasks"] = {"loaded": record}
 
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
         """The prompt of a document.

@@ -342,6 +342,45 @@ def data_pin(
     return 0
 
 
+@app.command("hash")
+def data_hash(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TASK...]", help="Tasks, tags, groups; by default all whose rows are local."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="TEXT", help="Who has the rows: a name that stands for the site.")
+    ] = "a site that did not sign",
+) -> int:
+    """Print what to add to `data.lock` of datasets whose rows are here.
+
+    Prints hashes alone: one of all rows, none of so few that answers could be guessed from it, and one of the
+    suite's words where rows carry them. Two sites with one hash, and a maintainer who signs, make the rows
+    confirmed.
+
+    Example: medtasks data hash bridge_mednli --by "Hospital of X"
+    """
+    from medtasks_ext.data.hashes import rows_hash
+    from medtasks_ext.registry.datalock import LOCK_FILE
+    from medtasks_ext.rows.missing import source_of
+    from medtasks_ext.rows.sources import find_origin
+
+    wanted = chosen(words) if words else list(registry().datasets.values())
+    here = [dataset for dataset in wanted if find_origin(dataset, source_of(dataset), None) == "local"]
+    if not here:
+        raise MedtasksError(
+            "no local rows of these datasets", where="medtasks data hash", remedy="medtasks data where TASK"
+        )
+    for dataset in here:
+        found = rows_hash(dataset, by)
+        typer.echo(f"{dataset.id}: {counted(found.n, 'document')}; {found.remark}")
+        if found.add:
+            typer.echo(f"  {dataset.metadata.suite}/{dataset.folder.name}/{LOCK_FILE}")
+            typer.echo(json.dumps(found.add, indent=2))
+    say_next("medtasks data check")
+    return 0
+
+
 #: After a file whose content nobody has stated.
 _UNPINNED = "  (unpinned: recorded at first use, other content is refused later)"
 

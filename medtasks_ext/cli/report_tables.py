@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import typer
 from rich.markup import escape
@@ -19,6 +19,7 @@ from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
+from medtasks_ext.results.confirmed import State, confirmed_words
 from medtasks_ext.results.labels import is_secondary
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ def _heading(report: Report) -> str:
         rows = [row for row in report.standings.to_pylist() if row["rivals"]]
         asked, of = (sum(row[name] for row in rows) for name in ("official", "tasks"))
         heading += f"; {asked} of {of} tasks asked in the suites' own words" if of else ""
+        states = {state: sum(row[state] for row in rows) for state in get_args(State)}
+        heading += f"; {confirmed_words(states, of)}" if of else ""
     if not report.sample:
         return heading
     every = all(entry.sample for entry in report.own)

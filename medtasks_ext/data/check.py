@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from medtasks_ext.data.fetch import MANIFEST, damaged_files
 from medtasks_ext.data.known import known_content
 from medtasks_ext.data.locked import locked_faults
 from medtasks_ext.data.strays import Stray, find_strays
-from medtasks_ext.errors import MedtasksError, RowError
+from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.rows.folders import FETCHED, data_dir, data_folder
 from medtasks_ext.rows.missing import source_of
@@ -223,6 +224,15 @@ def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
     return rows
 
 
+def _is_shared(path: Path) -> bool:
+    """Whether others than the owner may read a file where it lies."""
+    try:
+        modes = [path.stat().st_mode, path.parent.stat().st_mode]
+    except OSError:
+        return False
+    return os.name == "posix" and all(mode & 0o055 for mode in modes)
+
+
 def _files(dataset: Dataset, folder: Path) -> list[str]:
     """What the loader would read, below the data folder."""
     source = source_of(dataset)
@@ -259,6 +269,10 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         faults = [*faults, *_without_gold(found.test)]
     elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
+    if dataset.metadata.access != "open" and (
+        shared := [file for file in files if _is_shared(folder / file)]
+    ):
+        notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
     card = card_of(dataset, found.test) if found.test else None
     if card:
         notes += card.notes()

@@ -88,7 +88,7 @@ def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
         if name not in stated.get("digests", {})
     }
     known = None if "revision" in stated and not follows else download.revision
-    after = DataLock(revision=revision if follows else known, files=content)
+    after = DataLock(revision=revision if follows else known, files=content, words=before.words)
     if database and "revision" not in dataset.config["rows"]["database"]:
         held = _locked(database_file(database), before.database, seen, None)
         locked = LockedDatabase(revision=database.revision, **held.model_dump())

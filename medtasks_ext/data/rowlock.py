@@ -13,9 +13,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.load import check_rows
@@ -241,6 +242,54 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
         n_same=len(same),
         is_moved=len(same) == len(lines) == len(test) and [str(item) for _, item in found] != lines,
     )
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """What is known of local rows before they are asked.
+
+    Attributes:
+        folded: their hash as a lock keeps it; None where none is kept.
+        differs: the lock knows the suite's rows, and these are others.
+    """
+
+    folded: str | None
+    differs: bool
+
+
+def local_rows(dataset: Dataset) -> LocalRows:
+    """What is known of the local rows of a dataset, read once per process.
+
+    Raises:
+        MedtasksError: they cannot be read, or the lock does not fit its own files.
+    """
+    environment = tuple(os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
+    return _local_rows(dataset, str(dataset.file), environment)
+
+
+@lru_cache(maxsize=256)
+def _local_rows(dataset: Dataset, _file: str, _environment: tuple[str, ...]) -> LocalRows:
+    test = check_rows(dataset, "local").test
+    found = compare_rows(dataset, dataset.lock, test)
+    unlike = found is not None and found.is_current and found.is_equal is False
+    # the lock of a source says nothing of the suite's own file, which is made of it
+    return LocalRows(
+        kept_hash(dataset, test), unlike and not test[0].loaded.record["rebuilt"] and _is_suites(dataset)
+    )
+
+
+def _is_suites(dataset: Dataset) -> bool:
+    """Whether the rows of the lock are those that the suite asks, and not those of its source."""
+    lock = dataset.lock
+    return lock is not None and lock.rows is not None and lock.rows.test.n == dataset.n_documents
+
+
+def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:
+    """The hash of test rows as a lock keeps it; None where it would give answers away."""
+    test = once(documents)
+    if dataset.metadata.access == "open":
+        return folded(test)
+    return stretched(folded(test)) if len(test) >= FEWEST_FOLDED else None
 
 
 # ---------------------------------------------------------------------- parts

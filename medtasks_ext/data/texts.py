@@ -5,9 +5,12 @@ One odd row is no fault: a column is judged by the share of its texts that have 
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +20,10 @@ if TYPE_CHECKING:
 #: Characters of a text that are looked at.
 _HEAD = 4_000
 _FEWEST = 5  # rows by which a share is judged
+_MANY = 50_000  # rows that fill the memory
 _ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
+_FILE_NAME = re.compile(r"\.(?:txt|ann|csv|json|xml|docx?|pdf)$", re.IGNORECASE)
 _LANGUAGE_ROWS, _LANGUAGE_CHARACTERS = 200, 30_000
 #: Languages that a short text may be taken for.
 _ALIKE = ({"no", "nb", "nn", "da", "sv"}, {"es", "gl", "ca", "an", "pt"}, {"af", "nl"}, {"zh", "ja"})
@@ -221,13 +226,14 @@ class Columns:
             if holds(text):
                 column.odd.setdefault(number, []).append(place)
         if len(column.language) < _LANGUAGE_ROWS:
-            prose = [part for part in leaves(cell) if len(part) >= _PROSE and part.strip()[:_PROSE] in prompt]
+            prose = [part for part in leaves(cell) if _is_prose(part) and part.strip()[:_PROSE] in prompt]
             column.language += [part[:1_000] for part in prose[:3]]
 
     # ------------------------------------------------------------------ what is wrong
 
     def faults(self) -> Iterator[Fault]:
         """What is wrong with the columns."""
+        languages = self._languages()
         for name, column in self.columns.items():
             named = f"column {name}"
             damaged = False
@@ -245,15 +251,21 @@ class Columns:
                     name,
                 )
             if not damaged:
-                yield from self._language(name, column)
+                yield from self._language(name, languages.get(name))
             yield from self._cut(name, column)
         yield from self._swapped()
 
-    def _language(self, name: str, column: _Column) -> Iterator[Fault]:
-        text = " \n".join(dict.fromkeys(column.language))[:_LANGUAGE_CHARACTERS]
-        if len(column.language) < 3:
-            return
-        found = language_of(text)
+    def _languages(self) -> dict[str, str | None]:
+        """Column -> the language of its texts, of columns with some."""
+        texts = {
+            name: " \n".join(dict.fromkeys(column.language))[:_LANGUAGE_CHARACTERS]
+            for name, column in self.columns.items()
+            if len(column.language) >= 3
+        }
+        told = languages_elsewhere if self.n_rows >= _MANY else languages_of
+        return dict(zip(texts, told([*texts.values()]), strict=True))
+
+    def _language(self, name: str, found: str | None) -> Iterator[Fault]:
         if found and not _alike(found, self.language):
             yield Fault(
                 f"column {name} is in language {found!r}, the task in {self.language!r}",
@@ -313,12 +325,38 @@ class Columns:
                     )
 
 
+def _is_prose(text: str) -> bool:
+    """Whether a text can be of a language: the name of a file is of none."""
+    return len(text) >= _PROSE and not _FILE_NAME.search(text, len(text) - 6)
+
+
 def _alike(found: str, wanted: str) -> bool:
     return found == wanted or any({found, wanted} <= group for group in _ALIKE)
 
 
 _LETTERS = re.compile(r"[^\W\d_]")
 _CYRILLIC, _HAN, _KANA = re.compile("[Ѐ-ӿ]"), re.compile("[\u3400-\u9fff]"), re.compile("[\u3040-\u30ff]")
+
+
+def languages_of(texts: Sequence[str]) -> list[str | None]:
+    """The languages of texts, as `language_of`."""
+    return [language_of(text) for text in texts]
+
+
+def languages_elsewhere(texts: Sequence[str]) -> list[str | None]:
+    """The same, told by a process of its own: py3langid's model takes 0.1 GB, which large files need.
+
+    Texts go to it through a pipe, and nowhere else.
+    """
+    call = "import json, sys; from medtasks_ext.data.texts import languages_of as told; "
+    call += "json.dump(told(json.load(sys.stdin)), sys.stdout)"
+    done = subprocess.run(
+        [sys.executable, "-c", call], input=json.dumps(texts), capture_output=True, text=True, check=False
+    )
+    if done.returncode:  # no process may be started here
+        return languages_of(texts)
+    found: list[str | None] = json.loads(done.stdout)
+    return found
 
 
 def language_of(text: str) -> str | None:

@@ -322,7 +322,7 @@ class JuryPlanner(Planner):
         same = [ask for ask in self._asks[key] if ask.key not in ask.store.by_key]
         known, sent = same[0].store, Took(1)
         if isinstance(outcome, Fault):
-            if known.failed.get(key) == outcome.reason:
+            if known.why_not(key, "") == outcome.reason:
                 return Became.STORED_BEFORE
             for ask in same:
                 self._fail(ask, outcome, sent)

@@ -113,7 +113,7 @@ def document_scores(
             for ask in still_open:
                 name = ask.request.judge
                 given_up = f"judge given up: {stopped[name]}" if stopped and name in stopped else NOT_ASKED
-                reason = store.failed.get(ask.key, WAITS if name == HUMAN else given_up)
+                reason = store.why_not(ask.key, WAITS if name == HUMAN else given_up)
                 missing.setdefault(name, []).append(reason)
         disputed = is_disputed(subject, panel, judged) if protocol.dispute_above is not None else None
         rating = aggregate(subject, panel, judged)

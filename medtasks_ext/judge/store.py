@@ -24,8 +24,7 @@ class JudgementStore:
         self.folder = RunFolder(folder).judgements
         self.sent = SentLog(folder)  # which hosts got text of which tasks
         self.by_key: dict[str, Judgement] = {}  # what was judged
-        self.failed: dict[str, str] = {}  # key -> why the last try gave no verdict
-        self.unreadable: set[str] = set()  # keys of requests whose last reply holds no verdict
+        self.last: dict[str, Fault] = {}  # key of a request without a verdict -> why the last try gave none
         self.refused: set[str] = set()  # keys of requests in a batch that the server did not take
         self.read_before: set[str] = set()  # the server's numbers of replies in a batch that hold no verdict
         self.replies: dict[tuple[str, str], list[Reply]] = {}  # (task, judge) -> those that were charged here
@@ -63,15 +62,12 @@ class JudgementStore:
         self.wording[task] = about.wording
         if isinstance(entry, Judgement):
             self.by_key[key] = entry
-            self.failed.pop(key, None)
-            self.unreadable.discard(key)
+            self.last.pop(key, None)
             if entry.served:
                 self.served.setdefault((task, about.judge), set()).add(entry.served)
         else:
             if key not in self.by_key:
-                self.failed[key] = entry.reason
-                unread = entry.kind is FaultKind.UNREADABLE
-                (self.unreadable.add if unread else self.unreadable.discard)(key)
+                self.last[key] = entry
             if entry.kind is FaultKind.REFUSED:
                 self.refused.add(key)
             if entry.request_id:
@@ -99,6 +95,19 @@ class JudgementStore:
         if task not in self._logs:
             self._logs[task] = OutcomeLog(self.folder, task)
         self._remember(task, self._logs[task].add(key, document, entry, about=about, settles=settles))
+
+    def why_not(self, key: str, unasked: str) -> str:
+        """Why a request has no verdict.
+
+        Args:
+            unasked: what is said of one that nobody was asked.
+        """
+        return self.last[key].reason if key in self.last else unasked
+
+    @property
+    def unreadable(self) -> set[str]:
+        """Keys of requests whose last reply holds no verdict."""
+        return {key for key, fault in self.last.items() if fault.kind is FaultKind.UNREADABLE}
 
     def replies_of(self, judge: str) -> list[Reply]:
         """A judge's replies, over all tasks."""

@@ -26,6 +26,9 @@ class LoadedRecord(TypedDict, total=False):
         prompt_hash: identifies the prompt templates; other prompts give other scores.
         rows_hash: identifies the rendered documents and their gold.
         names_hash: identifies the documents by their names alone, which strategies and wordings share.
+        folded: the hash of local test rows that `data.lock` keeps of a suite's (`data.rowlock.folded`); none
+            of so few rows that are not open that it would give their answers away.
+        differs: local test rows are not those of the public file that `data.lock` knows.
         rebuilt: test rows come from the source, not from the suite.
         recovered: official test rows that were found in the source, and all that there are.
         database: digest of the database on which answers are run.
@@ -48,6 +51,8 @@ class LoadedRecord(TypedDict, total=False):
     instruction: str
     prompt_hash: str
     rows_hash: str
+    folded: str
+    differs: bool
     rebuilt: bool
     names_hash: str
     artefact: str

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
+from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
 from medtasks_ext.registry.official import AnswerBudget
@@ -65,7 +66,9 @@ class Dataset:
     @cached_property
     def config(self) -> Mapping[str, Any]:
         """What the task file says, includes resolved."""
-        return read_yaml(self.file) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        return read_yaml(self.file, (self.file.parents[2], tasks_folder(), *own_folders()))
 
     @cached_property
     def id(self) -> str:

@@ -9,6 +9,7 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 if TYPE_CHECKING:
@@ -58,16 +59,19 @@ def yaml_text(text: str) -> Any:
     return yaml.load(text, Loader=_Loader)
 
 
-def read_yaml(path: Path) -> Config:
+def read_yaml(path: Path, below: Sequence[Path] = ()) -> Config:
     """One YAML mapping, with `include` resolved as lm-eval does (top-level keys, local ones win).
 
+    Args:
+        below: folders that what is included lies in; none: it may lie anywhere.
+
     Raises:
-        MedtasksError: as for `read_mapping`; files that include each other.
+        MedtasksError: as for `read_mapping`; files that include each other, or one outside these folders.
     """
-    return _resolved(path, ())
+    return _resolved(path, (), tuple(folder.resolve() for folder in below))
 
 
-def _resolved(path: Path, above: tuple[Path, ...]) -> Config:
+def _resolved(path: Path, above: tuple[Path, ...], below: tuple[Path, ...]) -> Config:
     if path.resolve() in above:
         raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
     config = read_mapping(path)
@@ -78,7 +82,14 @@ def _resolved(path: Path, above: tuple[Path, ...]) -> Config:
             raise MedtasksError(
                 f"include: {name!r} is no path", where=path, remedy="write the path of a task file"
             )
-        merged.update(_resolved((path.parent / name).resolve(), (*above, path.resolve())))
+        wanted = (path.parent / name).resolve()
+        if below and not any(wanted.is_relative_to(folder) for folder in below):
+            raise MedtasksError(
+                f"include: {name!r} lies outside the folders of tasks",
+                where=path,
+                remedy="include a file of this folder of tasks, or of the built-in ones",
+            )
+        merged.update(_resolved(wanted, (*above, path.resolve()), below))
     return {**merged, **config}
 
 

@@ -13,6 +13,7 @@ from medtasks_ext.registry.groups import is_apart
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table_of
+from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.rollup import weights_in
 from medtasks_ext.stats.intervals import mean_interval, worth
 
@@ -312,20 +313,27 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
         rows: with their ranks.
         titles: of (axis, value).
     """
-    limited = {id(entry): entry.limited for entry in {id(row.entry): row.entry for row in rows}.values()}
+    of_entry = {
+        number: {
+            "model": entry.model,
+            "model_id": model_id(entry),
+            "model_version": version_of(entry),
+            "limited": entry.limited,
+        }
+        for number, entry in {id(row.entry): row.entry for row in rows}.items()
+    }
     return table_of(
         "groups",
         [
             {
                 **vars(row),
-                **{"entry": row.entry.label, "model": row.entry.model, "kind": row.entry.kind},
+                **{"entry": row.entry.label, "kind": row.entry.kind, **of_entry[id(row.entry)]},
                 **{"suite": row.group.suite, "axis": row.group.axis, "value": row.group.value},
                 "title": titles[row.group.axis, row.group.value],
                 **{"interval_low": row.low, "interval_high": row.high, "interval_rough": row.rough},
                 "paper_interval_low": row.paper.low if row.paper else None,
                 "paper_interval_high": row.paper.high if row.paper else None,
                 **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
-                "limited": limited[id(row.entry)],
                 **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
                 **{"pending": len(row.pending), "rows_in_part": len(row.short)},
                 **{"asked_otherwise": len(row.unlike), "rank_of": row.of},

@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
-from medtasks_ext.results.models import facts_of
+from medtasks_ext.results.models import facts_of, model_id, version_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
 from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
 
@@ -131,6 +132,8 @@ class Standing:
     tasks: int  # how many these are
     of_suite: int  # tasks that the suite's score is taken over
     official: int  # of its tasks, those that were asked in the suite's own words
+    states: dict[State, int]  # of its tasks: whether rows, words and examples are confirmed, said, or unlike
+    said: int  # of the tasks that were asked alike, those of which something is said alone
     alike: int  # of its tasks, those that were asked as the published models were
     documents_alike: int  # documents of these
     #: own score on the tasks that were asked alike; where there is none, on all of its tasks, which says
@@ -240,7 +243,15 @@ class Standing:
             return f"{words}: too little for a place among {n} published models"
         first, last = self.places
         place = f"place {first}" if first == last else f"place {first} to {last}"
-        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}"
+        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}{self._said}"
+
+    @property
+    def _said(self) -> str:
+        """That the place rests on what nobody has confirmed."""
+        if not self.said:
+            return ""
+        some = "" if self.said == self.alike else f" in {self.said} of these {self.alike} tasks"
+        return f", under rows as you say{some}"
 
     @property
     def _on_these(self) -> str:
@@ -268,6 +279,7 @@ class Standing:
         )
         return {
             **{name: getattr(self, name) for name in equal},
+            **{state: self.states.get(state, 0) for state in get_args(State)},
             **{"entry": self.entry.label, "suite": self.suite.id, "of": len(self.rivals) + 1},
             "place": self.place if self.placed else None,
             "equivalent": self.equivalent and self.equivalent.score,
@@ -304,11 +316,23 @@ class Standing:
                 "its own scores alone, on tasks that are not equally hard: highest "
                 f"{', '.join(item.words for item in best)}; lowest {', '.join(item.words for item in worst)}"
             )
+        if self.itself:
+            lines.append(self.itself)
+        if self.rivals:
+            lines.append(confirmed_words(self.states, self.tasks))
         if self.alike and self.reasons:
             lines.append(
                 f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {self._why}"
             )
         return lines
+
+    @property
+    def itself(self) -> str:
+        """What the paper prints of the same model, by the registry of models; empty where it prints none."""
+        mine = model_id(self.entry)
+        same = [item for item in self.rivals if mine is not None and model_id(item.entry) == mine]
+        printed = ", ".join(f"{item.score:.2f} ({_called(item.entry)})" for item in same)
+        return f"{self.suite.title} prints this model itself with {printed}" if printed else ""
 
     @property
     def among_peers(self) -> str:
@@ -318,6 +342,11 @@ class Standing:
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
         place = f"place {first}" if first == last else f"place {first} to {last}"
         return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+
+
+def _called(entry: Entry) -> str:
+    version = version_of(entry)
+    return f"{entry.model}, {version}" if version and version not in entry.model else entry.model
 
 
 def mark_of(row: Json) -> float:
@@ -445,6 +474,8 @@ def _standing(
         tasks=len(own),
         of_suite=group.n_tasks,
         official=sum(item.facts.wording == "official" for item in own.values()),
+        states=counted(item.confirmed.state for item in own.values()),
+        said=sum(own[name].confirmed.state == "said" for name in alike),
         alike=len(alike),
         documents_alike=documents,
         on_alike=float(weight @ scores),

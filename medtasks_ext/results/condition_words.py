@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results.conditions import Facts
+from medtasks_ext.results.conditions import Facts, facts
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -44,7 +44,31 @@ def task_words(record: Conditions, printed: str | None = None) -> dict[str, str]
         **({"examples": asked.shots.hash} if asked.shots.hash else {}),
         **({"jury": jury_words(asked.jury)} if asked.jury else {}),
         **({"documents": rows.documents} if rows.documents else {}),
+        **({"asked_with": words} if (words := asked_with_words(facts(record))) else {}),
     }
+
+
+#: What a model was asked with beside the task: field of `Facts` -> what readers see.
+_ASKED_WITH = {
+    "decoding": "decoding",
+    "generation": "generation settings",
+    "stop": "stop strings",
+    "arguments": "model arguments",
+    "variant": "the model with",
+    "brought": "settings of the model's repository",
+    "rounding": "precision",
+    "own_template": "a chat template of one's own",
+    "system_text": "text in the system turn",
+}
+
+
+def asked_with_words(facts: Facts) -> str:
+    """What a model was asked with beside what the task says; empty where nothing is known."""
+    known = {
+        title: getattr(facts, field) and plain(field, getattr(facts, field))
+        for field, title in _ASKED_WITH.items()
+    }
+    return "; ".join(f"{title}: {value}" for title, value in known.items() if value)
 
 
 def shown(facts: Facts) -> dict[str, str | int | float | bool | None]:
@@ -204,6 +228,8 @@ def value_words(field: str, value: Any) -> str:
         return _SOURCES.get(value, f"{value} rows")
     if field == "judged":
         return "all there" if value == 1 else f"{1 - value:.0%} pending"
+    if field == "differs":
+        return "others than the suite's" if value else "the suite's"
     if field in ("inputs_cut", "examples_cut"):
         return "some cut" if value else "whole"
     found = plain(field, value)

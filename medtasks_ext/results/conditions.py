@@ -58,6 +58,7 @@ class Facts:
     source: Source | None = None
     revision: str | None = None  # of a download
     rows: str | None = None  # hash of the rows
+    differs: bool = False  # whether they are known to be others than the suite's
     documents: str | None = None  # which of them were asked; `all`
     n: int | None = None  # how many of the suite's rows are accounted for: asked, or taken for examples
     n_of_suite: int | None = None  # how many the suite states
@@ -137,6 +138,7 @@ RULES = (
     Rule("strategy", "strategy", "other prompts, other numbers of examples"),
     Rule("source", "rows", "other documents have other scores"),
     Rule("rows", "rows", "other documents have other scores"),
+    Rule("differs", "rows", "rows of one's own have other scores than the suite's"),
     Rule("revision", "revision of the rows", "rows of one hash are the same rows", moves=False),
     Rule("documents", "documents", "a part of the rows has another score"),
     Rule("n", "documents", "a part of the rows has another score"),
@@ -323,6 +325,7 @@ def _facts(record: Conditions) -> Facts:
         source=rows.source,
         revision=rows.revision,
         rows=rows.hash or None,
+        differs=bool(rows.differs),
         documents=rows.documents,
         n=record.accounted if seen.n == seen.n_here else seen.n,
         n_of_suite=None if record.synthetic else rows.n_of_suite or None,

@@ -37,6 +37,7 @@ from medtasks_ext.results.conditions import (
     of_the_paper,
     runs_apart,
 )
+from medtasks_ext.results.confirmed import Confirmed, confirmed
 from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.stats.intervals import Interval
 
@@ -223,6 +224,13 @@ class Experiment:
         asked = dataset.metadata.published_strategy if self.strategy == "zero_shot" else self.strategy
         return comparable(self.facts, facts(of_the_paper(dataset, asked)))
 
+    @cached_property
+    def confirmed(self) -> Confirmed:
+        """What of its rows, words and examples is confirmed, and what is said; nothing of a printed score."""
+        if self.printed is not None:
+            return Confirmed(None, None, None)
+        return confirmed(self.dataset, self.conditions)
+
     @property
     def unlike_the_paper(self) -> tuple[Difference, ...]:
         """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
@@ -284,6 +292,11 @@ class Entry:
     manifest: dict[str, Any] = field(default_factory=dict)  # of the run that it was read from first
     #: facts about a published model (organisation, parameters, access, prices)
     details: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str | None:
+        """The root of the folder that it was read from (`runs.seal`); None where it has none."""
+        return (self.manifest.get("seal") or {}).get("digest")
 
     @property
     def words(self) -> dict[str, str]:

@@ -60,6 +60,13 @@ _CHANGE = (
     Columns("method detectable:double", "of the test; the smallest difference that is found with 80 % power"),
 )
 
+#: Of the registry of models; joins what papers, runs and submissions call by other names.
+_IDENTITY = Columns(
+    "model_id model_version",
+    "id in the registry of models (`results/reference/models.yaml`), empty of a model that it does not know; "
+    "the version that a table states, or the revision that a run asked for",
+)
+
 #: frame -> its columns
 FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "results": (
@@ -68,6 +75,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "entry model kind sample:bool",
             "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
         ),
+        _IDENTITY,
         Columns(
             "metric value:double interval_low:double interval_high:double interval_rough:bool",
             "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
@@ -93,12 +101,19 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "template own_template system system_text turns examples budget:int64 context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
+        Columns(
+            "rows_are words_are shots_are",
+            "`confirmed`, `said` or `unlike` the suite's "
+            "([which](comparability.md#confirmed-said-or-unlike))",
+        ),
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
+        Columns("root", "of the run's folder ([one root](runs.md#one-root)); empty where it has none"),
     ),
     "groups": (
         Columns("entry model kind sample:bool strategy", "as above"),
+        _IDENTITY,
         Columns(
             "suite axis value title",
             "suite (empty across suites), axis (`all`, `suite` or one of the metadata), value, title of the "
@@ -151,6 +166,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns(
             "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
             "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
+        ),
+        Columns(
+            "confirmed:int64 said:int64 unlike:int64",
+            "of its tasks, those whose rows, words and examples are confirmed; where one is said alone; "
+            "where one is unlike",
         ),
         Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
         Columns("size:double", "billions of parameters"),

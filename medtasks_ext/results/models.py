@@ -180,9 +180,18 @@ def identity_of(entry: Entry) -> Identity | None:
 
 
 def version_of(entry: Entry) -> str | None:
-    """The version that a published row is of; None where nobody says, and of runs."""
+    """The version that a published row is of, or the revision a run asked for; None where nobody says."""
+    if not entry.paper:
+        revision = (entry.conditions.arguments or {}).get("revision")
+        return None if revision in (None, "main") else str(revision)
     known = _rows().get((entry.paper, entry.model))
     return known[1].version if known else None
+
+
+def model_id(entry: Entry) -> str | None:
+    """The id of its model in the registry: what rows of one model have in common; None of one not known."""
+    known = identity_of(entry)
+    return known.id if known else None
 
 
 def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:

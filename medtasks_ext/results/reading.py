@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,9 @@ from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
+from medtasks_ext.runs.seal import Sealed, look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.settings import Effect, with_effect
 from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample, TaskRecord
 
+_TINY = 1e-9
 _LOG_AGAIN = "run the task again with --log_samples"
 
 
@@ -77,6 +79,8 @@ def check_runs(path: Path) -> None:
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    state = look(folder)
+    manifest.seal = None if state.root is None or state.is_open else state.root.record()
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
@@ -88,17 +92,20 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         if tasks.asked(name) is None:
             faults.append(unknown_tasks([name], where))
             continue
-        if not files.is_sealed(entry):
+        if not files.is_sealed(entry) and not state.changes:
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
             stored = files.read_task(name)
-            item = _medtasks_task(files, name, stored, shared, entry.choice, tasks, faults)
+            item = _medtasks_task(files, name, stored, shared, entry, tasks, faults)
             older += is_older(stored)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(where, what, "medtasks rescore RUN"))
+    notes = list(_of_seal(state))
+    if state.changes:
+        faults.append(Fault(str(folder), notes[0], "medtasks verify RUN", skipped=False))
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -106,7 +113,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *_note_of(older)),
+        notes=(*manifest.notes, *notes, *_note_of(older)),
         manifest=record,
     )
 
@@ -119,19 +126,35 @@ def _note_of(older: int) -> list[str]:
     return [f"{tasks} scored by an earlier version, {what}"]
 
 
+def _of_seal(state: Sealed) -> Iterator[str]:
+    """What a reader must know of the folder's seal."""
+    if state.changes:
+        files = dict.fromkeys(change.file for change in state.changes)
+        yield f"changed after it was written: {some(list(files))}"
+    elif state.is_open:
+        yield "not sealed: a call is under way, or was cut off"
+    elif state.root is None:
+        yield "not sealed: an older version wrote it"
+
+
 def _medtasks_task(
     files: RunFolder,
     name: str,
     stored: TaskRecord,
     run: RunConditions,
-    choice: Choice,
+    entry: TaskEntry,
     tasks: Registry,
     faults: list[Fault],
 ) -> Experiment:
-    where = files.task_file(name)
+    choice, noted, where = entry.choice, entry.n, files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
+    intervals = intervals_of_record(stored.get("intervals", {}), metrics, stored["n"])
+    faults += [
+        Fault(str(where), what, "medtasks verify RUN", skipped=False)
+        for what in _at_odds(stored["n"], noted, metrics, intervals)
+    ]
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
@@ -139,7 +162,7 @@ def _medtasks_task(
             {**stored, "metrics": metrics}, run, dataset, strategy, choice.words, where
         ),
         metrics=metrics,
-        intervals=intervals_of_record(stored.get("intervals", {}), metrics, stored["n"]),
+        intervals=intervals,
         paper_intervals={
             metric: Interval(official["low"], official["high"])
             for metric, item in stored.get("intervals", {}).items()
@@ -155,6 +178,26 @@ def _medtasks_task(
         ),
         read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
+
+
+def _at_odds(
+    n: int, noted: int | None, metrics: Mapping[str, float], intervals: Mapping[str, Interval]
+) -> Iterator[str]:
+    """What a task's result says against itself.
+
+    Args:
+        n: documents, by the result.
+        noted: by the manifest.
+    """
+    if noted is not None and n != noted:
+        yield f"says {n:,} documents, and run.json {noted:,}"
+    interval, score = intervals.get("score"), metrics.get("score")
+    if (
+        interval is not None
+        and score is not None
+        and not interval.low - _TINY <= score <= interval.high + _TINY
+    ):
+        yield f"its interval {interval.low:g} to {interval.high:g} does not hold the score {score:g}"
 
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:

@@ -12,6 +12,7 @@ import numpy as np
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
 from medtasks_ext.results.frames import axes, names, schema, table
+from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
 if TYPE_CHECKING:
@@ -61,9 +62,12 @@ def _of_datasets(tasks: Registry) -> pa.Table:
 _OF_ENTRY: _Values = {
     "entry": lambda entry: entry.label,
     "model": lambda entry: entry.model,
+    "model_id": model_id,
+    "model_version": version_of,
     "kind": lambda entry: entry.kind,
     "settings": lambda entry: "; ".join(f"{key}: {value}" for key, value in entry.words.items()),
     "started": lambda entry: entry.manifest.get("started"),
+    "root": lambda entry: entry.root,
     "medtasks_version": lambda entry: _version(entry, "medtasks"),
     "lm_eval_version": lambda entry: _version(entry, "lm_eval"),
 }
@@ -90,6 +94,9 @@ _OF_EXPERIMENT: _Values = {
     "budget": lambda item: item.facts.budget,
     "context": lambda item: item.facts.context,
     "seed": lambda item: item.facts.seed,
+    "rows_are": lambda item: item.confirmed.rows,
+    "words_are": lambda item: item.confirmed.words,
+    "shots_are": lambda item: item.confirmed.shots,
     "grade": lambda item: getattr(item.beside_the_paper, "grade", None),
     "otherwise": lambda item: item.otherwise or None,
     "sample": lambda item: item.sample,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.rows.cells import csv_rows, decoded, sheet_rows
@@ -38,6 +39,7 @@ def read_rows(path: Path, member: str | None = None) -> list[Row]:
         MedtasksError: the file is missing, unreadable, malformed or empty.
     """
     where = f"{path}!{member}" if member else str(path)
+    check_regular(path)
     try:
         if member and "*" in member:
             rows = _texts(path, member)
@@ -286,6 +288,7 @@ def open_archive(path: Path) -> zipfile.ZipFile:
     Raises:
         MedtasksError: it is no zip archive, or has too many members, or too large ones.
     """
+    check_regular(path)
     try:
         archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:

@@ -6,10 +6,11 @@ Compiled templates count loops, joined texts and new lists by filters that are p
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Sized
 from typing import Any, ClassVar, cast
 
 import jinja2
@@ -52,6 +53,10 @@ _METHODS = frozenset(
     | {"rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip"}
     | {"swapcase", "title", "upper", "values"}
 )
+#: Filters that hold an object for each item of what they get.
+_LISTING = ("list", "sort", "unique", "groupby", "dictsort", "batch", "slice")
+#: Where `split` and `splitlines` part a text.
+_WORD, _LINE_END = re.compile(r"\S+"), re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _PLAIN = (str, bytes, int, float, list, tuple, dict, set, frozenset)
 
 
@@ -210,6 +215,7 @@ class Bounded(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
         self.filters |= {"_steps": _steps, "_joined": _joined, "_held": _held}
         self.filters |= {"join": _join, "replace": _replace, "string": _string}
+        self.filters |= {name: _listing(self.filters[name]) for name in _LISTING}
 
     def make_globals(self, given: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         """The names that a template sees besides its values: a chain of maps would be copied each time."""
@@ -277,7 +283,43 @@ def _join(context: EvalContext, value: Any, d: str = "", attribute: str | int | 
     return str(do_join(context, items, d, attribute))
 
 
+def _listing(made: Callable[..., Any]) -> Callable[..., Any]:
+    """The same filter, which counts the items of what it gets: each may become an object of its own."""
+
+    @functools.wraps(made)  # with what jinja2 marks filters by
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        place = int(hasattr(made, "jinja_pass_arg"))
+        return made(*args[:place], _items(args[place]), *args[place + 1 :], **kwargs)
+
+    return counting
+
+
+def _items(value: Any) -> Any:
+    if isinstance(value, Sized):
+        _make(_ITEM * len(value))
+        return value
+    return _counted(value) if isinstance(value, Iterable) else value
+
+
+def _counted(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        _make(_ITEM)
+        yield item
+
+
+def _parts(text: str, name: str, args: tuple[Any, ...]) -> int:
+    """Into how many texts a method parts a text at most."""
+    if name == "splitlines":
+        return sum(1 for _ in _LINE_END.finditer(text)) + 1
+    separator = args[0] if args else None
+    if isinstance(separator, str) and separator:
+        return text.count(separator) + 1
+    return sum(1 for _ in _WORD.finditer(text))
+
+
 def _check_method(text: str, name: str, args: tuple[Any, ...]) -> None:
+    if name in ("split", "rsplit", "splitlines"):
+        _make(_ITEM * _parts(text, name, args))
     if name == "replace" and len(args) > 1:
         _make(len(text) + text.count(args[0]) * len(args[1]))
     elif name == "join" and args:

@@ -100,7 +100,14 @@ def refuse_changed(folder: Path, registry: Registry) -> None:
     Raises:
         MedtasksError: something was changed, or as for `verify`.
     """
-    if changes := verify(folder, registry).changes:
+    found = verify(folder, registry)
+    if found.sealed.is_open:
+        raise MedtasksError(
+            "is open: a call is under way, or was cut off",
+            where=folder,
+            remedy="call the same command again; it ends with a root",
+        )
+    if changes := found.changes:
         raise MedtasksError(
             f"{changes[0].file}: {changes[0].what}",
             where=folder,

@@ -56,6 +56,8 @@ class Rows(_Part):
     hash: str | None = None  # of the rendered documents and their gold
     n_of_suite: int | None = None  # documents that the suite states; None or 0 where it states none
     documents: str | None = None  # the choice of them: `all`, or what was chosen (`runs.choice.Choice.words`)
+    folded: str | None = None  # of local rows: the hash that `data.lock` keeps of the suite's
+    differs: bool | None = None  # local rows are not those of the public file that `data.lock` knows
 
 
 @dataclass(frozen=True)
@@ -339,6 +341,8 @@ def task_conditions(
         origin=None if origin is None else str(origin),
         revision=loaded.get("revision"),
         hash=loaded.get("rows_hash"),
+        folded=loaded.get("folded"),
+        differs=loaded.get("differs"),
     )
     wording = Wording(
         cast("Words", kind) if kind in get_args(Words) else None,

@@ -22,7 +22,6 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import check_limit
 from medtasks_ext.runner.ranks import ranks_of
-from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 from medtasks_ext.runs.sent import SentLog
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     from medtasks_ext.prompts.documents import Document
-    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.prices import Price
     from medtasks_lab.studies.contamination.folder import ProbedTask, ProbeFolder
@@ -103,12 +102,13 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.requests import dataset_text
+    from medtasks_lab.studies.contamination.ask import inputs_of
     from medtasks_lab.studies.contamination.folder import ProbeFolder
 
     # the strategies of a dataset share its inputs
     names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
     found = at_hand(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
-    documents, faults = _documents([tasks.datasets[name] for name in found.present], own.data, config.limit)
+    documents, faults = inputs_of([tasks.datasets[name] for name in found.present], own.data, config.limit)
     say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
     given = (dataset_text(tasks.datasets[name], items[0].loaded) for name, items in documents.items())
@@ -155,21 +155,6 @@ def _probe_in(
         say(f"results: {probe.file} and {probe.folder / 'contamination.csv'}")
         say_next(f"medtasks report RUN --by {probe.folder}")
     return 1 if failed or n_failed else 0
-
-
-def _documents(
-    datasets: list[Dataset], origin: str | None, limit: float | None
-) -> tuple[dict[str, list[Document]], dict[str, MedtasksError]]:
-    from medtasks_lab.studies.contamination.ask import inputs
-
-    documents, faults = {}, {}
-    for dataset in datasets:
-        try:
-            found = inputs(dataset, origin)
-            documents[dataset.id] = [found[place] for place in Choice(limit=limit).places(len(found))]
-        except MedtasksError as error:
-            faults[dataset.id] = error
-    return documents, faults
 
 
 def _refuse_chat(config: EvaluatorConfig) -> None:

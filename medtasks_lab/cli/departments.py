@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
     from medtasks_lab.studies.departments import Labellings
-    from medtasks_lab.studies.judge_evaluation import Figure
 
 AFTER_INTERRUPT = "goes on"
-
-_TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
 @asks_jury("Jury file with one model, which labels.")
@@ -105,33 +102,29 @@ def departments(
 def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Dataset, list[Document]]]:
     """The questions of the named tasks, each once."""
     from medtasks_ext.rows.sources import forced_origin
-    from medtasks_lab.studies.contamination.ask import inputs
+    from medtasks_lab.studies.contamination.ask import inputs_of
 
-    known, origin = registry(), forced_origin(data)
+    known = registry()
     names = [leaf for leaves in known.resolve(names_in(tasks)).values() for leaf in leaves]
     datasets = dict.fromkeys(known.tasks[name][0].id for name in names)
-    found, faults = [], {}
-    for name in datasets:
-        try:
-            found.append((known.datasets[name], inputs(known.datasets[name], origin)[:limit]))
-        except MedtasksError as error:
-            faults[name] = error
+    found, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
     say_faults(faults, stop=not found)
-    return found
+    return [(known.datasets[name], items) for name, items in found.items()]
 
 
 def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Labellings) -> None:
     """How far the model agrees with people, over all tasks together."""
     from medtasks_lab.studies.departments import MEASURES, agreement
+    from medtasks_lab.studies.judge_evaluation import TITLES
 
     if not people:
         typer.echo("no agreement: neither rows nor --sample name departments")
         return
     agreed = agreement(people, found.by_question)
     columns = [
-        texts("", lambda name: _TITLES.get(name, name)),
-        figure("secondary departments", lambda name: _figure(agreed.figures[name])),
-        figure("primary departments", lambda name: _figure(agreed.primary[name])),
+        texts("", lambda name: TITLES.get(name, name)),
+        figure("secondary departments", lambda name: agreed.figures[name].words),
+        figure("primary departments", lambda name: agreed.primary[name].words),
     ]
     show(MEASURES, columns, pad_edge=False)
     typer.echo(
@@ -139,10 +132,3 @@ def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Lab
         "exact: the same set; the others are of all decisions, question by department; [95 % interval]: "
         "questions resampled 1,000 times"
     )
-
-
-def _figure(found: Figure) -> str:
-    if found.value is None:
-        return "–"
-    limits = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
-    return f"{found.value:.4f}{limits}"

@@ -13,6 +13,8 @@ from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.seal import look
 
 if TYPE_CHECKING:
     from medtasks_ext.results.leaderboard_export import Exported
@@ -44,6 +46,7 @@ def export(
             where="medtasks export",
             remedy=f"use: {', '.join(layouts)}",
         )
+    _refuse_changed(Path(folder))
     export = function(tasks.suites[suite], layouts[suite])
     written: list[Exported]
     refused: list[MedtasksError]
@@ -55,3 +58,13 @@ def export(
     if written:
         say_next(f"medtasks cite {shlex.quote(folder)} > references.bib")
     return 1 if refused else 0
+
+
+def _refuse_changed(folder: Path) -> None:
+    """Refuse to publish what the run did not write."""
+    if RunFolder(folder).manifest.is_file() and (changes := look(folder, whole=True).changes):
+        raise MedtasksError(
+            f"{changes[0].file}: {changes[0].what}",
+            where=folder,
+            remedy="`medtasks verify RUN` names all changes",
+        )

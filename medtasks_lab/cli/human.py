@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.app import command_app, out_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say, say_next
@@ -79,7 +80,9 @@ def export(
     if raters and kind != "likert":
         raise MedtasksError("every expert rates all", where="--raters", remedy="leave it out")
     made = _KINDS[kind](_Wish(sources, tasks, documents, experts, raters, seed))
-    for path in write_forms(made, Path(out)):
+    with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
+        paths = write_forms(made, Path(out))
+    for path in paths:
         typer.echo(f"wrote {path}")
     _say_export(made, Path(out))
 
@@ -111,11 +114,12 @@ def ingest(
             where=out,
             remedy="name another folder",
         )
-    out_folder(folder)
-    read = read_filled([Path(file) for file in files], key, partial=partial)
-    check_earlier(folder, read, key)
-    say_read(read, key)
-    TAKEN[key["kind"]](folder, read, key)
+    with private_files(True):
+        out_folder(folder)
+        read = read_filled([Path(file) for file in files], key, partial=partial)
+        check_earlier(folder, read, key)
+        say_read(read, key)
+        TAKEN[key["kind"]](folder, read, key)
     typer.echo(f"results: {folder}")
 
 

@@ -19,12 +19,9 @@ from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, end_study,
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.studies.judge_evaluation import Evaluation, PublishedRow
 
 AFTER_INTERRUPT = "goes on"
-
-_TITLES = {"cohen_kappa": "kappa", "f1": "F1"}
 
 
 @asks_jury("Jury file: ask these judges about each point; resumable.", needed=False)
@@ -104,10 +101,10 @@ def judge_eval(
 
 
 def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
-    from medtasks_lab.studies.judge_evaluation import METRICS, published_table
+    from medtasks_lab.studies.judge_evaluation import METRICS, TITLES, published_table
 
     judges = found.values()
-    lines = [(_TITLES.get(name, name), *(_cell(*item.figures[name]) for item in judges)) for name in METRICS]
+    lines = [(TITLES[name], *(item.figures[name].words for item in judges)) for name in METRICS]
     lines.append(("points", *(f"{item.points:,}/{item.points + item.missing:,}" for item in judges)))
     show(lines, [texts(""), *map(figure, found)], pad_edge=False)
     if published:
@@ -123,19 +120,12 @@ def _print(found: Mapping[str, Evaluation], *, published: bool) -> None:
             typer.echo(f"{judge} did not decide {item.missing:,} points; they count nowhere")
 
 
-def _cell(value: float | None, interval: Interval | None) -> str:
-    limits = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-    return "–" if value is None else f"{value:.4f}{limits}"
-
-
 def _printed(heading: str) -> list[Column]:
     """The judge, and what the paper prints of it."""
-    from medtasks_lab.studies.judge_evaluation import METRICS
+    from medtasks_lab.studies.judge_evaluation import METRICS, TITLES
 
-    columns = [texts(heading, "model"), figure("SFT points", "n_sft", ",")]
-    for name in METRICS:
-        columns.append(figure(_TITLES.get(name, name), partial(_of_printed, name), ".4f"))
-    return columns
+    figures = [figure(TITLES[name], partial(_of_printed, name), ".4f") for name in METRICS]
+    return [texts(heading, "model"), figure("SFT points", "n_sft", ","), *figures]
 
 
 def _of_printed(name: str, row: PublishedRow) -> float:

@@ -181,7 +181,7 @@ def _reasons(planners: Sequence[JuryPlanner], store: JudgementStore) -> Counter[
     from medtasks_ext.judge.asks import NOT_ASKED
 
     asks = (ask for planner in planners for ask in planner.pending())
-    return Counter((ask.request.judge, store.failed.get(ask.key, NOT_ASKED)) for ask in asks)
+    return Counter((ask.request.judge, store.why_not(ask.key, NOT_ASKED)) for ask in asks)
 
 
 def end_study(

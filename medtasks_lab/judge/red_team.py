@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.judge.asks import done_requests
@@ -296,7 +297,8 @@ def _cases(pairs: Sequence[AttackedPair]) -> Iterator[tuple[AttackedPair, Case]]
 def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for judge in jury.models:
-        if task.key(judge.identity_text, case, Request(judge.name, case.texts)) in store.unreadable:
+        fault = store.last.get(task.key(judge.identity_text, case, Request(judge.name, case.texts)))
+        if fault is not None and fault.kind is FaultKind.UNREADABLE:
             found[judge.name] = None
     subject, protocol = case.subject, case.rubric.protocol
     for name, rated in ratings_by_judge(subject, done_requests(task, case, jury, store)).items():

@@ -69,7 +69,8 @@ def classes_of(
             of[place] = 0 if has else None
         elif items:
             way = {item.dataset.id: known.setdefault(_moving(item.facts), item.facts) for item in items}
-            as_paper = not any(line.unlike(item) for item in items) and _of_now(items)
+            # rows that nobody has confirmed stand in a part of their own
+            as_paper = not any(line.unlike(item) for item in items) and _of_now(items) and not _said(items)
             key = as_paper, tuple((name, id(asked)) for name, asked in way.items())
             by_way.setdefault(key, []).append(place)
             ways[place] = way, items
@@ -100,6 +101,11 @@ def _of_now(items: Sequence[Experiment]) -> bool:
     return all(item.version.partition("-")[0] == item.dataset.version.partition("-")[0] for item in items)
 
 
+def _said(items: Sequence[Experiment]) -> int:
+    """How many tasks have rows, words or examples that nobody has confirmed."""
+    return sum(item.confirmed.state == "said" for item in items)
+
+
 def _alike(one: _Way, other: _Way) -> bool:
     few, many = sorted((one, other), key=len)
     return all(
@@ -122,6 +128,7 @@ def _words(line: BoardLine, items: Sequence[Experiment]) -> str:
     )
     old = sum(not _of_now([item]) for item in items)
     named = [*reasons.most_common(), *([("an older version of the task", old)] if old else [])]
+    named += [("rows as the submitter says", said)] if (said := _said(items)) else []
     return ", ".join(f"{reason} in {n} of {len(items)} tasks" for reason, n in named)
 
 

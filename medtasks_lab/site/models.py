@@ -102,6 +102,7 @@ class ModelPages:
             *([["Run began", line.record.started]] if line.record.started else []),
             *([["Called in the run", line.record.called]] if line.record.called else []),
             ["Folder", f"results/submissions/{line.record.model}/{line.record.date}"],
+            *([["Root of the run's folder", line.record.root]] if line.record.root else []),
             [f"Digest of {len(line.record.heads)} sealed heads", digest],
         ]
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
 
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
+#: How tables call metrics.
+TITLES = {name: name for name in METRICS} | {"f1": "F1", "cohen_kappa": "kappa"}
 TASK = "scoring_points"
 PUBLISHED_FILE = "judges.csv"
 
@@ -42,6 +44,12 @@ class Figure(NamedTuple):
 
     value: float | None
     interval: Interval | None
+
+    @property
+    def words(self) -> str:
+        """As tables show it."""
+        limits = f" [{self.interval.low:.3f}, {self.interval.high:.3f}]" if self.interval else ""
+        return "–" if self.value is None else f"{self.value:.4f}{limits}"
 
 
 @dataclass(frozen=True)

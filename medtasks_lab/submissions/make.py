@@ -86,6 +86,7 @@ def make_submission(entry: Entry, tasks: Registry, place: Place, about: About) -
         started=entry.manifest.get("started"),
         tasks={name: _task(item, documents[name]) for name, item in kept.items()},
         groups=suite_results(entry, tasks),
+        root=entry.root,
         heads=_heads(entry, kept),
     )
     _refuse_secrets(record)

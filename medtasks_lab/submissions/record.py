@@ -143,6 +143,7 @@ class Submission(Strict):
         started: when the run began.
         tasks: task -> its result, in the order of the rows of `documents.parquet`.
         groups: suite, with the suffix of a strategy -> its score.
+        root: of the run's folder when this was written (`medtasks verify RUN --root`); None of older runs.
         heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them.
     """
 
@@ -161,6 +162,7 @@ class Submission(Strict):
     started: str | None = None
     tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
     groups: dict[str, GroupResult] = Field(default_factory=dict)
+    root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]]
 
     @model_validator(mode="before")

@@ -206,6 +206,18 @@ def test_what_is_right_but_worth_knowing_is_a_note(medtasks, data_dir):
     assert "note: 3 few-shot rows: the 5-shot task needs 5" in outcome.out
 
 
+def test_rows_that_others_may_read_are_a_note_where_they_are_not_open(medtasks, data_dir):
+    file = hospice(data_dir, good(8))
+    file.chmod(0o644)
+    file.parent.chmod(0o755)
+    note = "others on this machine may read medhelm/hospice_referral/test.jsonl: chmod -R go="
+    assert (note in medtasks("data", "check", data_dir).out) == (
+        registry().datasets[HOSPICE].metadata.access != "open"
+    )
+    file.chmod(0o600)
+    assert "others on this machine" not in medtasks("data", "check", data_dir).out
+
+
 @pytest.mark.parametrize(
     ("path", "meant"),
     [

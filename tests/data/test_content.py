@@ -11,7 +11,7 @@ import pytest
 from medtasks_ext.data.check import check_dataset
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.rowlock import lock_of_rows
-from medtasks_ext.data.texts import is_misread, language_of
+from medtasks_ext.data.texts import is_misread, language_of, languages_elsewhere, languages_of
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
@@ -113,6 +113,15 @@ def test_text_read_in_another_encoding_is_told_and_right_text_is_not(wrong):
         assert not is_misread(text)
         assert language_of(text) in {language, None}
         assert is_misread(text.encode().decode(wrong, "replace")), language
+
+
+def test_a_process_of_its_own_tells_the_same_languages():
+    texts = [
+        "La paciente presentó náuseas, vómitos y pérdida de visión; se inició tratamiento antibiótico.",
+        "Пациент поступил с жалобами на боль в груди, одышку и слабость; проведено лечение.",
+        "short",
+    ]
+    assert languages_elsewhere(texts) == languages_of(texts) == ["es", "ru", None]
 
 
 @pytest.mark.usefixtures("made_rows")

@@ -131,3 +131,12 @@ def test_gold_for_a_part_of_the_rows_is_a_fault_of_the_others(medtasks, data_dir
     file.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
     (record,) = json.loads(medtasks("data", "check", "--json").out)["datasets"]
     assert record["valid"] and "8 rows without gold: predicted, not scored" in record["notes"]
+
+
+def test_batch_files_leave_out_the_same_rows(medtasks, data_dir, tmp_path):
+    put(data_dir, "hospice_referral", rows(12, r1={"label": "maybe"}))
+    call = ("batch", "out", "--config", "openai", "--tasks", TASK, "--output_path", tmp_path / "out")
+    refused = medtasks(*call, "--allow-host", "api.openai.com")
+    assert refused.code != 0 and "label" in refused.err
+    done = medtasks(*call, "--allow-host", "api.openai.com", "--drop-faulty")
+    assert done.code == 0, done.err

@@ -59,7 +59,8 @@ HOSTILE = {
     "doc_to_text: '{{ 1 }}'\n": "lm-eval would render this Jinja without a sandbox",
     "use_prompt: evil.yaml:x\n": "lm-eval would read another file",
     "surprise: 1\n": "surprise: unknown key",
-    "include: /dev/zero\n": "no file, or more than 8 MB",
+    "include: /dev/zero\n": "lies outside the folders of tasks",
+    "include: ../../../../../../../../../../etc/hosts\n": "lies outside the folders of tasks",
     "a: [\n": "not valid YAML",
     "task_alias: !!python/object/apply:os.system ['true']\n": "not valid YAML",
 }

@@ -12,14 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
+from medtasks_ext.engines.described import described
+from medtasks_ext.privacy import text_hash
 from tests.engine.streams import PLACES, ListFeed, answered, arguments, request
-from tests.engine.tiny_model import LINES
+from tests.engine.tiny_model import LINES, TEMPLATE
 
 psutil = pytest.importorskip("psutil")  # vLLM brings it
 pytestmark = pytest.mark.engine
@@ -78,6 +81,13 @@ def test_greedy_texts_are_those_of_lm_evals_own_call(engine):
         assert 1 <= usage.completion <= item.settings["max_gen_toks"]
         assert outcomes[item.key].seconds > 0
     assert {outcome.finish for outcome in outcomes.values()} <= {"stop", "length"}
+
+
+def test_the_loaded_model_says_what_it_is(engine):
+    found = described(engine.lm, template=True, system_text=None, layout=None)
+    assert (found.name, found.version, found.dtype) == ("vllm", version("vllm"), "float32")
+    assert found.quantisation == found.adapters == "none" and found.generation == {}
+    assert found.template == text_hash(TEMPLATE) and found.tools is False
 
 
 def test_a_prompt_with_the_templates_own_first_token_gets_no_second_one(engine):

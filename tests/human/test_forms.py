@@ -158,6 +158,7 @@ def test_an_instruction_in_front_of_one_models_input_makes_no_other_document(run
     change(runs, MODELS[0], without_question("{}"))
     change(runs, MODELS[1], without_question("Answer the question.\n\nInput:\n{}"))
     assert medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms").code == 0
+    assert {path.stat().st_mode & 0o777 for path in (runs / "forms").iterdir()} == {0o600}  # with the key
 
 
 @pytest.mark.parametrize(

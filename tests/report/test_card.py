@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from tests.conftest import write_jsonl
+from tests.conftest import unsealed, write_jsonl
 
 TASK = "medhelm_hospice_referral"
 OTHER = "medhelm_clinic_referral"
@@ -25,6 +25,7 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, **changes):
+    unsealed(file)
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, **changes}))
     return content

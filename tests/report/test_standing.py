@@ -98,7 +98,9 @@ def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, 
     assert last == 1 + sum(score > ends[0] for score in overall.values())
     assert ends[0] < overall["Llama-3.1-8B-Instruct"] < ends[1]
     assert ends[1] < median(overall.values())
-    assert found["sentence"].endswith(f": place {first} to {last} of 99, below the middle")
+    assert found["sentence"].endswith(
+        f": place {first} to {last} of 99, below the middle, under rows as you say"
+    )
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
     assert found["sentence"] in said and "●" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import csv
 
+import polars as pl
 import pytest
 
 from medtasks_ext.errors import MedtasksError
@@ -9,6 +10,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results import models
 from medtasks_ext.results.models import facts_of, identity_of, known_models, published_rows, version_of
 from medtasks_ext.results.published import published_entries, reference_folder
+from tests.report.made import write_run
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +122,31 @@ def test_facts_of_the_registry_stand_in_no_table():
                 printed = tables[row.name]
                 assert model.model.parameters_b is None or not printed["parameters_b"], model.id
                 assert model.model.licence is None or not printed["license_paper"], model.id
+
+
+def test_tables_join_a_run_with_what_papers_print_of_its_model(medtasks, tmp_path):
+    """And the report says what the paper prints of the model itself."""
+    task = "bridge_brainmri_ais"
+    n = registry().datasets[task].n_documents
+    write_run(
+        tmp_path / "run", "Qwen/Qwen2.5-7B-Instruct", {task: [1.0] * n}, arguments={"revision": "a09a354"},
+        loaded={"instruction": "official"},
+    )  # fmt: skip
+    outcome = medtasks("report", "run", "-o", "out")
+    for name in ("results", "groups"):
+        found = pl.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        same = found.filter(pl.col("model_id") == "Qwen/Qwen2.5-7B-Instruct")
+        assert set(same["model"]) == {"Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct"}
+        assert set(same.filter(kind="medtasks")["model_version"]) == {"a09a354"}
+    assert "BRIDGE prints this model itself with 0." in " ".join(outcome.out.split())
+    medtasks("card", "run", "-o", "card")
+    card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert "BRIDGE prints this model itself with" in card
+
+
+def test_a_run_of_a_model_that_nobody_knows_is_joined_with_nothing(medtasks, tmp_path):
+    write_run(tmp_path / "run", "ORG/unknown", {"bridge_brainmri_ais": [1.0] * 267})
+    outcome = medtasks("report", "run", "-o", "out")
+    found = pl.read_parquet(tmp_path / "out" / "results.parquet").filter(kind="medtasks")
+    assert set(found["model_id"]) == {None} == set(found["model_version"])
+    assert "prints this model itself" not in outcome.out

@@ -11,7 +11,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.rollup import group_row
-from tests.conftest import write_jsonl
+from tests.conftest import unsealed, write_jsonl
 from tests.report.made import write_run
 
 TASK, OTHER = "medhelm_hospice_referral", "medhelm_clinic_referral"
@@ -37,6 +37,7 @@ def run(medtasks, data_dir, tmp_path):
 
 
 def edit(file, change):
+    unsealed(file)
     content = json.loads(file.read_text())
     change(content)
     file.write_text(json.dumps(content))
@@ -196,7 +197,9 @@ def test_other_settings_stand_side_by_side_with_the_difference_in_the_label(run)
 
 def test_runs_that_disagree_are_both_kept_and_named(run):
     one, other = run("a"), run("b")
-    edit(other / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=0.123))
+    stored = json.loads((one / "tasks" / f"{TASK}.json").read_text())
+    inside = stored["metrics"]["score"] / 2 + stored["intervals"]["score"]["interval_low"] / 2
+    edit(other / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=inside))
     results = read(one, other)
     assert [entry.label for entry in results.entries] == ["random-label", "random-label #2"]
     [fault] = results.faults
@@ -244,6 +247,7 @@ def test_a_run_that_must_not_be_read_is_refused(run, change, message):
 
 def test_a_damaged_task_file_costs_that_task_alone(run):
     folder = run("a", tasks=f"{TASK},{OTHER}")
+    unsealed(folder)
     (folder / "tasks" / f"{TASK}.json").write_text('{"task": ')
     results = read(folder)
     assert set(results.entries[0].experiments) == {OTHER} and "damaged" in results.faults[0].what

@@ -74,7 +74,7 @@ def test_what_was_changed_is_named_and_no_card_is_written_of_it(medtasks, run, c
 def test_a_report_says_that_answers_are_not_those_that_were_scored(medtasks, run):
     cut(run / RESPONSES)
     assert (
-        "not those with which the task was finished" in medtasks("report", "run", "--published", "none").text
+        f"changed after it was written: {RESPONSES}" in medtasks("report", "run", "--published", "none").text
     )
 
 

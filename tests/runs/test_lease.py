@@ -9,7 +9,11 @@ import time
 
 import pytest
 
+from medtasks_ext.atomic import remove
+from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.runs import OutcomeLog
 from medtasks_ext.runs import lease as module
 from medtasks_ext.runs.lease import Lease
 from tests.conftest import ROOT
@@ -139,3 +143,69 @@ def test_what_killed_processes_left_half_written_is_removed_and_what_is_being_wr
         os.utime(path, (0, 0))
     with Lease(tmp_path, "medtasks run"):
         assert written.exists() and not any(path.exists() for path in left)
+
+
+def test_a_living_process_that_sleeps_keeps_its_lease(holder, tmp_path):
+    holder.send_signal(signal.SIGSTOP)
+    os.utime(tmp_path / ".lease", (1, 1))  # asleep since 1970
+    try:
+        assert held(tmp_path)
+    finally:
+        holder.send_signal(signal.SIGCONT)
+
+
+def test_a_jump_of_the_clock_takes_no_lease_from_a_holder_elsewhere_that_shows_life(tmp_path, monkeypatch):
+    path = tmp_path / ".lease"
+    path.write_text(json.dumps({"place": "elsewhere", "pid": 1, "token": "x"}))
+    os.utime(path, (1, 1))
+    looks = []
+
+    def sleep(self, seconds):
+        looks.append(seconds)
+        os.utime(path, (2, 2))  # the holder lives, by a clock that is years behind
+
+    monkeypatch.setattr(module.Machine, "sleep", sleep)
+    assert held(tmp_path) and looks
+
+
+def taken_over(folder):
+    """Another process takes the lease, as it may from another machine."""
+    path = folder / ".lease"
+    record = json.loads(path.read_text())
+    path.unlink()
+    path.write_text(json.dumps({**record, "token": "another", "pid": 1}))
+
+
+def test_a_holder_that_was_taken_over_writes_nothing_more(tmp_path):
+    log = OutcomeLog(tmp_path / "responses", "task")
+    with Lease(tmp_path, "medtasks run"):
+        log.add("k1", "d1", Answer("one"))
+        write_json(tmp_path / "run.json", {"mine": 1})
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
+        taken_over(tmp_path)
+        for write in (
+            lambda: log.add("k2", "d2", Answer("two")),
+            log.guard,
+            lambda: write_json(tmp_path / "run.json", {"mine": 2}),
+            lambda: write_json(tmp_path / "tasks" / "t.json", {}),
+            lambda: remove(tmp_path / "run.json"),
+        ):
+            with pytest.raises(MedtasksError, match="has taken the folder over"):
+                write()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.json*")} == before
+    assert json.loads((tmp_path / ".lease").read_text())["token"] == "another"
+
+
+def test_nothing_is_appended_to_a_file_that_another_process_has_grown(tmp_path):
+    log = OutcomeLog(tmp_path / "responses", "task")
+    log.add("k1", "d1", Answer("one"))
+    with log.path.open("ab") as file:
+        file.write(b"{}\n")
+    content = log.path.read_bytes()
+    with pytest.raises(MedtasksError, match="another process has written there"):
+        log.add("k2", "d2", Answer("two"))
+    log.close()
+    fresh = OutcomeLog(tmp_path / "responses", "task")  # that did not read what is there
+    with pytest.raises(MedtasksError, match="another process has written there"):
+        fresh.add("k2", "d2", Answer("two"))
+    assert log.path.read_bytes() == content

@@ -12,6 +12,8 @@ from pyarrow import csv, parquet
 
 from medtasks_ext.registry import registry
 from medtasks_ext.results import frames
+from medtasks_ext.results.confirmed import Confirmed
+from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import gather_site
@@ -173,6 +175,30 @@ def test_submitted_models_alone_and_nothing_at_all(medtasks, submission, tmp_pat
     assert "no such folder" in medtasks("site", "--submissions", "gone", "-o", "site2").err
 
 
+@pytest.fixture
+def confirmed_rows(monkeypatch):
+    """All rows and words are confirmed: most datasets of BRIDGE have no hash yet."""
+    monkeypatch.setattr(Experiment, "confirmed", Confirmed("confirmed", "confirmed", None))
+
+
+def test_rows_that_nobody_has_confirmed_are_ranked_in_a_part_of_their_own(tmp_path):
+    for number in range(2):
+        write_submission(tmp_path, f"Org/Said-{number}", 0.5, wording="official")
+    scores = scores_of(gather_site(registry(), tmp_path, published=True))
+    classes = scores.classes["bridge", "zero_shot"]
+    of = {line.entry.model: number for line, number in zip(scores.site.lines, classes.of, strict=True)}
+    assert of["Org/Said-0"] == of["Org/Said-1"] == 1
+    assert classes.found[1].words == "rows as the submitter says in 87 of 87 tasks"
+    ranks = scores.ranks("zero_shot", scores.whole["bridge"])
+    own = [
+        ranks[place]
+        for place, line in enumerate(scores.site.lines)
+        if line.entry.model in ("Org/Said-0", "Org/Said-1")
+    ]
+    assert own == [(1, 2), (1, 2)]
+
+
+@pytest.mark.usefixtures("confirmed_rows")
 def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
     """What the paper does not say may differ: the commonest way of asking stands among its models."""
     root = tmp_path / "in"
@@ -196,6 +222,7 @@ def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
     assert sorted(ranks.values()) == [(1, 1), (1, 3), (1, 3), (1, 3)]
 
 
+@pytest.mark.usefixtures("confirmed_rows")
 def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
     record = write_submission(tmp_path, "Org/Old", 0.5)
     write_submission(tmp_path, "Org/New", 0.4)

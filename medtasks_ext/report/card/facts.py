@@ -58,6 +58,16 @@ def scored(entry: Entry) -> list[Experiment]:
     return sorted(found, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
+def asked_with(entry: Entry, suite: str, strategy: str) -> str:
+    """What was added to how tasks of a suite ask, in words; empty where nothing was."""
+    items = [
+        item for item in scored(entry) if item.dataset.metadata.suite == suite and item.strategy == strategy
+    ]
+    return " or ".join(
+        dict.fromkeys(item.words["asked_with"] for item in items if "asked_with" in item.words)
+    )
+
+
 def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
     """(repository, revision) of the hub dataset that the rows were downloaded from; None elsewhere."""
     if experiment.loaded.get("origin") != "hub":
@@ -72,6 +82,8 @@ def setting_words(experiment: Experiment) -> str:
     parts = [strategy_title(experiment.strategy), f"task version {experiment.version}"]
     parts.append(f"prompt {experiment.words['prompt']}")
     parts.append(f"data {experiment.words['data']}")
+    if added := experiment.words.get("asked_with"):
+        parts.append(added)
     if experiment.rebuilt:
         parts.append("rows rebuilt from the source")
     return ", ".join(parts)

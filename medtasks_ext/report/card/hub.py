@@ -10,7 +10,7 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
-from medtasks_ext.report.card.facts import URL, hub_dataset, scored, setting_words, suite_rows
+from medtasks_ext.report.card.facts import URL, asked_with, hub_dataset, scored, setting_words, suite_rows
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.rollup import Row, group_row
 from medtasks_ext.version import __version__
@@ -68,21 +68,23 @@ def _index(entry: Entry, results: list[EvalResult]) -> str:
 def _groups(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
     """Suites by strategy, each followed by the values of its main axes."""
     for suite, strategy, row in suite_rows(entry, tasks):
-        words = strategy_title(strategy)
-        yield _group_result(tasks.suites[suite], words, row)
+        words, asked = strategy_title(strategy), asked_with(entry, suite, strategy)
+        yield _group_result(tasks.suites[suite], words, row, asked)
         for group in groups_of(tasks):
             if group.suite != suite or group.derived or group.axis not in tasks.suites[suite].main_axes:
                 continue
             part = group_row(entry, tasks, group.name, strategy)
             if part.score is not None:
                 value = title(group.axis, group.value)
-                yield _group_result(tasks.suites[suite], f"{words}, {value}", part)
+                yield _group_result(tasks.suites[suite], f"{words}, {value}", part, asked)
 
 
-def _group_result(suite: Suite, words: str, row: Row) -> EvalResult:
+def _group_result(suite: Suite, words: str, row: Row, added: str) -> EvalResult:
     from huggingface_hub import EvalResult
 
     arguments: Json = {"tasks": f"{row.n_scored} of {row.n_tasks}"}
+    if added:
+        arguments["asked_with"] = added
     if row.interval:
         arguments["interval_95"] = [round(row.interval.low, DIGITS), round(row.interval.high, DIGITS)]
     return EvalResult(

@@ -37,6 +37,7 @@ def manifest(entry: Entry) -> Json:
         "intervals": {"method": METHODS, "resamples": RESAMPLES, "seed": SEED},
         "sample_data": entry.sample,
         "notes": list(entry.notes),
+        "root": entry.root,
         "heads": Manifest.model_validate(made).heads if identity else {},
         "tasks": {
             name: _task(item, choice_of(made, name)) for name, item in sorted(entry.experiments.items())

@@ -10,6 +10,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
 from medtasks_ext.report.card.standing import picture_name
 from medtasks_ext.report.standing import strip_of
+from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _asked(items: Sequence[Experiment]) -> str:
     """In whose words."""
     official = sum(item.facts.wording == "official" for item in items)
-    return f"{official} of {len(items)} tasks were asked in their suite's own words."
+    states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
+    return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."
 
 
 #: share of readable answers below which a score says more of the format than of the medicine
@@ -142,6 +144,10 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
         + "."
     ]
     experiments = scored(entry)
+    for added in dict.fromkeys(
+        item.words["asked_with"] for item in experiments if "asked_with" in item.words
+    ):
+        lines.append(f"Asked with {added}.")
     for jury in dict.fromkeys(item.words["jury"] for item in experiments if "jury" in item.words):
         lines.append(f"Judged by {jury}; other judges give other scores.")
     for name, words in left_out.items():
@@ -170,5 +176,7 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
         lines.append(f"{shortened:,} inputs lost a part, to fit the context.")
     lines += entry.notes
+    if entry.root:
+        lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")
     lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
     return lines

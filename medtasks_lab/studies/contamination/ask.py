@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.records import Answer, Request
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.requests import request_key
 from medtasks_ext.runner.work import Work
+from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
@@ -40,6 +42,20 @@ def inputs(dataset: Dataset, origin: str | None) -> list[Document]:
     """
     documents = load_documents(dataset, cot=False, origin=origin, prompts="own")["test"]
     return [document for document in documents if not document.get("trial")]
+
+
+def inputs_of(
+    datasets: Iterable[Dataset], origin: str | None, limit: float | None
+) -> tuple[dict[str, list[Document]], dict[str, MedtasksError]]:
+    """Dataset -> its first test documents, as many as `--limit` says; and what is wrong with the others."""
+    documents, faults = {}, {}
+    for dataset in datasets:
+        try:
+            found = inputs(dataset, origin)
+            documents[dataset.id] = [found[place] for place in Choice(limit=limit).places(len(found))]
+        except MedtasksError as error:
+            faults[dataset.id] = error
+    return documents, faults
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,110 @@
+"""Whose word it is that a result was asked the suite's rows, in its words, with its examples.
+
+*Confirmed*: their hash is one that the suite's release, a pinned download or the dataset's `data.lock` gives.
+*Said*: they may well be the suite's, and nobody has confirmed it. *Unlike*: they are others. Nothing of this
+says anything of the answers: how far those are trusted is the matter of submissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from medtasks_ext.registry.datalock import are_pinned
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Dataset
+    from medtasks_ext.runs.conditions import Conditions
+
+State = Literal["confirmed", "said", "unlike"]
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The states of one result. None: nothing is claimed, as of invented rows, or without examples."""
+
+    rows: State | None
+    words: State | None
+    shots: State | None
+
+    @property
+    def state(self) -> State | None:
+        """The weakest of them: `unlike`, else `said`, else `confirmed`; None where nothing is claimed."""
+        states = [item for item in (self.rows, self.words, self.shots) if item]
+        return next((item for item in _WEAKEST if item in states), None)
+
+
+_WEAKEST: tuple[State, ...] = ("unlike", "said", "confirmed")
+
+
+def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
+    """What of a measured result is confirmed, by the dataset's lock as it is now.
+
+    Args:
+        dataset: that was asked.
+        record: the conditions of the result.
+    """
+    if record.synthetic or record.asked.rows.source is None:
+        return Confirmed(None, None, None)
+    rows = _rows(dataset, record)
+    shots = record.asked.shots.k or 0
+    return Confirmed(rows, _words(dataset, record), _shots(record, rows) if shots else None)
+
+
+def _rows(dataset: Dataset, record: Conditions) -> State:
+    rows, lock = record.asked.rows, dataset.lock
+    if rows.source != "suite" or rows.differs:
+        return "unlike"
+    if rows.n_of_suite and (record.accounted or 0) != rows.n_of_suite:
+        return "unlike"
+    if _is_public(record):
+        pinned = are_pinned(dataset.blocks["rows"]) and rows.revision == _revision(dataset)
+        return "confirmed" if pinned else "said"
+    known = lock.rows.confirmed if lock and lock.rows else None
+    return "confirmed" if known and rows.folded == known else "said"
+
+
+def _is_public(record: Conditions) -> bool:
+    return record.asked.rows.origin in ("hub", "release")
+
+
+def _revision(dataset: Dataset) -> str | None:
+    download = dataset.blocks["rows"].get("download")
+    return str(download["revision"]) if isinstance(download, dict) and "revision" in download else None
+
+
+def _words(dataset: Dataset, record: Conditions) -> State | None:
+    """Words of a released file that the suite pins are its own; what rows carry is what their owner wrote."""
+    wording = record.asked.wording
+    if wording.kind is None:
+        return None
+    if wording.kind != "official":
+        return "unlike"
+    locked = wording.hash is not None and dataset.lock is not None and wording.hash in dataset.lock.words
+    return "confirmed" if wording.artefact or locked or record.asked.rows.origin == "release" else "said"
+
+
+def _shots(record: Conditions, rows: State) -> State:
+    """Examples are confirmed with the bytes of a download alone: a lock has a sketch of other parts."""
+    return "confirmed" if rows == "confirmed" and _is_public(record) else "said"
+
+
+def counted(states: Iterable[State | None]) -> dict[State, int]:
+    """State -> how many tasks have it."""
+    found = list(states)
+    return {state: n for state in reversed(_WEAKEST) if (n := found.count(state))}
+
+
+def confirmed_words(n: dict[State, int], of: int) -> str:
+    """How many of some tasks are confirmed, in words; empty of no task.
+
+    Args:
+        n: state -> tasks.
+        of: all tasks, those that claim nothing among them.
+    """
+    if not of:
+        return ""
+    said = f", as you say in {n['said']}" if n.get("said") else ""
+    unlike = f", others than the suite's in {n['unlike']}" if n.get("unlike") else ""
+    return f"rows and words confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"

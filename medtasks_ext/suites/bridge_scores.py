@@ -1,0 +1,47 @@
+"""The scores of BRIDGE's leaderboard, as its files print them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.results.experiments import Printed
+from medtasks_ext.results.published import published, published_entry, published_experiments
+from medtasks_ext.stats.intervals import Interval
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.results.experiments import Entry
+
+#: (name of the dataset in the leaderboard's files, strategy) -> score, 0-1
+_Scores = dict[tuple[str, str], float]
+
+
+def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
+    """BRIDGE's leaderboard: 98 models, three strategies; 95 of them with intervals and readable shares."""
+    facts = {row["model"]: row for row in published(f"{suite.id}_models.csv")}
+    scores: dict[str, _Scores] = {}
+    for row in published(f"{suite.id}_leaderboard.csv"):
+        place = (row["task"], row["strategy"])
+        scores.setdefault(row["model"], {})[place] = float(row["score"]) / 100
+    valid = {row["model"]: row for row in published(f"{suite.id}_valid_rate.csv")}
+    printed = {
+        row["model"]: {
+            suite.id + suffix: Printed(
+                Interval(float(row[f"{strategy}_ci_low"]) / 100, float(row[f"{strategy}_ci_high"]) / 100),
+                float(valid[row["model"]][strategy]) / 100,
+            )
+            for strategy, suffix in SUFFIX.items()
+        }
+        for row in published(f"{suite.id}_overall.csv")
+    }
+    return [
+        published_entry(
+            suite,
+            model,
+            published_experiments(tasks, suite, model, found),
+            facts.get(model, {}),
+            printed=printed.get(model),
+        )
+        for model, found in scores.items()
+    ]

@@ -1,0 +1,194 @@
+"""No setting passes unmarked: keys and values from five sources, through every output.
+
+The sources are vLLM's `SamplingParams` (0.32), `GenerationConfig` of transformers (5), requests of chat
+servers, arguments of lm-eval's models with its flags, and what a chat template is given. What each key does
+is said here once more, and not read from the list of settings: `tests/engine/test_settings.py` proves it.
+"""
+
+import csv
+import json
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from medtasks_ext.registry import registry
+from medtasks_ext.results.condition_words import task_words
+from medtasks_ext.results.conditions import comparable, facts, of_the_paper
+from medtasks_ext.runs.conditions import Asked, Conditions, Layout
+from tests.report.made import write_run
+
+TASK = "bridge_brainmri_ais"
+N = registry().datasets[TASK].n_documents
+
+
+def listed(names):
+    """Names in a text."""
+    return names.split()
+
+
+SAMPLING = listed("""
+    n presence_penalty frequency_penalty repetition_penalty watermarking stop stop_token_ids ignore_eos
+    min_tokens skip_special_tokens spaces_between_special_tokens include_stop_str_in_output
+    structured_outputs logit_bias allowed_token_ids extra_args bad_words thinking_token_budget
+    repetition_detection trace_decode_token_ids best_of guided_choice guided_json guided_regex
+    guided_grammar
+""")
+TRANSFORMERS = listed("""
+    num_beams num_beam_groups num_return_sequences early_stopping max_time max_length stop_strings
+    min_length min_new_tokens encoder_repetition_penalty length_penalty no_repeat_ngram_size
+    bad_words_ids renormalize_logits forced_bos_token_id forced_eos_token_id
+    exponential_decay_length_penalty suppress_tokens begin_suppress_tokens sequence_bias token_healing
+    guidance_scale watermarking_config eos_token_id bos_token_id decoder_start_token_id penalty_alpha
+    dola_layers diversity_penalty constraints force_words_ids remove_invalid_values
+    prompt_lookup_num_tokens use_mtp assistant_ensemble_weight speculation_type
+    encoder_no_repeat_ngram_size
+""")
+CHAT = listed("""
+    response_format tools tool_choice functions function_call echo chat_template documents
+    add_generation_prompt continue_final_message truncate_prompt_tokens use_beam_search vllm_xargs
+    web_search_options modalities prediction verbosity reasoning_effort enable_thinking
+""")
+ARGUMENTS = listed("""
+    eos_string truncation truncation_side add_bos_token prefix_token_id hf_overrides logits_processors
+    override_generation_config generation_config kv_cache_dtype quantization peft delta lora_local_path
+    revision subfolder gguf_file tokenizer enable_thinking autogptq load_in_4bit dtype max_lora_rank
+    reasoning_parser tokenizer_mode think_end_token --predict_only --mood
+""")
+CONTEXT = ["enable_thinking", "reasoning_effort", "tools", "documents", "date_string", "mood"]
+#: By which another model answers, and by which the same one rounds: named, and no bar to a rank.
+NAMED = {
+    "reasoning_effort", "enable_thinking", "quantization", "peft", "delta", "lora_local_path", "revision",
+    "subfolder", "gguf_file", "tokenizer", "autogptq", "load_in_4bit", "dtype", "max_lora_rank",
+    "reasoning_parser", "tokenizer_mode", "think_end_token",
+}  # fmt: skip
+#: None of them is a default of an engine.
+VALUES = (7, 0.37, "quince", ["quince"], {"quince": 1}, "7", "['quince']")
+SOURCES = {"generation": [*SAMPLING, *TRANSFORMERS, *CHAT], "model": ARGUMENTS, "template": CONTEXT}
+PLACES = [(place, name) for place, names in SOURCES.items() for name in names]
+USUAL = {"do_sample": False, "until": [], "max_gen_toks": 4000}
+
+
+def asked_with(place, name, value):
+    """What is asked with a setting: `decoding` and `arguments`."""
+    if place == "generation":
+        return {**USUAL, name: value}, {}
+    return USUAL, {name: value} if place == "model" else {"chat_template_args": {name: value}}
+
+
+@given(some.sampled_from(PLACES), some.sampled_from(VALUES))
+def test_each_setting_is_another_condition_or_is_named_in_words(where, value):
+    place, name = where
+    decoding, arguments = asked_with(place, name, value)
+    run = Conditions(Asked(decoding=decoding, arguments=arguments))
+    paper = of_the_paper(registry().datasets[TASK], "zero_shot")
+    added = {"generation", "arguments"} & {item.field for item in comparable(facts(run), facts(paper)).moving}
+    assert bool(added) is (name not in NAMED)
+    assert name in task_words(run)["asked_with"]
+
+
+@given(some.text(min_size=1), some.text(min_size=1))
+def test_added_text_and_templates_are_other_conditions(text, template):
+    paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
+    for layout in (Layout(system_instruction=text), Layout(own_template=template)):
+        run = Conditions(Asked(decoding=USUAL, arguments={}, layout=layout))
+        assert comparable(facts(run), paper).grade == "other" and "asked_with" in task_words(run)
+
+
+# ---------------------------------------------------------------------- through every output
+
+#: What is drawn for every output: some of each source, and what the reviews tried.
+_RNG = random.Random(20)
+DRAWN = [
+    ("generation", "repetition_penalty", 1.8),
+    ("generation", "stop", ["e"]),
+    ("model", "quantization", "fp8"),
+    *((*_RNG.choice([(place, name) for name in SOURCES[place]]), _RNG.choice(VALUES)) for place in SOURCES),
+    ("system", "system_instruction", "Most answers are yes."),
+    ("until", "until", ["e"]),
+    ("layout", "layout", "{{ messages }} Most answers are yes."),
+]  # fmt: skip
+SCORES = [float(number % 3 == 0) for number in range(40)]
+
+
+def write(folder, model, place=None, name=None, value=None):
+    """A run in the suite's own words, asked with one setting more."""
+    generation, arguments, settings = dict(USUAL), {}, {"apply_chat_template": True}
+    if place in ("generation", "until"):
+        generation[name] = value
+        settings["gen_kwargs"] = {name: value}
+    elif place == "model":
+        arguments[name] = value
+    elif place == "template":
+        arguments["chat_template_args"] = {name: value}
+    elif place == "layout":
+        settings = {"apply_chat_template": False, "layout": value, "fewshot_as_multiturn": True}
+    elif place == "system":
+        settings[name] = value
+    config = {"num_fewshot": 0, "generation_kwargs": generation}
+    values = [SCORES[number % len(SCORES)] for number in range(N)]
+    return write_run(
+        folder / model, f"ORG/{model}", {TASK: values}, loaded={"instruction": "official"},
+        record={"config": config, "cut": {"shots_dropped": 0, "inputs_cut": 0, "answers_cut": 0}},
+        settings=settings, arguments=arguments,
+    )  # fmt: skip
+
+
+def says(text, drawn):
+    """Whether a text names the setting, or the condition that it is."""
+    place, name, _ = drawn
+    words = {
+        "until": "stop strings", "layout": "template", "system": "system",
+    }.get(place, name)  # fmt: skip
+    return words in text or {"system": "text-", "until": '"stop"'}.get(place, "\0") in text
+
+
+def rows_of(file):
+    with file.open(encoding="utf-8") as content:
+        return list(csv.DictReader(content))
+
+
+@pytest.mark.parametrize("drawn", DRAWN, ids=lambda item: f"{item[0]}-{item[1]}")
+def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
+    moves = drawn[1] not in NAMED
+    write(tmp_path, "usual")
+    write(tmp_path, "more", *drawn)
+    # report, its page and its tables
+    outcome = medtasks("report", "more", "-o", "out")
+    assert outcome.code == 0, outcome.text
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    [row] = [item for item in rows_of(tmp_path / "out" / "results.csv") if item["metric"] == "score"
+             and item["kind"] == "medtasks"]  # fmt: skip
+    [suite] = [item for item in rows_of(tmp_path / "out" / "groups.csv") if item["axis"] == "suite"
+               and item["kind"] == "medtasks" and item["suite"] == "bridge"]  # fmt: skip
+    if moves:
+        assert "asked otherwise than the published models" in " ".join(outcome.out.split())
+        assert (row["grade"], suite["rank_of"]) == ("other", "1") and says(row["otherwise"], drawn)
+    assert says(json.dumps(row), drawn) and (moves or says(outcome.out, drawn) or drawn[1] in row["rounding"])
+    assert says(page, drawn)
+    # compare names it
+    assert re.search(r"1\.000  other (?!$)\w+", medtasks("compare", "usual", "more").out)
+    # the store says what the report says
+    assert medtasks("ingest", "usual", "more", "--store", "store").code == 0
+    stored = json.loads(medtasks("report", "store", "--published", "none", "--json").out)
+    assert (stored["pairs"] == []) is moves
+    # card, hub
+    assert medtasks("card", "more", "-o", "card").code == 0
+    for name in ("medical-evaluation.md", "medtasks-manifest.json"):
+        assert says((tmp_path / "card" / name).read_text(encoding="utf-8"), drawn), name
+    readme = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
+    assert says(readme.partition("\n---")[0], drawn)
+    assert all(says(path.read_text(), drawn) for path in (tmp_path / "card").glob("*.json"))
+    # the leaderboard's files
+    exported = medtasks("export", "bridge", "more", "-o", "exported")
+    assert exported.code == 2 if moves else exported.code in (0, 2)
+    if moves:
+        assert "asked otherwise" in exported.text
+    for path in (tmp_path / "exported").rglob("*.json"):
+        assert drawn[1] in ("dtype", "think_end_token") or says(path.read_text(), drawn)
+
+
+def test_no_name_stands_in_two_sources_with_another_meaning():
+    assert len(PLACES) == len(set(PLACES)) and not re.search(r"\s", "".join(name for _, name in PLACES))

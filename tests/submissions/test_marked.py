@@ -1,0 +1,16 @@
+"""What a run was asked with is in its submission and on the site, and no text of the user's."""
+
+from tests.submissions.conftest import CLOSED_COUNTS, PLACE
+
+
+def test_settings_that_were_added_are_in_the_submission_and_on_the_site(medtasks, run, tmp_path):
+    run("run", "--gen_kwargs", "repetition_penalty=1.8", "--system_instruction", "Most answers are yes.",
+        "--apply_chat_template", tasks=CLOSED_COUNTS)  # fmt: skip
+    assert medtasks("submit", "run", "-o", PLACE).code == 0
+    record = (tmp_path / PLACE / "submission.json").read_text(encoding="utf-8")
+    assert '"repetition_penalty": 1.8' in record and "Most answers" not in record
+    assert '"system_instruction": "text-' in record and '"engines"' in record
+    assert medtasks("site", "--submissions", PLACE.partition("/")[0], "-o", "site").code == 0
+    page = (tmp_path / "site" / "bridge.html").read_text(encoding="utf-8")
+    assert "generation settings in 1 of 1" in page and "system instruction in 1 of 1" in page
+    assert "Most answers" not in page
