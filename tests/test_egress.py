@@ -16,13 +16,13 @@ from medtasks_ext.egress import TRUSTED_HOSTS, Egress, Text, Way
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
-from medtasks_ext.engines.feed import ListFeed
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.runs.sent import SentLog, read_sent
 from tests.conftest import sft_row
 from tests.engines import server as scripted
+from tests.engines.made import ListFeed
 from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
 from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
 from tests.judge.server import Reply, coded
@@ -184,8 +184,8 @@ def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
     found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
     assert all(isinstance(outcome, Answer) for outcome in found.values())
     way = Way.TRUSTED if trusted else Way.ALLOWED
-    noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
-    assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
+    noted = {(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")}
+    assert noted == {(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)}
 
 
 def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server, names, monkeypatch):

@@ -20,6 +20,7 @@ from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.new import draft, kinds, questions
+from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.published import published_entries
@@ -354,7 +355,8 @@ def leaves(manager: TaskManager, name: str) -> set[str]:
 
 def test_lm_eval_finds_the_same_groups_and_built_in_tags_are_whole(manager):
     tasks, alone = registry(), Registry(tasks_folder())
-    assert set(manager.all_subtasks) == set(tasks.tasks)
+    closed = {item.task(LIKELIHOOD) for item in tasks.datasets.values() if item.is_closed}
+    assert set(manager.all_subtasks) == {*tasks.tasks, *closed} and "allergie_farmaci_ll" in closed
     assert set(manager.all_groups) == set(tasks.groups)
     assert {name: leaves(manager, name) for name in tasks.groups} == {
         name: set(tasks.leaves(name)) for name in tasks.groups
@@ -627,7 +629,7 @@ def test_doctor_names_folders_of_ones_own_and_how_lm_eval_finds_them(medtasks, o
 
 def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path):
     outcome = medtasks("dev", "build")
-    assert outcome.code == 0 and "12 tasks, 75 groups" in outcome.out
+    assert outcome.code == 0 and "14 tasks, 75 groups" in outcome.out
     (page,) = (tmp_path / "cache").rglob("catalogue/wards.md")
     text = page.read_text(encoding="utf-8")
     assert "WardBench" in text and "Rossi" in text and "Triage note" in text

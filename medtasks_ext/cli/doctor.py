@@ -103,8 +103,13 @@ def _copy() -> Check:
         )
     if copy is None:
         return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
-    old = stale(built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED), copy)
-    if old:
+    try:
+        expected = built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED)
+    except MedtasksError:  # of a folder of one's own, too: cards are read with its words
+        return _bad(
+            "whether the copy inside lm-eval is stale cannot be told", "mend first what is named below"
+        )
+    if old := stale(expected, copy):
         return _bad(f"the copy inside lm-eval is stale ({some(old, 3)})", f"pip install again, or {include}")
     return True, f"`lm_eval --tasks …` finds the tasks in {copy}"
 

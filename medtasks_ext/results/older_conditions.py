@@ -52,7 +52,7 @@ def stored_conditions(
     """
     recorded = stored.get("conditions") or {}
     metrics, cut = stored["metrics"], stored.get("cut") or {}
-    if recorded.get("schema") == SCHEMA and "asked" in recorded:
+    if not is_older(stored):
         return read_conditions(recorded, where).on(documents, stored["n"])
     jury = stored.get("jury")
     source: Source | None = "synthetic" if "SAMPLE_DATA" in metrics else None
@@ -82,6 +82,12 @@ def stored_conditions(
         stored["loaded"],
         stored["config"],
     )
+
+
+def is_older(stored: Mapping[str, Any]) -> bool:
+    """Whether an earlier version stored a result, without the record of today."""
+    recorded = stored.get("conditions") or {}
+    return recorded.get("schema") != SCHEMA or "asked" not in recorded
 
 
 def stated_rows(stored: Mapping[str, Any]) -> int:

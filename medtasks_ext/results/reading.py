@@ -25,7 +25,7 @@ from medtasks_ext.results.experiments import (
     Fault,
     without_nan,
 )
-from medtasks_ext.results.older_conditions import stored_conditions
+from medtasks_ext.results.older_conditions import is_older, stored_conditions
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runs.choice import Choice
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.runs.records import Sample
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 _TINY = 1e-9
 _LOG_AGAIN = "run the task again with --log_samples"
@@ -84,6 +84,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     record = manifest.record()
     shared = run_conditions(record)
     experiments: dict[str, Experiment] = {}
+    older = 0
     for name, entry in manifest.tasks.items():
         if entry.state is not TaskState.DONE:
             continue
@@ -95,7 +96,9 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             what = f"responses of {name} are not those with which the task was finished"
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
-            item = _medtasks_task(files, name, shared, entry, tasks, faults)
+            stored = files.read_task(name)
+            item = _medtasks_task(files, name, stored, shared, entry, tasks, faults)
+            older += is_older(stored)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
@@ -110,9 +113,17 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *notes),
+        notes=(*manifest.notes, *notes, *_note_of(older)),
         manifest=record,
     )
+
+
+def _note_of(older: int) -> list[str]:
+    if not older:
+        return []
+    tasks = "a task was" if older == 1 else f"{older} tasks were"
+    what = "without a part of the conditions: `medtasks rescore RUN` adds what the run's files tell"
+    return [f"{tasks} scored by an earlier version, {what}"]
 
 
 def _of_seal(state: Sealed) -> Iterator[str]:
@@ -127,10 +138,15 @@ def _of_seal(state: Sealed) -> Iterator[str]:
 
 
 def _medtasks_task(
-    files: RunFolder, name: str, run: RunConditions, entry: TaskEntry, tasks: Registry, faults: list[Fault]
+    files: RunFolder,
+    name: str,
+    stored: TaskRecord,
+    run: RunConditions,
+    entry: TaskEntry,
+    tasks: Registry,
+    faults: list[Fault],
 ) -> Experiment:
-    choice, noted = entry.choice, entry.n
-    stored, where = files.read_task(name), files.task_file(name)
+    choice, noted, where = entry.choice, entry.n, files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan

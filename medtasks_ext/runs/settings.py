@@ -2,7 +2,8 @@
 
 Keys of generation (vLLM's `SamplingParams`, `GenerationConfig` of transformers, chat requests), arguments of
 models and of engines, flags of lm-eval, and what a chat template is given. A key that no line names is taken
-to move a score. `tests/engine/test_settings.py` proves the harmless lines by equal answers of a tiny model.
+to move a score. `tests/engine/test_harmless_settings.py` proves the harmless lines by equal answers of a
+tiny model.
 """
 
 from __future__ import annotations

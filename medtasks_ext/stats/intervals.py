@@ -113,8 +113,9 @@ def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tu
     """Intervals of weighted means of scores whose documents are independent: those of groups.
 
     The variances of the scores are added. That of a score follows from itself and half a document more of
-    either kind, else a group of tasks without an error would know its score exactly. A group of one task
-    has the task's interval.
+    either kind, else a group of tasks without an error would know its score exactly. It is no more than that
+    of one document: no score on 0-1 varies more, and else a task that tells nothing would open the group's
+    interval to its ends. A group of one task has the task's interval.
 
     Args:
         weights: (groups, tasks); each row adds up to 1.
@@ -127,7 +128,9 @@ def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tu
     w, n = np.asarray(weights, dtype=float), np.asarray(sizes, dtype=float)
     p = np.clip(np.asarray(scores, dtype=float), 0.0, 1.0)
     shrunk = (p * n + 0.5) / (n + 1)
-    variance, middle = w**2 @ (shrunk * (1 - shrunk) / n), w @ shrunk
+    middle, several = w @ shrunk, np.count_nonzero(w, axis=1) > 1
+    spread = shrunk * (1 - shrunk)
+    variance = np.where(several, w**2 @ (spread / np.maximum(n, 1.0)), w**2 @ (spread / n))
     return wilson(np.clip(w @ p, 0.0, 1.0), middle * (1 - middle) / variance)
 
 

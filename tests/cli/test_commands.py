@@ -265,7 +265,7 @@ def test_path_is_a_folder_that_lm_eval_can_include(medtasks, own, tmp_path):
     folder = Path(medtasks("dev", "path").out.strip())
     assert folder.is_relative_to(tmp_path / "cache")
     manager = TaskManager(include_defaults=False, include_path=str(folder), metadata={"data": "sample"})
-    assert set(manager.all_subtasks) == set(Registry(own).tasks)
+    assert set(manager.all_subtasks) == {*Registry(own).tasks, "bridge_mednli_ll"}
     (task,) = manager.load(["bridge_mie_cot"])["tasks"].values()
     assert task.strategy == "cot" and task.dataset_given.folder == own / "bridge" / "mie"
 
@@ -287,7 +287,7 @@ def test_build_names_what_it_wrote(medtasks, own):
     outcome = medtasks("dev", "build")
     assert outcome.code == 0
     tasks, schema, index = (line.split(": ") for line in outcome.out.splitlines())
-    assert tasks[1].startswith("6 tasks, ") and (Path(tasks[0]) / "bridge" / "mie" / "cot.yaml").is_file()
+    assert tasks[1].startswith("7 tasks, ") and (Path(tasks[0]) / "bridge" / "mie" / "cot.yaml").is_file()
     of_tasks, of_cards = schema[0].split(", ")
     for path in (Path(of_tasks), Path(of_tasks).with_name(of_cards)):
         assert json.loads(path.read_text())["title"]

@@ -9,7 +9,7 @@ from lm_eval.api.model import LM
 
 from medtasks_ext.engines import Answer, Fault, Request
 from medtasks_ext.engines.choose import engine_of
-from medtasks_ext.engines.feed import ListFeed
+from tests.engines.made import ListFeed
 
 
 class Batches(LM):

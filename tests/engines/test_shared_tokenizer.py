@@ -8,7 +8,7 @@ from lm_eval.api.model import LM
 
 from medtasks_ext.engines import Answer, Request
 from medtasks_ext.engines.choose import engine_of
-from medtasks_ext.engines.feed import ListFeed
+from tests.engines.made import ListFeed
 
 
 class Tokenizer:

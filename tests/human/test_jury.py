@@ -67,7 +67,8 @@ def test_a_second_call_asks_only_for_what_is_missing(ask, runs, jury, server):  
         Reply("no verdict") if "number 5?" in asked.user else preferences(asked, seen)
     )
     done = ask(jury("one", "two"))
-    assert done.code == 1 and "missing: 1 comparisons by one" in done.err and "by two" in done.err
+    assert done.code == 1 and "one: 2 (" in done.err and "two: 2 (" in done.err
+    assert "missing in all: 2 comparisons" in done.err
     written = json.loads((runs / "jury" / "jury.json").read_text())
     assert written["comparisons_missing"] == {"one": 1, "two": 1}
     assert {row["documents"] for row in written["rates"]} == {N - 1}

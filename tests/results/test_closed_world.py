@@ -2,7 +2,8 @@
 
 The sources are vLLM's `SamplingParams` (0.32), `GenerationConfig` of transformers (5), requests of chat
 servers, arguments of lm-eval's models with its flags, and what a chat template is given. What each key does
-is said here once more, and not read from the list of settings: `tests/engine/test_settings.py` proves it.
+is said here once more, and not read from the list of settings, which
+`tests/engine/test_harmless_settings.py` proves.
 """
 
 import csv

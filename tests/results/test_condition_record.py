@@ -185,6 +185,8 @@ def test_a_result_of_a_former_version_says_what_a_new_one_says(tmp_path, judged)
     assert after.experiments[name].conditions == item.conditions and after.words == before.words
     assert name == f"{TASK}_5shot" and item.conditions.asked.budget == 100
     assert ("jury" in after.words) == judged
+    assert any("scored by an earlier version" in note for note in before.notes)
+    assert not any("scored by an earlier version" in note for note in after.notes)
 
 
 def plain(folder, arguments, **flags):

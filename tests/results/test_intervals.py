@@ -83,6 +83,19 @@ def test_an_interval_of_a_mean_holds_it_has_a_width_and_of_one_task_is_the_tasks
     assert [end[0] for end in alone] == pytest.approx(wilson(scores[0], sizes[0]))
 
 
+@given(st.lists(shares, min_size=2, max_size=20), st.floats(0.001, 1))
+def test_a_task_that_tells_nothing_counts_as_one_document(scores, size):
+    weights = np.full((1, len(scores)), 1 / len(scores))
+    sizes = np.full(len(scores), 40.0)
+    nothing, one = sizes.copy(), sizes.copy()
+    nothing[0], one[0] = size, 1.0
+    found, expected = (mean_interval(weights, scores, each) for each in (nothing, one))
+    known = mean_interval(weights, scores, sizes)
+    width, least = (ends[1][0] - ends[0][0] for ends in (found, known))
+    assert least <= width + 1e-12
+    assert width <= expected[1][0] - expected[0][0] + 0.5 / len(scores)
+
+
 @given(shares, st.floats(1, 1e5))
 def test_the_size_of_an_interval_is_read_back_from_its_width(score, size):
     low, high = wilson(score, size)

@@ -64,7 +64,7 @@ def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
 def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
     """A run in lm-eval's own layout: results_DATE.json, samples_TASK_DATE.jsonl."""
     folder = run("run", tasks=f"{TASK},{OTHER}")
-    plain = as_lm_eval(folder, tmp_path / "plain")
+    plain = as_lm_eval(folder, tmp_path / "plain", model_args="pretrained=org/model")
     ours, theirs = read(folder).entries[0], read(plain).entries[0]
     assert theirs.kind == "lm_eval"
     for task in (TASK, OTHER):
