@@ -184,8 +184,8 @@ def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
     found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
     assert all(isinstance(outcome, Answer) for outcome in found.values())
     way = Way.TRUSTED if trusted else Way.ALLOWED
-    noted = {(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")}
-    assert noted == {(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)}
+    noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
+    assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
 
 
 def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server, names, monkeypatch):

@@ -81,7 +81,7 @@ class SentLog:
                 there = {_key(item): item for item in read_sent(self._path.parent)}
                 if not new.keys() <= there.keys():
                     with atomic_file(self._path) as file:
-                        items = {**new, **there}  # what is there keeps its time
+                        items = {**there, **{key: new[key] for key in new if key not in there}}
                         ordered = sorted(items.values(), key=lambda item: item.since)
                         file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
                 known |= new.keys()
