@@ -187,7 +187,7 @@ def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -
         title = _title(item.suite, item.strategy)
         if item.left_out:
             names = ", ".join(entries[place].label for place in item.left_out)
-            yield f"{title}: not compared, since they share too few tasks asked alike with the others: {names}"
+            yield f"{title}: not compared, since they share too few tasks asked alike with others: {names}"
         if item.unlike:
             yield f"{title}: {_some(item.unlike)} left out of comparisons, since they were asked otherwise"
 
