@@ -211,7 +211,7 @@ def suite_faults(suite: Suite) -> Iterator[str]:
     """What is wrong with the functions that a suite's file names."""
     published = suite.published
     named = [published.entries, published.costs] if published else []
-    for reference in filter(None, [*named, suite.leaderboard]):
+    for reference in filter(None, [*named, suite.leaderboard, suite.official_interval]):
         try:
             check_function(reference, where=suite.where)
         except MedtasksError as error:

@@ -221,12 +221,14 @@ class Suite(Strict):
         official: where its own words stand, and how they become prompts.
         official_budget: tokens of an answer in the suite's own runs, for datasets without a figure of their
             own: `at_most`, and `share_of_context` where it depends on the model.
-        official_interval: whether the paper's own interval stands beside ours.
+        official_interval: dotted name of a function that gives the paper's own interval of a metric on the
+            resamples, to stand beside ours.
         departments: whether rows may name departments.
         published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
             `aliases` of datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
         leaderboard: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the
-            layout of a leaderboard.
+            layout of a leaderboard, and gives the written files (`path`, `n` rows, `notes`) and why
+            tasks were left out.
         datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
             own groups are the means over these.
         placed: `SUITE/NAME` of another suite -> axis of this suite -> value.
@@ -259,7 +261,7 @@ class Suite(Strict):
     files: Reference | None = None
     official: SuiteOfficial | None = None
     official_budget: AnswerBudget | None = None
-    official_interval: bool = False
+    official_interval: Reference | None = None
     departments: bool = False
     published: Published | None = None
     leaderboard: Reference | None = None

@@ -119,7 +119,7 @@ def samples_of(values, clusters) -> list[dict]:
 
 
 def interval_of(values, clusters) -> dict:
-    return task_intervals(samples_of(values, clusters), {"score": mean}, "task", official=False)[0]["score"]
+    return task_intervals(samples_of(values, clusters), {"score": mean}, "task")[0]["score"]
 
 
 def test_copies_of_a_question_do_not_narrow_the_interval():
@@ -149,7 +149,7 @@ def test_a_resample_is_clusters_written_out_with_all_their_questions():
         )
         for row in resampling_weights("task", 4)
     ]
-    _, found = task_intervals(samples_of(values, clusters), {"score": mean}, "task", official=False)
+    _, found = task_intervals(samples_of(values, clusters), {"score": mean}, "task")
     assert found == pytest.approx(means, abs=1e-12)
 
 
