@@ -27,7 +27,8 @@ CODE_SYSTEMS: dict[str, re.Pattern[str]] = {
     }.items()
 }
 
-#: System -> the lists that have what its codes begin with. ICD-O, SNOMED CT and MeSH are their owners' to give.
+#: System -> the lists that have what its codes begin with. ICD-O and SNOMED CT are their owners' to give; of MeSH
+#: no list is kept here.
 _LISTS = {
     "ICD-10": ("ICD-10-CM",),
     "ICD-10 category": ("ICD-10-CM",),
