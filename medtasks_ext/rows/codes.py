@@ -27,8 +27,8 @@ CODE_SYSTEMS: dict[str, re.Pattern[str]] = {
     }.items()
 }
 
-#: System -> the lists that have what its codes begin with. ICD-O and SNOMED CT are their owners' to give; of MeSH
-#: no list is kept here.
+#: System -> the lists that have what its codes begin with. Those of ICD-O and SNOMED CT are their owners' to
+#: give; of MeSH none is kept here.
 _LISTS = {
     "ICD-10": ("ICD-10-CM",),
     "ICD-10 category": ("ICD-10-CM",),
