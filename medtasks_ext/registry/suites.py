@@ -31,6 +31,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
+from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict, faults_of
 
@@ -223,7 +224,8 @@ class Suite(Strict):
             own: `at_most`, and `share_of_context` where it depends on the model.
         official_interval: dotted name of a function that gives the paper's own interval of a metric on the
             resamples, to stand beside ours.
-        departments: whether rows may name departments.
+        row_labels: column -> what rows may say in it of what they are about, whatever their task; scores are
+            shown apart by it: `values`, `none`, `most`.
         published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
             `aliases` of datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
         leaderboard: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the
@@ -262,7 +264,7 @@ class Suite(Strict):
     official: SuiteOfficial | None = None
     official_budget: AnswerBudget | None = None
     official_interval: Reference | None = None
-    departments: bool = False
+    row_labels: dict[Identifier, RowLabel] = {}
     published: Published | None = None
     leaderboard: Reference | None = None
     datasets: list[str] = []
@@ -430,6 +432,11 @@ class Suite(Strict):
             yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))
 
     # ------------------------------------------------------------------ what it says
+
+    @cached_property
+    def labels(self) -> Mapping[str, RowLabel]:
+        """Column -> what rows of its datasets may say in it, `difficulty` among them."""
+        return {**OF_ALL, **self.row_labels}
 
     @cached_property
     def of_others(self) -> tuple[str, ...]:
