@@ -1,4 +1,4 @@
-"""Outcomes say whose they are: what was renamed or moved does not fit, also under a seal that was made anew."""
+"""Outcomes say whose they are: what was renamed or moved does not fit, also where all was sealed anew."""
 
 import json
 import re
