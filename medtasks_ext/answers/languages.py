@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_uppercase
+from typing import Any
 
 import yaml
 
@@ -39,6 +40,7 @@ class Words:
     decimal: str
     because: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def with_words_of(self, other: Words) -> Words:
@@ -60,7 +62,9 @@ def languages() -> dict[str, Words]:
     """
     found = {}
     for code, said in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
+        }
         try:
             found[code] = Words(**values)
         except TypeError as error:

@@ -108,7 +108,9 @@ class _Options(_OfNoPaper):
         forms = {plain(label): label for label in labels}
         if plain(said) in forms:
             return forms[plain(said)]
-        texts = {plain(option): label for option, label in zip(row.get("options") or (), labels, strict=False)}
+        texts = {
+            plain(option): label for option, label in zip(row.get("options") or (), labels, strict=False)
+        }
         if plain(said) in texts:
             return texts[plain(said)]
         raise GoldError(f"{excerpt(said)} is none of {', '.join(labels)}, and no option's text")
@@ -116,10 +118,6 @@ class _Options(_OfNoPaper):
     def _reader(self, row: Mapping[str, Any]) -> OptionReader:
         options = row.get("options") or ()
         return OptionReader(self.labels[: len(options) or None], options, self._phrases)
-
-    def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The labels of the options."""
-        return self.shown(document)
 
 
 class Choice(_Options):
@@ -144,13 +142,13 @@ class Choice(_Options):
         label = None if found.answer is None else self.labels[found.answer[0]]
         return repaired(document, label, found.span, found.why)
 
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Nothing: rows of few options are right, too."""
-        return []
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The labels of the options."""
+        return self.shown(document)
 
 
 class Choices(_Options):
-    """One or several of a question's options. Gold answers are labels with commas between, or a list's texts."""
+    """One or several of a question's options. Gold answers are their labels or texts, with commas between."""
 
     kind: Literal["choices"]
 
@@ -172,10 +170,6 @@ class Choices(_Options):
         found = self._reader(document).read(reply_of(text), several=True)
         chosen = None if found.answer is None else [self.labels[place] for place in found.answer]
         return repaired(document, chosen, found.span, found.why)
-
-    def possible(self, document: Mapping[str, Any]) -> None:
-        """Sets of options are not listed."""
-        return
 
 
 class Number(_OfNoPaper):

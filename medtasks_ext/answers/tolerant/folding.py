@@ -1,7 +1,7 @@
 """Texts in any script in one plain form: what people take for the same is the same.
 
-Full-width and circled forms, digits of all scripts, case, accents of Latin, Greek and Cyrillic letters, Arabic
-vowel signs and forms of alef, Devanagari's nukta and candrabindu, marks of direction and tatweel.
+Full-width and circled forms, digits of all scripts, case, accents of Latin, Greek and Cyrillic letters,
+Arabic vowel signs and forms of alef, Devanagari's nukta and candrabindu, marks of direction and tatweel.
 """
 
 from __future__ import annotations
@@ -47,6 +47,10 @@ class Folded(NamedTuple):
 
     text: str
     places: tuple[int, ...]
+
+    def span(self, begin: int, end: int) -> tuple[int, int]:
+        """The place in the original of a stretch of the plain form."""
+        return self.places[begin], self.places[end - 1] + 1
 
 
 @lru_cache(maxsize=8_192)

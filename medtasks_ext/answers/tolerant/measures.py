@@ -9,17 +9,25 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import folded, plain
-from medtasks_ext.answers.tolerant.markers import end_of_answer
-from medtasks_ext.answers.tolerant.phrases import Phrases, word
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
+from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
 
 _NUMBER = regex.compile(
     r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
-    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
+    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
+    r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
 )
-_RANGE = regex.compile(r"\s*(?:-|–|—|~|〜)\s*\d|\s*/\s*\d")
+_DASH = regex.compile(r"[-–—~〜/]")
+_END = regex.compile(r"[\s*.。!)]*$")
+_LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈]")
+
+
+def _past_blanks(text: str, place: int) -> int:
+    return (
+        place + len(text[place:]) - len(text[place:].lstrip()) if text[place : place + 1].isspace() else place
+    )
 
 
 class _Value(NamedTuple):
@@ -44,7 +52,9 @@ class NumberReader:
     @cached_property
     def _unit(self) -> regex.Pattern[str]:
         ordered = sorted(self.units, key=len, reverse=True)
-        spelled = "|".join(regex.escape(unit) + (r"(?![\p{Latin}\d])" if unit[-1].isascii() else "") for unit in ordered)
+        spelled = "|".join(
+            regex.escape(unit) + (r"(?![\p{Latin}\d])" if unit[-1].isascii() else "") for unit in ordered
+        )
         return regex.compile(rf"[\s*_\\]{{0,3}}(?:text\{{)?({spelled or '(?!)'})(?!\s*/\s*\p{{L}})")
 
     def value(self, text: str) -> float | None:
@@ -58,19 +68,11 @@ class NumberReader:
     def read(self, reply: Reply) -> Found:
         """The number.
 
-        Signs in their order: a box or an announcement with a colon; the only number; the last sign of equality;
-        another announcement; the only number with a unit; the number with which the reply begins. Ends of a
-        range are no answer.
+        Signs in their order: a box or an announcement with a colon; the only number; the last sign of
+        equality; another announcement; a verb of being before the number with which the reply ends; the only
+        number with a unit; the number with which the reply begins. Ends of a range are no answer.
         """
-        begin, end = reply.begin, end_of_answer(reply)
-        begin = begin if end - begin <= LONGEST else end - LONGEST
-        if begin >= end:
-            return Found(None, None, "the reply is empty")
-        form = folded(reply.text[begin:end])
-        found = self._found(form.text)
-        if found.span is None:
-            return found
-        return found._replace(span=(begin + form.places[found.span[0]], begin + form.places[found.span[1]]))
+        return read_plainly(reply, lambda _, form: self._found(form.text))
 
     def _found(self, text: str) -> Found:
         def at(place: int, _colon: bool) -> _Value | None:
@@ -82,9 +84,7 @@ class NumberReader:
 
         reached = self.phrases.reached(text, at)
         if item := self.phrases.chosen(text, reached):
-            assert isinstance(item.what, _Value)
-            value = self._result(text, item.what)
-            return said(value, "announced")
+            return said(self._result(text, item.what), "announced")
         values = list(self._values(text))
         if not values:
             return NOTHING
@@ -94,21 +94,33 @@ class NumberReader:
         if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
             return said(answer[0], "the last result")
         weak = [item.what for item in reached if item.sort < 3]
-        if weak and isinstance(weak[-1], _Value):
+        if weak:
             return said(weak[-1], "said to be the answer")
+        last = values[-1]
+        if _END.match(text, last.end) and self._is_said(text, last.start):
+            return said(last, "the reply ends with it")
         with_unit = {value.number: value for value in values if value.with_unit}
         if len(with_unit) == 1:
             return said(next(iter(with_unit.values())), "the only number with a unit")
-        if (first := self._at(text, 0)) and regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)").match(text, first.end):
+        if (first := self._at(text, 0)) and regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)").match(
+            text, first.end
+        ):
             return said(first, "the reply begins with it")
         return Found(None, None, "ambiguous: several numbers")
 
+    def _is_said(self, text: str, place: int) -> bool:
+        """Whether a verb of being, or the like, stands right before a place."""
+        before = text[max(0, place - 16) : place].rstrip(" *_")
+        return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))
+
     def _result(self, text: str, value: _Value) -> _Value:
-        """Of a calculation behind an announcement its result, which stands behind the last sign on the line."""
+        """Of a calculation behind an announcement its result: what follows the last sign on the line."""
         stop = text.find("\n", value.end)
         line_end = stop if stop >= 0 else len(text)
         signs = [match.end() for match in _EQUALS.finditer(text, value.end, line_end)]
-        answer = self.phrases.answer_at(text, signs[-1], lambda place, _: self._at(text, place)) if signs else None
+        answer = (
+            self.phrases.answer_at(text, signs[-1], lambda place, _: self._at(text, place)) if signs else None
+        )
         return answer[0] if answer else value
 
     def _values(self, text: str) -> list[_Value]:
@@ -128,16 +140,16 @@ class NumberReader:
         unit = self._unit.match(text, match.end())
         end = unit.end() if unit else match.end()
         factor = self.units[unit[1]] if unit else 1
-        if self._is_range(text, end) or self._is_range(text, match.end()):
-            return _Value(None, place, end, bool(unit))
+        if other := self._range_end(text, end) or self._range_end(text, match.end()):
+            return _Value(None, place, other, bool(unit))
         return _Value(number * factor, place, end, bool(unit))
 
-    def _is_range(self, text: str, end: int) -> bool:
-        if _RANGE.match(text, end):
-            return True
-        blank = regex.compile(r"\s*").match(text, end).end()  # type: ignore[union-attr]
-        word = self.phrases.either.match(text, blank)
-        return bool(word and regex.compile(r"\s*\d").match(text, word.end()))
+    def _range_end(self, text: str, end: int) -> int | None:
+        """Where a range ends whose first number ends at a place; None where there is none."""
+        place = _past_blanks(text, end)
+        joint = self.phrases.either.match(text, place) or _DASH.match(text, place)
+        other = _NUMBER.match(text, _past_blanks(text, joint.end())) if joint else None
+        return other.end() if other else None
 
     def _number(self, match: regex.Match[str]) -> float:
         said, group = match[0], match["group"]
@@ -147,9 +159,11 @@ class NumberReader:
         decimal = self.phrases.words.decimal
         whole = said.lstrip("+-")
         if group == decimal and (said.count(group) == 1 or whole.startswith("0")):
-            said = said.replace(group, ".") if group != "." else said  # `1.250` where the full stop is decimal
+            said = (
+                said.replace(group, ".") if group != "." else said
+            )  # `1.250` where the full stop is decimal
         elif group and not whole.startswith("0"):
             said = said.replace(group, "").replace(",", ".")
         else:
             said = said.replace(",", ".")
-        return float(said.replace(" ", "")) * 10**power
+        return float(said.replace(" ", "")) * 10.0**power

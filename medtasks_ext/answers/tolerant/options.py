@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from string import ascii_lowercase, ascii_uppercase
+from itertools import islice
+from string import ascii_lowercase
 from typing import NamedTuple
 
 import regex
 
-from medtasks_ext.answers.tolerant.folding import folded, plain
-from medtasks_ext.answers.tolerant.markers import end_of_answer
-from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, word
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.folding import Folded, plain
+from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
+from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
 
+_MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
+_LEADING = regex.compile(rf"{_MARKS}*")
+_TRAILING = regex.compile(rf"{_MARKS}*[.。!]*{_MARKS}*$")
+#: letters that accents make words of their own, and no labels
+_ACCENTED = frozenset("ÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜàáâäèéêëìíîïòóôöùúûü")
 #: letters of other alphabets that look like Latin ones
 _LIKE_LATIN = {"а": "a", "в": "b", "с": "c", "е": "e", "α": "a", "β": "b", "ε": "e"}
-_MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
 _CLOSING = regex.compile(r"[*_`\"'”’»」\])}>$\\]{0,8}")
 #: behind a letter that stands alone
-_ALONE = regex.compile(r"[*_`\"'”’»」\])}>$\\.。,:;!]{0,8}[^\S\n]*(?:\n|$)|[*_`\"'»」]{0,4}[).\]:](?!\S)")
+_ALONE = regex.compile(r"[*_`\"'”’»」\])}>$\\.。,:;!]{0,8}[^\S\n]*(?:\n|$)|[*_`\"'»」]{0,4}[).\]:,;](?!\S)")
+#: a letter that begins a sentence
+_SENTENCE_START = regex.compile(r"(?:^|[.!?:\n。])[\s*_`\"'“«(\[]*$")
+#: a label with which a reply ends
+_LAST = regex.compile(r"(?:[:：→—–=-]|\n)[\s*_`\"'“«(\[]*$")
 #: behind a label with which a reply begins
 _AFTER_LABEL = regex.compile(r"[*_`\"'”’»」\])}>$\\]{0,8}[^\S\n]*(?:$|[\n.。:;,、)\]\-–—]|\()")
+#: a list of numbers goes on
+_NEXT_NUMBER = regex.compile(r"\s*[,、;/&·・+]\s*\d(?![\d.,])")
+_PAST_LABEL = regex.compile(r"[\s*_`\"'”’»」\])}>:.、,–—\-(\[]{0,8}")
+_BY_TEXT = regex.compile(r"[*_`\"'.,:;)\s\-–—(]|$")
+_LINE_END = regex.compile(r"[*_`\"'”’»」\])}>$\\.。!\s]*(?:\n|$)")
+_TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
+#: mentions of labels, and of one option's text, that are looked at
+_MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
+_SEPARATOR = regex.compile(_SEPARATORS)
 #: marks between a label and what is said of it
 _SAID = r"[\s*_`\"'”’»」\])}>:：.–—\-,]"
 
@@ -67,8 +84,12 @@ class OptionReader:
         own = {plain(label): place for place, label in enumerate(self.labels[: self.size])}
         latin = any(form in ascii_lowercase for form in own)
         if latin:
-            own = {**{like: own[form] for like, form in _LIKE_LATIN.items() if form in own and like not in own}, **own}
-        others = {} if latin else dict(zip(ascii_lowercase, range(self.size), strict=False))
+            own = {
+                **{like: own[form] for like, form in _LIKE_LATIN.items() if form in own and like not in own},
+                **own,
+            }
+        series = self.phrases.words.labels if latin else ascii_lowercase
+        others = dict(zip(map(plain, series), range(self.size), strict=False))
         if not any(form.isdecimal() for form in own):
             others |= {str(place + 1): place for place in range(self.size)}
         return {**others, **own}
@@ -85,7 +106,9 @@ class OptionReader:
             return r"(?![\d\p{Latin}]|[.,]\d|\s?%)"
         if regex.match(r"[\p{Latin}\p{Greek}\p{Cyrillic}]", last):
             run = f"(?!-[{''.join(map(regex.escape, self.forms))}](?![\\p{{L}}\\d]))"
-            return rf"(?![\p{{Latin}}\p{{Greek}}\p{{Cyrillic}}\p{{M}}\d_]|'\p{{L}}|{run}-[\p{{L}}\d]|[.,]\d)"
+            letter = r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{M}\d_]"
+            turkish = r"'(?![dt][iu]r\b)\p{L}"  # `B'dir` is B
+            return rf"(?!{letter}|{turkish}|{run}-[\p{{L}}\d]|[.,]\d)"
         for script in ("Han", "Hiragana", "Katakana", "Thai", "Arabic", "Devanagari"):
             if regex.match(rf"\p{{{script}}}", last):
                 return rf"(?![\p{{{script}}}\p{{M}}])"
@@ -94,7 +117,13 @@ class OptionReader:
     @cached_property
     def mention(self) -> regex.Pattern[str]:
         """A label anywhere in a text."""
-        return regex.compile(rf"(?<![\p{{L}}\p{{M}}\d.\-'](?<![{UNSPACED}\p{{Hangul}}.\-'])|\d[.,])(?<!\w-)(?:{self.label.pattern})")
+        beside = rf"|(?<=[{UNSPACED}\p{{Hangul}}])"
+        forms = sorted(self.forms, key=len, reverse=True)
+        labels = (
+            rf"(?:(?<!\p{{L}}){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
+            for form in forms
+        )
+        return regex.compile(rf"(?<![.\-'\d]|\d[.,])(?:{'|'.join(labels)})")
 
     @cached_property
     def run(self) -> regex.Pattern[str]:
@@ -118,32 +147,25 @@ class OptionReader:
         Signs in their order: a box or an announcement with a colon; the label or text with which the reply
         begins; another announcement; the labels that are called right; the one option that is named at all.
         """
-        begin, end = reply.begin, end_of_answer(reply)
-        begin = begin if end - begin <= LONGEST else end - LONGEST
-        if begin >= end:
-            return Found(None, None, "the reply is empty")
-        form = folded(reply.text[begin:end])
-        reading = _Reading(self, reply.text[begin:end], form.text, form.places, several=several)
-        found = reading.found()
-        if found.span is None:
-            return found
-        return found._replace(span=(begin + form.places[found.span[0]], begin + form.places[found.span[1]]))
+        return read_plainly(
+            reply, lambda original, form: _Reading(self, original, form, several=several).found()
+        )
 
 
 class _Reading:
     """One reply."""
 
-    def __init__(
-        self, reader: OptionReader, original: str, text: str, places: tuple[int, ...], *, several: bool
-    ) -> None:
+    def __init__(self, reader: OptionReader, original: str, form: Folded, *, several: bool) -> None:
         self.reader, self.phrases, self.several = reader, reader.phrases, several
-        self.original, self.text, self.places = original, text, places
+        self.original, self.text, self.places = original, form.text, form.places
 
     def found(self) -> Found:
         """What the reply names, with the place in its plain form."""
         reached = self.phrases.reached(self.text, self._listed)
         if item := self.phrases.chosen(self.text, reached):
             return self._said(item.what, "announced")
+        if self._none_of_these():
+            return Found(None, None, "none of these")
         if first := self._at_start():
             said = [item for item in reached if item.sort < 3 and item.what.places != first.places]
             if not said or self._alone(first):
@@ -158,10 +180,9 @@ class _Reading:
             return Found(list(range(self.reader.size)), None, "all of these")
         if reached:
             return self._said(reached[-1].what, "called right")
-        return self._only(verdicts) or NOTHING
+        return self._last() or self._only(verdicts) or NOTHING
 
-    def _said(self, listed: object, why: str) -> Found:
-        assert isinstance(listed, _Listed)
+    def _said(self, listed: _Listed, why: str) -> Found:
         span = (listed.start, listed.end)
         if listed.either or (len(listed.places) > 1 and not self.several):
             return Found(None, span, "ambiguous: several options")
@@ -181,18 +202,12 @@ class _Reading:
         chosen, (number, end) = [first[0]], first
         either = False
         while len(chosen) < 2 * self.reader.size and (more := self._next(end, number)):
-            if self.several or not more[2] or more[3] or self._closes(more[1]):
-                chosen.append(more[0])
-                either |= more[2]
-            else:
-                break
+            chosen.append(more[0])
+            either |= more[2]
             number, end = more[:2]
         if len(chosen) > 1 and not self.several and len(set(chosen)) == 1:
             chosen = chosen[:1]
         return _Listed(tuple(dict.fromkeys(chosen)), place, end, either)
-
-    def _closes(self, end: int) -> bool:
-        return True
 
     def _all_at(self, place: int) -> _Listed | None:
         match = any_of(self.phrases.words.all).match(self.text, place)
@@ -221,7 +236,8 @@ class _Reading:
             return own
         if self._denied(end):
             return None
-        return number, end
+        suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
+        return number, suffix.end() if suffix else end
 
     def _text_at(self, place: int) -> tuple[int, int] | None:
         for pattern, number in self.reader.texts:
@@ -230,7 +246,7 @@ class _Reading:
         return None
 
     def _past(self, place: int) -> int:
-        match = regex.compile(r"[\s*_`\"'”’»」\])}>:.、,–—\-(\[]{0,8}").match(self.text, place)
+        match = _PAST_LABEL.match(self.text, place)
         return match.end() if match else place
 
     def _is_label(self, match: regex.Match[str], *, announced: bool) -> bool:
@@ -240,27 +256,40 @@ class _Reading:
         if match[0].isdecimal() and said.isdecimal():
             own = self._text_at(self._past(end))
             suffix = self.phrases.option.match(self.text, end)
-            return bool(announced or suffix or _ALONE.match(self.text, end) or self._has_option_word(begin)
-                        or (own and own[0] == self.reader.forms[match[0]]) or self._next(end, self.reader.forms[match[0]]))
+            return bool(
+                announced
+                or suffix
+                or _ALONE.match(self.text, end)
+                or self._has_option_word(begin)
+                or (own and own[0] == self.reader.forms[match[0]])
+                or _NEXT_NUMBER.match(self.text, end)
+            )
         if not match[0].isalpha() or len(match[0]) > 1:
             return True
+        own_label = self.reader.labels[self.reader.forms[match[0]]]
+        if match[0].isascii() and not said.isascii() and plain(own_label) == match[0] and said in _ACCENTED:
+            return False
         if self.reader.cased and said != said.upper():
             return bool(_ALONE.match(self.text, end))
-        if said.upper() in self.phrases.words.words and (rest := regex.compile(r"[^\S\n]+(?=\p{L})").match(self.text, end)):
+        rest = _TO_A_WORD.match(self.text, end)
+        if rest and said.upper() in self.phrases.words.words and self._begins_sentence(begin):
             own = self._text_at(rest.end())
-            if own and own[0] == self.reader.forms[match[0]]:
+            by_text = own is not None and own[0] == self.reader.forms[match[0]]
+            letter = self.reader.label.match(self.text, rest.end())
+            if letter and self.original[self.places[rest.end()]].isupper() and len(letter[0]) == 1:
                 return True
-            other = self.reader.label.match(self.text, rest.end())
-            following = self.original[self.places[rest.end()]]
-            return bool(self.phrases.reason.match(self.text, rest.end()) or (other and following.isupper()))
+            return by_text or bool(self.phrases.reason.match(self.text, rest.end()))
         return True
+
+    def _begins_sentence(self, place: int) -> bool:
+        return bool(_SENTENCE_START.search(self.text[max(0, place - 12) : place])) or place == 0
 
     def _has_option_word(self, place: int) -> bool:
         before = self.text[max(0, place - 24) : place].rstrip(" *_`\"'(")
         return any(match.end() == len(before) for match in self.phrases.option.finditer(before))
 
-    def _next(self, end: int, number: int) -> tuple[int, int, bool, bool] | None:
-        """The next option of a list: (place of the option, its end, whether it is an alternative, whether joined)."""
+    def _next(self, end: int, number: int) -> tuple[int, int, bool] | None:
+        """The next option of a list: (place of the option, its end, whether it is an alternative)."""
         text = self.text
         own = self._text_at(self._past(end))
         place = own[1] if own and own[0] == number else end
@@ -269,17 +298,17 @@ class _Reading:
         either = joined = False
         begin = place
         for _ in range(12):
-            if place > begin and (found := self._listed_label(place, joined or either)):
+            if place > begin and (found := self._listed_label(place)):
                 if not joined and not either and not self._separated(begin, place):
                     return None
-                return (*found, either, joined)
+                return (*found, either)
             match = self.phrases.either.match(text, place)
             join = self.phrases.joins.match(text, place)
             if match and not join:
                 either, place = True, match.end()
             elif join:
                 joined, place = True, join.end()
-            elif match := regex.compile(_SEPARATORS).match(text, place):
+            elif match := _SEPARATOR.match(text, place):
                 if match[0] == "." and not regex.match(r"\.[*_\s]*\n", text, pos=place):
                     return None
                 place = match.end()
@@ -289,21 +318,11 @@ class _Reading:
                 return None
         return None
 
-    def _listed_label(self, place: int, joined: bool) -> tuple[int, int] | None:
-        if self.text[place : place + 1].isspace():
-            return None
-        found = self._one_at(place)
-        if found is None:
-            return None
-        match = self.reader.label.match(self.text, place)
-        if match and match.end() == found[1] and match[0].isalpha() and self.reader.cased:
-            said = self.original[self.places[place] : self.places[match.end()]]
-            if said != said.upper():
-                return None
-        return found
+    def _listed_label(self, place: int) -> tuple[int, int] | None:
+        return None if self.text[place : place + 1].isspace() else self._one_at(place)
 
     def _separated(self, begin: int, place: int) -> bool:
-        """Whether what stands between two options makes a list: a comma, a line end; a blank alone in one of several."""
+        """Whether what stands between two options makes a list; where several may be right, a blank does."""
         between = self.text[begin:place]
         if "\n\n" in between:
             return False
@@ -322,7 +341,11 @@ class _Reading:
         place = 0
         marks = regex.compile(rf"{_MARKS}|{self.phrases.skipped.pattern}")
         for _ in range(8):
-            if place < len(self.text) and not self.text[place].isspace() and (listed := self._listed(place, False)):
+            if (
+                place < len(self.text)
+                and not self.text[place].isspace()
+                and (listed := self._listed(place, False))
+            ):
                 if self._begins(listed):
                     return listed
                 return None
@@ -337,29 +360,35 @@ class _Reading:
         if self._alone(listed) or listed.either:
             return True
         if len(listed.places) > 1:
-            return bool(_AFTER_LABEL.match(self.text, end)) or self._verdict(end) is True
-        if self._text_at(listed.start) and self._text_at(listed.start)[1] == end:  # by its text
-            return bool(regex.compile(r"[*_`\"'.,:;)\s\-–—(]|$").match(self.text, end)) and not self._others()
+            but = self.phrases.joins.match(self.text, end + 1)
+            denies = self.phrases.not_.match(self.text, but.end() if but else end + 1)
+            return bool(_AFTER_LABEL.match(self.text, end) or denies) or self._verdict(end) is True
+        by_text = self._text_at(listed.start)
+        if by_text and by_text[1] == end:
+            return bool(_BY_TEXT.match(self.text, end)) and len(self._named_by_text()) < 2
         if self._verdict(end) is not None:
             return bool(self._verdict(end)) and not self.several
         line = self.text[: self.text.find("\n", end) if "\n" in self.text[end:] else len(self.text)]
-        named = {self.reader.forms[match[0]] for match in self.reader.mention.finditer(line) if self._is_label(match, announced=False)}
+        named = {
+            self.reader.forms[match[0]]
+            for match in self.reader.mention.finditer(line)
+            if self._is_label(match, announced=False)
+        }
         own = self._text_at(self._past(listed.start + 1))
         if own and own[1] == end:
             return True
-        return bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2 or bool(own)
-
-    def _others(self) -> bool:
-        """Whether the texts of several options stand in the reply."""
-        return len(self._named_by_text()) > 1
+        return (bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2) or bool(own)
 
     def _alone(self, listed: _Listed) -> bool:
-        return bool(regex.compile(r"[*_`\"'”’»」\])}>$\\.。!\s]*(?:\n|$)").match(self.text, listed.end))
+        return bool(_LINE_END.match(self.text, listed.end))
 
     def _verdict(self, place: int) -> bool | None:
         """Whether what follows a label calls it right or wrong; None where it does neither."""
         phrases, denied = self.phrases, False
         for _ in range(10):
+            if match := phrases.option.match(self.text, place):
+                place = match.end()
+                continue
             if phrases.wrong.match(self.text, place):
                 return denied
             if phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
@@ -378,7 +407,7 @@ class _Reading:
 
     def _mentions(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels."""
-        for match in self.reader.mention.finditer(self.text):
+        for match in islice(self.reader.mention.finditer(self.text), _MOST):
             if self._is_label(match, announced=False):
                 yield self.reader.forms[match[0]], *match.span()
 
@@ -386,7 +415,7 @@ class _Reading:
         """Option -> what is said of it, and where its label stands."""
         found: dict[int, tuple[bool | None, int, int]] = {}
         for number, start, end in self._mentions():
-            said = self._verdict(end)
+            said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
             if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
                 said = self._verdict(own[1])
             if number not in found or said is not None:
@@ -394,21 +423,37 @@ class _Reading:
         return found
 
     def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Found | None:
-        right = {number: place for number, (said, *place) in verdicts.items() if said}
+        right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
         if not right:
             return None
         if self.several:
-            grown: dict[int, tuple[int, int]] = {}
-            for number, start, _ in self._mentions():
+            for _, start, _ in self._mentions():
                 listed = self._listed(start, True)
                 if listed and not listed.either and self._verdict(listed.end):
-                    grown.update(dict.fromkeys(listed.places, (listed.start, listed.end)))
+                    right |= dict.fromkeys(listed.places, (listed.start, listed.end))
             denied = {number for number, (said, *_) in verdicts.items() if said is False}
-            right = {**{number: tuple(place) for number, place in right.items()}, **grown}
             right = {number: place for number, place in right.items() if number not in denied}
         if len(right) > 1 and not self.several:
             return Found(None, None, "ambiguous: several options are called right")
-        return Found(sorted(right), tuple(next(iter(right.values()))), "called right") if right else None
+        return Found(sorted(right), next(iter(right.values())), "called right") if right else None
+
+    def _none_of_these(self) -> bool:
+        """Whether the reply begins with words that no option is right, which are none of the options."""
+        place = self._past_marks()
+        return bool(self.phrases.none.match(self.text, place)) and not self._text_at(place)
+
+    def _past_marks(self) -> int:
+        match = _LEADING.match(self.text)
+        return match.end() if match else 0
+
+    def _last(self) -> Found | None:
+        """The label with which the reply ends, behind a mark or on a line of its own."""
+        for match in self.reader.mention.finditer(self.text, max(0, len(self.text) - 40)):
+            begin = match.start()
+            listed = self._listed(begin, True) if _LAST.search(self.text[max(0, begin - 8) : begin]) else None
+            if listed and _TRAILING.match(self.text, listed.end):
+                return self._said(listed, "the reply ends with it")
+        return None
 
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])
@@ -418,10 +463,13 @@ class _Reading:
         named: dict[int, tuple[int, int]] = {}
         taken: list[tuple[int, int]] = []
         for pattern, number in self.reader.texts:
-            for match in pattern.finditer(self.text):
+            for match in islice(pattern.finditer(self.text), _MOST):
                 if not any(begin < match.end() and match.start() < end for begin, end in taken):
                     taken.append(match.span())
-                    if not self.phrases._is_denied(self.text, match.start()) and self._verdict(match.end()) is not False:
+                    if (
+                        not self.phrases.is_denied(self.text, match.start())
+                        and self._verdict(match.end()) is not False
+                    ):
                         named.setdefault(number, match.span())
         return named
 
@@ -449,9 +497,13 @@ class _Reading:
         return not regex.sub(rf"{_SEPARATORS}|{self.phrases.joins.pattern}", "", rest).strip()
 
     def _points_to(self, start: int, end: int) -> bool:
-        """Whether a label is more than a part of a term: brackets, an option's word or a verb stand before it."""
+        """Whether a label is no part of a term: brackets, an option's word or a verb stand before it."""
         before = self.text[max(0, start - 24) : start].rstrip(" *_`\"'«“")
-        if not before or before[-1] in "([:,;–—-\n.。!" or _SENTENCE.match(self.text, end) is None and self.phrases.option.match(self.text, end):
+        if (
+            not before
+            or before[-1] in "([:,;–—-\n.。!"
+            or (_SENTENCE.match(self.text, end) is None and self.phrases.option.match(self.text, end))
+        ):
             return True
         if regex.match(rf"[{UNSPACED}\p{{Hangul}}]", before[-1]):
             return True

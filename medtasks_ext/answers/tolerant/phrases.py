@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import regex
 
 from medtasks_ext.answers.languages import Words, words_of
-from medtasks_ext.answers.tolerant.folding import plain
+from medtasks_ext.answers.tolerant.folding import Folded, folded, plain
+from medtasks_ext.answers.tolerant.markers import end_of_answer
+from medtasks_ext.answers.tolerant.reply import LONGEST, Found, Reply
 
 T = TypeVar("T")
 #: scripts that are written without blanks between words
-UNSPACED = (
-    r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-)
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _UNSPACED = regex.compile(rf"[{UNSPACED}]")
 #: scripts whose words take endings without a blank
 _ENDINGS = regex.compile(rf"[{UNSPACED}\p{{Hangul}}\p{{Ethiopic}}]")
-_MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#:：=~→—–\-|]"
+_MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#:：=~→—–\-|、]"
 #: what a model writes around an answer, in any language
 _BOX = regex.compile(
     r"\\(?:boxed|fbox)\s*\{(?:\s*\\(?:text|textbf|mathrm|mathbf)\s*\{)?"
@@ -36,21 +36,30 @@ _MOST_TOKENS = 24
 _MOST = 60
 
 
-def word(text: str) -> str:
-    """A word as a pattern: no part of a longer one, where its script sets words apart."""
+def word(text: str, *, inside: bool = True) -> str:
+    """A word as a pattern: no part of a longer one, where its script sets words apart.
+
+    Args:
+        text: the word.
+        inside: whether a Korean word may stand behind another one without a blank, as particles do.
+    """
     text = plain(text)
     before = "" if _UNSPACED.match(text) else r"(?<![\p{L}\p{M}\p{N}])"
-    if regex.match(r"\p{Arabic}", text):
+    if regex.match(r"\p{Hangul}", text):
+        before = "" if inside else r"(?<!\p{L})"
+    elif regex.match(r"\p{Arabic}", text):
         before = r"(?:(?<![\p{L}\p{M}])|(?<=(?<![\p{L}\p{M}])[وف]))"
-    after = "" if _ENDINGS.match(text[-1]) or not text[-1].isalnum() else r"(?![\p{L}\p{M}\p{N}])"
-    return before + regex.escape(text).replace(r"\ ", " ").replace(" ", r"\s+") + after
+    glued = _ENDINGS.match(text[-1]) or not text[-1].isalnum() or text == "و"
+    after = "" if glued else r"(?![\p{L}\p{M}\p{N}])"
+    spelled: str = regex.escape(text).replace(r"\ ", " ").replace(" ", r"\s+")
+    return before + spelled + after
 
 
 @lru_cache(maxsize=1_024)
-def any_of(words: tuple[str, ...]) -> regex.Pattern[str]:
+def any_of(words: tuple[str, ...], *, inside: bool = True) -> regex.Pattern[str]:
     """Any of the words, longer ones first."""
     ordered = sorted(dict.fromkeys(words), key=lambda item: len(plain(item)), reverse=True)
-    return regex.compile("|".join(map(word, ordered)) or r"(?!)")
+    return regex.compile("|".join(word(item, inside=inside) for item in ordered) or r"(?!)")
 
 
 class Announced(NamedTuple):
@@ -67,7 +76,7 @@ class Announced(NamedTuple):
     sort: int
 
 
-class Reached(NamedTuple):
+class Reached(NamedTuple, Generic[T]):
     """What an announcement leads to.
 
     Attributes:
@@ -77,7 +86,7 @@ class Reached(NamedTuple):
         sort: of the announcement.
     """
 
-    what: object
+    what: T
     start: int
     strong: bool
     sort: int
@@ -142,9 +151,7 @@ class Phrases:
         return any_of(
             (
                 *words.because,
-                *words.filler,
-                *words.option,
-                *words.right,
+                *words.verbs,
                 *words.wrong,
                 *words.not_,
                 *words.choose,
@@ -152,6 +159,11 @@ class Phrases:
                 *words.or_,
             )
         )
+
+    @cached_property
+    def none(self) -> regex.Pattern[str]:
+        """That no option is right."""
+        return any_of(self.words.none)
 
     @cached_property
     def corrects(self) -> regex.Pattern[str]:
@@ -163,7 +175,7 @@ class Phrases:
         for match in _BOX.finditer(text):
             yield Announced(match.start(), match.end(), 0)
         for sort, words in enumerate((self.words.answer, self.words.choose, self.words.right), start=1):
-            for match in any_of(words).finditer(text):
+            for match in any_of(words, inside=False).finditer(text):
                 yield Announced(match.start(), match.end(), sort)
 
     def answer_at(
@@ -192,30 +204,52 @@ class Phrases:
             place = match.end()
         return None
 
-    def reached(self, text: str, find: Callable[[int, bool], T | None]) -> list[Reached]:
+    def reached(self, text: str, find: Callable[[int, bool], T | None]) -> list[Reached[T]]:
         """The announcements behind which there is an answer, in their order."""
         found = []
         for item in sorted(self.announcements(text))[-_MOST:]:
-            if item.sort == 3 and self._is_denied(text, item.start):
+            if item.sort == 3 and self.is_denied(text, item.start):
                 continue
             if answer := self.answer_at(text, item.end, find, on_line=item.sort == 3):
                 found.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
         return found
 
-    def _is_denied(self, text: str, place: int) -> bool:
+    def is_denied(self, text: str, place: int) -> bool:
         """Whether a negation stands right before a place."""
         before = list(self.not_.finditer(text, max(0, place - 14), place))
         return bool(before) and not text[before[-1].end() : place].strip()
 
-    def chosen(self, text: str, found: Iterable[Reached]) -> Reached | None:
+    def chosen(self, text: str, found: Iterable[Reached[T]]) -> Reached[T] | None:
         """The announcement that counts: the last strong one, unless it is taken back; else None."""
-        strong = [item for item in found if item.strong and item.sort < 3] or [item for item in found if item.strong]
+        strong = [item for item in found if item.strong and item.sort < 3] or [
+            item for item in found if item.strong
+        ]
         if not strong:
             return None
         later = [item for item in found if item.start > strong[-1].start and item.sort < 3]
         if later and self.corrects.search(text, strong[-1].start, later[-1].start):
             return later[-1]
         return strong[-1]
+
+
+def read_plainly(reply: Reply, find: Callable[[str, Folded], Found]) -> Found:
+    """What a reader finds in the plain form of a reply, with its place in the response.
+
+    Args:
+        reply: to be read; of a long one the last part.
+        find: the reply and its plain form -> what it says, with the place in the plain form.
+    """
+    end = end_of_answer(reply)
+    begin = max(reply.begin, end - LONGEST)
+    if begin >= end:
+        return Found(None, None, "the reply is empty")
+    original = reply.text[begin:end]
+    form = folded(original)
+    found = find(original, form)
+    if found.span is None:
+        return found
+    first, last = form.span(*found.span)
+    return found._replace(span=(begin + first, begin + last))
 
 
 @lru_cache(maxsize=64)
