@@ -111,6 +111,7 @@ def _score(folder: str, share: int) -> dict[str, Any]:
     from medtasks_ext.registry import Dataset, registry
     from medtasks_ext.runner.evaluate import Settings, build_task
     from medtasks_ext.stats.bootstrap import task_intervals
+    from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
 
     dataset = Dataset(Path(folder))
     _write(dataset, share)
@@ -133,7 +134,7 @@ def _score(folder: str, share: int) -> dict[str, Any]:
         aggregations[metric]([result[metric] for result in results])
     times.append(time.perf_counter())
     samples = [{"doc_id": i, "doc": documents[i], **result} for i, result in enumerate(results)]
-    task_intervals(samples, aggregations, dataset.id, official=True)
+    task_intervals(samples, aggregations, dataset.id, t_interval_of_bootstrap_mean)
     times.append(time.perf_counter())
     load, _, read, score, aggregate, intervals = (after - before for before, after in pairwise(times))
     return {

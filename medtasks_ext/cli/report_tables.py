@@ -20,7 +20,7 @@ from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
 from medtasks_ext.results.confirmed import State, confirmed_words
-from medtasks_ext.results.labels import is_secondary
+from medtasks_ext.results.labels import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -281,7 +281,7 @@ def _print_standings(report: Report) -> None:
 
 
 def _print_labels(report: Report, files: bool) -> None:
-    """A table for each axis, suite, strategy and entry, if they are few; of departments the primary ones."""
+    """A table for each axis, suite, strategy and entry, if they are few; no values within others."""
     places: dict[tuple[str, ...], list[Json]] = {}
     for row in report.labels.to_pylist():
         place = (row["axis"], row["suite"], row["strategy"], row["entry"])
@@ -301,10 +301,10 @@ def _print_labels(report: Report, files: bool) -> None:
             figure("score", lambda row: _of_label(row, "score", "interval")),
             figure("all of these tasks", lambda row: _of_label(row, "score_of_all", "of_all")),
         ]
-        shown = [row for row in some if not is_secondary(row)]
+        shown = [row for row in some if not is_within(row)]
         show(shown, columns, heading, pad_edge=False)
         if left := len(some) - len(shown):
-            typer.echo(f"and {left} secondary departments: {where}")
+            typer.echo(f"and {left} values within these: {where}")
 
 
 def _of_label(row: Json, score: str, ends: str) -> str:

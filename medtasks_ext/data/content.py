@@ -22,7 +22,7 @@ from medtasks_ext.data.texts import Columns, Fault
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.registry.lengths import count_words, published_lengths
 from medtasks_ext.rows.authors import authors_of
-from medtasks_ext.rows.codes import CODE_SYSTEMS
+from medtasks_ext.rows.codes import CODE_SYSTEMS, begins_as_none
 from medtasks_ext.rows.expressions import Expression, parsed
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.spec import dataset_spec
@@ -132,6 +132,11 @@ class ContentCheck:
                     f"has a gold code that is not of the form of {name}",
                     "export codes as text, whole and unchanged",
                     place,
+                )
+                break
+            if begins_as_none(name, code):
+                self._note(
+                    _UNKNOWN_CODE.format(name), "export the codes again, each beside its own row", place
                 )
                 break
         if self.closed and _says(document.input, target):
@@ -256,10 +261,13 @@ def errors_of(fault: Fault, where: str) -> list[MedtasksError]:
 
 
 _ABSENT = "has gold mentions that do not stand in its text"
+_UNKNOWN_CODE = "has a gold code that begins as no code of {} does"
 #: One row in so many may be odd: the public files have such, which nobody can mend.
 _ODD = 0.005
 #: What is a fault where more rows have it.
 _SHARES = {
+    # nations have categories of their own
+    **{_UNKNOWN_CODE.format(name): 0.05 for name in CODE_SYSTEMS},
     "has an empty gold answer": 0.9,
     "says the gold answer in its input": 0.3,
     "has options that begin with their letters": 0.5,

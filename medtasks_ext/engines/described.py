@@ -37,6 +37,11 @@ class EngineRecord:
     repository_template: bool | None = None
     generation: Mapping[str, Any] | None = None  # settings that the model's own file adds to requests
 
+    @property
+    def local_template(self) -> str | None:
+        """Hash of the template, where nobody knows whether the model's repository has the same."""
+        return self.template if self.template and self.repository_template is None else None
+
 
 def described(
     lm: LM, *, template: bool | str | None, system_text: str | None, layout: str | None

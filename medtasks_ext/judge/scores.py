@@ -170,7 +170,7 @@ def figures(
     if LENGTH_ADJUSTED in statistics:  # a long or a short answer may leave 0-1
         statistics[LENGTH_ADJUSTED] = clipped_mean_of_runs
     means = {name: of([item[name] for item in records if name in item]) for name, of in statistics.items()}
-    intervals, resampled = task_intervals(records, statistics, dataset, official=False)
+    intervals, resampled = task_intervals(records, statistics, dataset)
     counts = {
         "scored": len(records) / total,
         "judged": sum(item.complete for item in scores) / total,
@@ -206,7 +206,7 @@ def _disputes(
     shares = ("disputed", "assessor_agreement")
     values = {name: [record[name] for record in records if name in record] for name in shares}
     found = {name: mean(items) for name, items in values.items() if items}
-    intervals, _ = task_intervals(records, dict.fromkeys(found, mean), dataset, official=False)
+    intervals, _ = task_intervals(records, dict.fromkeys(found, mean), dataset)
     assessed = [
         [judged.ratings for judged in item.judged[:N_ASSESSORS]] for item in known if not item.case.blank
     ]

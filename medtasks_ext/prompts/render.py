@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, answer_format
 from medtasks_ext.errors import RowError
-from medtasks_ext.privacy import excerpt
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.instructions import Instructions
 from medtasks_ext.prompts.official.choice import Wish, chosen_words
-from medtasks_ext.registry.departments import read_departments
-from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.row import ReadRow
@@ -25,11 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.row_labels import RowLabel
     from medtasks_ext.rows.faults import Faults
     from medtasks_ext.rows.row import Row, Rows
     from medtasks_ext.rows.spec import DatasetSpec, TurnTemplate
 
 log = logging.getLogger(__name__)
+#: Values of a label that a message lists.
+_FEW = 9
 
 
 def _expression(text: str | None, where: Path) -> Expression | None:
@@ -152,10 +152,9 @@ class Renderer:
             document["cluster"] = digest([named])  # it may be a whole note
         if not scored:
             document.question = digest([words(fields[self.spec.rows.identity])])
-        if fields.get("department") and self.dataset.suite.departments:
-            document["department"] = _departments(row)
-        if fields.get("difficulty"):
-            document["difficulty"] = _difficulty(row)
+        for column, label in self.dataset.suite.labels.items():
+            if fields.get(column):
+                document[column] = self._labelled(row, column, label)
         if self.spec.rows.runs:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
@@ -167,6 +166,23 @@ class Renderer:
         if (self.in_first_turn or (dialogue and not self.system_role)) and not self.shots:
             document["turn"] = "instruction_in_user_turn"
         return document
+
+    def _labelled(self, row: ReadRow, column: str, label: RowLabel) -> str | list[str]:
+        """What a row says in the column of a label; a list where it may say several."""
+        try:
+            named = label.read(row.fields[column])
+        except ValueError as error:
+            file = self.dataset.suite.where
+            few = len(label.whole_of) <= _FEW
+            listed = ", ".join(label.whole_of) if few else f"row_labels.{column} of {file}"
+            raise RowError(
+                f"{row.named}: {column}: {error}",
+                row=row.place,
+                column=column,
+                where=row.where,
+                remedy=f"name {label.many} of: {listed}; or leave it empty",
+            ) from None
+        return named if label.most > 1 else named[0]
 
     def _turns(
         self, dialogue: Dialogue, instruction: str, text: str, *, first: bool
@@ -240,32 +256,6 @@ def _longest(fields: Row, text: str) -> str:
     values = (item for value in fields.values() for item in (value if isinstance(value, list) else [value]))
     columns = sorted((value.strip() for value in values if isinstance(value, str)), key=len, reverse=True)
     return next((value for value in columns if value in text), "")
-
-
-def _difficulty(row: ReadRow) -> str:
-    level = str(row.fields["difficulty"]).strip().lower()
-    if level not in LEVELS:
-        raise RowError(
-            f"{row.named}: difficulty is {excerpt(level)}",
-            row=row.place,
-            column="difficulty",
-            where=row.where,
-            remedy=f"write one of {', '.join(LEVELS)}, or leave it empty",
-        )
-    return level
-
-
-def _departments(row: ReadRow) -> list[str]:
-    try:
-        return read_departments(row.fields["department"])
-    except ValueError as error:
-        raise RowError(
-            f"{row.named}: department: {error}",
-            row=row.place,
-            column="department",
-            where=row.where,
-            remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
-        ) from None
 
 
 class Golds:

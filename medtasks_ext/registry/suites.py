@@ -31,6 +31,7 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
+from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict, faults_of
 
@@ -221,12 +222,15 @@ class Suite(Strict):
         official: where its own words stand, and how they become prompts.
         official_budget: tokens of an answer in the suite's own runs, for datasets without a figure of their
             own: `at_most`, and `share_of_context` where it depends on the model.
-        official_interval: whether the paper's own interval stands beside ours.
-        departments: whether rows may name departments.
+        official_interval: dotted name of a function that gives the paper's own interval of a metric on the
+            resamples, to stand beside ours.
+        row_labels: column -> what rows may say in it of what they are about, whatever their task; scores are
+            shown apart by it: `values`, `none`, `most`.
         published: what the paper prints of models: functions `entries` and `costs` by dotted name, `note`,
             `aliases` of datasets, and `conditions` (`source`, `decoding`, `except_models`, `jury`).
         leaderboard: dotted name of a function of (run, out, registry, suite, *, own_words) that writes the
-            layout of a leaderboard.
+            layout of a leaderboard, and gives the written files (`path`, `n` rows, `notes`) and why
+            tasks were left out.
         datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
             own groups are the means over these.
         placed: `SUITE/NAME` of another suite -> axis of this suite -> value.
@@ -259,8 +263,8 @@ class Suite(Strict):
     files: Reference | None = None
     official: SuiteOfficial | None = None
     official_budget: AnswerBudget | None = None
-    official_interval: bool = False
-    departments: bool = False
+    official_interval: Reference | None = None
+    row_labels: dict[Identifier, RowLabel] = {}
     published: Published | None = None
     leaderboard: Reference | None = None
     datasets: list[str] = []
@@ -428,6 +432,11 @@ class Suite(Strict):
             yield from ((prefix + self.short.get(value, value), axis) for value in self.titles(axis))
 
     # ------------------------------------------------------------------ what it says
+
+    @cached_property
+    def labels(self) -> Mapping[str, RowLabel]:
+        """Column -> what rows of its datasets may say in it, `difficulty` among them."""
+        return {**OF_ALL, **self.row_labels}
 
     @cached_property
     def of_others(self) -> tuple[str, ...]:

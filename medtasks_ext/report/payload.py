@@ -18,7 +18,7 @@ from medtasks_ext.report.groups import is_derived
 from medtasks_ext.report.packed import packed
 from medtasks_ext.report.pages import task_page
 from medtasks_ext.results.frames import records
-from medtasks_ext.results.labels import is_secondary
+from medtasks_ext.results.labels import is_within
 from medtasks_ext.stats.intervals import width_as_sd
 from medtasks_ext.version import __version__
 
@@ -257,9 +257,9 @@ def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> f
 def _labels(report: Report) -> Json | None:
     """Scores by label, axes with their labels in the order of display; None where no document has one.
 
-    Of departments the primary ones: a table by secondary ones is no help on a page.
+    Without values that lie within others: a table of 64 departments is no help on a page.
     """
-    shown = [row for row in report.labels.to_pylist() if not is_secondary(row)]
+    shown = [row for row in report.labels.to_pylist() if not is_within(row)]
     axes: dict[str, dict[str, int]] = {}
     for row in shown:
         values = axes.setdefault(row["axis"], {})

@@ -58,6 +58,7 @@ _ASKED_WITH = {
     "brought": "settings of the model's repository",
     "rounding": "precision",
     "own_template": "a chat template of one's own",
+    "local_template": "the chat template of a folder on one's machine",
     "system_text": "text in the system turn",
 }
 
@@ -98,7 +99,7 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
         return settings_words(dict(value)) or None
     if field == "stop":
         return " ".join(map(repr, value)) or None
-    if field in ("own_template", "system_text"):
+    if field in ("own_template", "local_template", "system_text"):
         return value or None
     if field == "jury":
         return judges_words(*value)

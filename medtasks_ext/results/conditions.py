@@ -78,6 +78,7 @@ class Facts:
     rounding: Settings | None = None  # precision, and arguments of the model that round otherwise
     template: bool | str | None = None  # chat template: whether, or which
     own_template: str = ""  # hash of a template of the user's own
+    local_template: str = ""  # hash of a template that a model's folder on the user's machine holds
     system: bool | None = None  # whether instructions stand in a system turn
     system_text: str = ""  # hash of further text of the system turn
     turns: bool | None = None  # whether examples are turns of a conversation
@@ -162,6 +163,12 @@ RULES = (
     Rule("rounding", "precision", "they differ in rounding alone", moves=False),
     Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
     Rule("own_template", "chat template", "a template of one's own gives other prompts"),
+    Rule(
+        "local_template",
+        "chat template",
+        "a folder on one's machine may hold another template than the model's repository",
+        moves=False,
+    ),
     Rule("system", "system turn", "templates without a system turn put it elsewhere", moves=False),
     Rule("system_text", "system instruction", "further text before the prompt gives other answers"),
     Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
@@ -347,6 +354,7 @@ def _facts(record: Conditions) -> Facts:
         rounding=None if asked.arguments is None else _rounding(asked, engine),
         template=layout.chat_template,
         own_template=layout.own_template or "",
+        local_template=(engine.local_template if engine else None) or "",
         system=layout.system_role,
         system_text=_text(layout.system_instruction),
         turns=layout.shots_as_turns if shots else None,

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of
-from medtasks_ext.registry.levels import LEVELS
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.stats.bootstrap import resample, score_interval
@@ -23,11 +21,9 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.registry.row_labels import RowLabel
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.runs.records import SampleDocument
     from medtasks_ext.stats.statistic import Array
-
-DEPARTMENT, DIFFICULTY = "department", "difficulty"
 
 
 @dataclass(frozen=True)
@@ -62,9 +58,9 @@ class Labels:
         return self.by_question.get(document.rpartition("#")[0], ())
 
 
-def is_secondary(row: Json) -> bool:
-    """Whether a row of the frame `labels` is of a secondary department; its primary one has a row, too."""
-    return row["axis"] == DEPARTMENT and "," in row["value"]
+def is_within(row: Json) -> bool:
+    """Whether a row of the frame `labels` is of a value within another one, which has a row, too."""
+    return ", " in row["value"]
 
 
 @dataclass(frozen=True)
@@ -153,64 +149,46 @@ def draws(scores: DocumentScores, dataset: str) -> Array | None:
 
 
 def own_labels(item: Experiment) -> list[Labels]:
-    """The departments and levels of difficulty that an experiment's rows name, those of the two that they do.
+    """What an experiment's rows say of themselves: levels of difficulty, and the labels of its suite.
 
-    A run without its samples says none: its scores need them no more.
+    A run without its samples says nothing: its scores need them no more.
     """
-    if item.read_samples is None or item.score is None or not _may_name(item.dataset):
+    columns = _columns(item.dataset)
+    if item.read_samples is None or item.score is None or not columns:
         return []
     try:
-        documents = [sample["doc"] for sample in item.read_samples()]
+        documents: list[Mapping[str, Any]] = [{**sample["doc"]} for sample in item.read_samples()]
     except MedtasksError:
         return []
-    names = [str(document.get("item") or document["id"]) for document in documents]
     found = []
-    for axis, values in ((DIFFICULTY, LEVELS), (DEPARTMENT, department_values())):
-        by_question = {name: _named(document, axis) for name, document in zip(names, documents, strict=True)}
+    for column, label in columns.items():
+        by_question = {}
+        for document in documents:
+            said = document.get(column) or []
+            named = label.shown([said] if isinstance(said, str) else said)
+            by_question[str(document.get("item") or document["id"])] = named
         if any(by_question.values()):
             found.append(
                 Labels(
-                    axis=axis,
+                    axis=column,
                     task=item.task,
                     tasks=frozenset({item.task}),
                     origin=str(item.loaded.get("origin")),
                     rows_hash=str(item.loaded.get("rows_hash")),
                     by_question=by_question,
-                    values=values,
+                    values=label.order,
                     where=item.task,
                 )
             )
     return found
 
 
-def _may_name(dataset: Dataset) -> bool:
-    """Whether a row of the dataset may name departments or a level: samples of others need not be read."""
+def _columns(dataset: Dataset) -> dict[str, RowLabel]:
+    """Labels that rows of a dataset may have: samples of others need not be read."""
     rows = dataset.blocks.get("rows", {})
     schemas = [rows, *rows.get("schemas", ())]
-    return any({DEPARTMENT, DIFFICULTY} & {*s.get("columns", ()), *s.get("optional", ())} for s in schemas)
-
-
-def _named(document: SampleDocument, axis: str) -> tuple[str, ...]:
-    if axis == DEPARTMENT:
-        return department_labels(document.get("department", ()))
-    return (document["difficulty"],) if "difficulty" in document else ()
-
-
-def department_labels(names: Iterable[str]) -> tuple[str, ...]:
-    """The labels of a question with these secondary departments: each, and each primary one once."""
-    found = []
-    for name in names:
-        primary = primary_of(name)
-        found += [primary] if name == primary else [primary, f"{primary}, {name}"]
-    return tuple(dict.fromkeys(found))
-
-
-def department_values() -> tuple[str, ...]:
-    """All labels of departments: each primary one, its secondary ones after it, and that there is none."""
-    found = []
-    for primary, entry in departments().items():
-        found += [primary, *(f"{primary}, {name}" for name in entry["secondary"])]
-    return (*found, NO_DEPARTMENT)
+    columns = {name for schema in schemas for key in ("columns", "optional") for name in schema.get(key, ())}
+    return {name: label for name, label in dataset.suite.labels.items() if name in columns}
 
 
 # ---------------------------------------------------------------------- scores
@@ -224,7 +202,7 @@ def label_scores(
     A score is a mean over the tasks that have such documents, each counting once; beside it stands that of
     the same tasks on all of their documents.
 
-    Rows that name departments or levels themselves need no file; a file goes before them.
+    What rows say themselves needs no file; a file goes before them.
 
     Args:
         entries: that were read, with scores of documents.
@@ -286,7 +264,9 @@ def _of_item(
                 yield labelled(item, one)
             except MedtasksError as error:
                 faults.append(Fault(str(error.where), error.what, error.remedy))
-    for own in _own_of(item, known) if len(axes & {DEPARTMENT, DIFFICULTY}) < 2 else ():
+    if item.dataset.suite.labels.keys() <= axes:
+        return
+    for own in _own_of(item, known):
         if own.axis not in axes:
             yield labelled(item, own)
 

@@ -322,7 +322,7 @@ def _lm_eval_task(
     resampled = None
     if samples is not None:
         found = aggregations(dataset, strategy)
-        records, resampled = task_intervals(samples, found, dataset.id, official=False)
+        records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records, metrics, len(samples))
     n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     stored = {

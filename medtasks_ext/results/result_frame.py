@@ -31,7 +31,17 @@ _Values = dict[str, "Callable[[Any], Any]"]
 #: Conditions that have a column of their own under their names.
 _CONDITIONS = (
     *("wording", "source", "documents_asked", "decoding", "generation", "stop", "arguments", "variant"),
-    *("brought", "rounding", "template", "own_template", "system", "system_text", "turns", "examples"),
+    *(
+        "brought",
+        "rounding",
+        "template",
+        "own_template",
+        "local_template",
+        "system",
+        "system_text",
+        "turns",
+        "examples",
+    ),
 )
 
 

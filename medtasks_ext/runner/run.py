@@ -30,6 +30,7 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key, same_anywhere
 from medtasks_ext.registry.strategies import asked_strategy
+from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
@@ -381,12 +382,9 @@ class Run:
         """Write the results of one task."""
         name = outcome.task
         dataset, _ = self.registry.tasks[name]
-        intervals, resampled = task_intervals(
-            outcome.samples,
-            task.aggregation(),
-            dataset.id,
-            official=dataset.suite.official_interval,
-        )
+        named = dataset.suite.official_interval
+        of_paper = function(dataset.suite, named) if named else None
+        intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
         self.files.write_samples(name, _recorded(outcome.samples, records.keys))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(

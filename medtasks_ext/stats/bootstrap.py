@@ -175,27 +175,8 @@ def percentile_interval(values: Array, level: float = LEVEL) -> Interval:
     return Interval(float(low), float(high))
 
 
-def t_interval_of_bootstrap_mean(values: Array, level: float = LEVEL) -> Interval:
-    """BRIDGE's official interval, which is no confidence interval of the score; for comparison only.
-
-    The official code takes the t-interval of the mean of the resampled values: their standard
-    deviation is divided by the square root of their number. It says how well 1,000 resamples
-    determine their own mean, shrinks to nothing with more resamples, and is about sqrt(1000) = 32
-    times narrower than it should be.
-
-    Args:
-        values: one metric on the resamples, (resamples,).
-        level: confidence level.
-    """
-    from scipy.special import stdtrit
-
-    n, centre = len(values), float(np.mean(values))
-    half = float(stdtrit(n - 1, (1 + level) / 2) * np.std(values, ddof=1) / np.sqrt(n))
-    return Interval(centre - half, centre + half)
-
-
-class OfficialInterval(TypedDict):
-    """BRIDGE's own interval: of the mean of the resamples."""
+class PaperInterval(TypedDict):
+    """The interval that a suite's paper takes, with the mean of the resamples."""
 
     mean: float
     low: float
@@ -210,15 +191,15 @@ class IntervalRecord(TypedDict):
     interval_method: str  # how it was taken, in words
     rough: NotRequired[bool]  # whether intervals of its kind hold the truth in less than 90 %
     clusters: NotRequired[int]  # how many there are, where several questions share what they are about
-    t_interval_of_bootstrap_mean: NotRequired[OfficialInterval]
+    #: named after the one that BRIDGE takes
+    t_interval_of_bootstrap_mean: NotRequired[PaperInterval]
 
 
 def task_intervals(
     samples: Sequence[Mapping[str, Any]],
     aggregations: Mapping[str, Callable[..., Any]],
     dataset: str,
-    *,
-    official: bool,
+    of_paper: Callable[[Array], Interval] | None = None,
 ) -> tuple[dict[str, IntervalRecord], Array | None]:
     """The intervals of one task as results record them, and its score on each resample.
 
@@ -226,14 +207,15 @@ def task_intervals(
         samples: lm-eval's records of the documents.
         aggregations: metric -> aggregation.
         dataset: id of the dataset.
-        official: add BRIDGE's own interval.
+        of_paper: gives the paper's own interval of a metric on the resamples, (resamples,), to stand beside
+            ours.
 
     Returns:
         Metric -> its interval. The score on the resamples is None where there are fewer than two units, or
         without gold.
     """
     counts = counts_of(samples, aggregations)
-    wanted = counts if official else [item for item in counts if _is_resampled(item)]
+    wanted = counts if of_paper else [item for item in counts if _is_resampled(item)]
     resampled = resample(wanted, dataset)
     n_units = len(set(map(unit_of, samples)))
     clusters = n_units if n_units < len(set(map(question_of, samples))) else None
@@ -244,8 +226,14 @@ def task_intervals(
             if metric in NOT_ESTIMATED:
                 continue
             records[metric] = interval_record(estimated.get(metric), clusters)
-            if official and metric in resampled:
-                records[metric]["t_interval_of_bootstrap_mean"] = _official(resampled[metric].published)
+            if of_paper and metric in resampled:
+                values = resampled[metric].published
+                interval = of_paper(values)
+                records[metric]["t_interval_of_bootstrap_mean"] = {
+                    "mean": float(np.mean(values)),
+                    "low": interval.low,
+                    "high": interval.high,
+                }
     return records, resampled["score"].values if "score" in resampled else None
 
 
@@ -307,8 +295,3 @@ def intervals_of_record(
         if item["interval_method"].startswith(EARLIER) and metric in metrics:
             found[metric] = of_earlier(metrics[metric], found[metric], documents)
     return found
-
-
-def _official(values: Array) -> OfficialInterval:
-    interval = t_interval_of_bootstrap_mean(values)
-    return {"mean": float(np.mean(values)), "low": interval.low, "high": interval.high}

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.results.departments import score_by_department
-from medtasks_ext.results.document_scores import score_statistic
-from medtasks_ext.results.labels import DIFFICULTY
+from medtasks_ext.registry.row_labels import DIFFICULTY
 from medtasks_ext.results.suite_figures import minimum_detectable_effect
 from medtasks_lab.atlas.cells import Cell, printed_figures
+from medtasks_lab.studies.departments import DEPARTMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_lab.atlas.cells import Data
     from medtasks_lab.atlas.spec import Item
@@ -72,22 +72,21 @@ def experts(item: Item, data: Data) -> Iterator[Cell]:
 
 
 def departments(item: Item, data: Data) -> Iterator[Cell]:
-    """Scores of own runs by department, where rows carry one; a secondary one after its primary one."""
-    for entry in data.entries:
-        samples = {
-            name: (one.read_samples(), {"score": score_statistic(one.dataset, one.strategy)})
-            for name, one in experiments_of(entry, data).items()
-            if one.read_samples is not None
-        }
-        for line in score_by_department(samples):
-            row = f"{line.primary}, {line.name}" if line.primary else line.name
-            note = f"{line.n_tasks} tasks, {line.n_documents} documents"
-            yield Cell(row, entry.label, None, line.score, own=True, note=note)
+    """Zero-shot scores of own runs by department, where files or rows name one."""
+    for row in _by_label(data, DEPARTMENT):
+        yield Cell(row["value"], row["entry"], None, row["score"], own=True, note=_of(row))
 
 
 def levels(item: Item, data: Data) -> Iterator[Cell]:
-    """Zero-shot scores of own runs by level of difficulty, where files or rows name one."""
-    for row in data.labels:
-        if (row["axis"], row["suite"], row["strategy"]) == (DIFFICULTY, data.suite.id, "zero_shot"):
-            note = f"{row['tasks']} tasks, {row['documents']} documents"
-            yield Cell(row["entry"], row["value"], None, item.scale * row["score"], own=True, note=note)
+    """The same by level of difficulty."""
+    for row in _by_label(data, DIFFICULTY):
+        yield Cell(row["entry"], row["value"], None, item.scale * row["score"], own=True, note=_of(row))
+
+
+def _by_label(data: Data, axis: str) -> Iterator[Json]:
+    found = (axis, data.suite.id, "zero_shot")
+    return (row for row in data.labels if (row["axis"], row["suite"], row["strategy"]) == found)
+
+
+def _of(row: Json) -> str:
+    return f"{row['tasks']} tasks, {row['documents']} documents"

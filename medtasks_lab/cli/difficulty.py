@@ -11,7 +11,7 @@ from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in, say_next
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.levels import LEVELS
+from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_lab.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
 
 

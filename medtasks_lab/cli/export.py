@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.seal import look
-
-if TYPE_CHECKING:
-    from medtasks_ext.results.leaderboard_export import Exported
 
 PANEL = "Results"
 
@@ -48,8 +45,6 @@ def export(
         )
     _refuse_changed(Path(folder))
     export = function(tasks.suites[suite], layouts[suite])
-    written: list[Exported]
-    refused: list[MedtasksError]
     written, refused = export(Path(folder), Path(out), tasks, tasks.suites[suite], own_words=own_words)
     for item in written:
         typer.echo(f"{item.path}: {item.n} rows{item.notes and f'  ({item.notes})'}")

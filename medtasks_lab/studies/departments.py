@@ -13,8 +13,8 @@ from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.reply import UnreadableError, Verdict
-from medtasks_ext.registry.departments import NO_DEPARTMENT, departments, primary_of, read_departments
-from medtasks_ext.results.labels import DEPARTMENT, Labels, department_labels, department_values
+from medtasks_ext.registry import registry
+from medtasks_ext.results.labels import Labels
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
+    from medtasks_ext.registry.row_labels import RowLabel
     from medtasks_ext.stats.statistic import Array
 
 FILE = Path(__file__).with_suffix(".yaml")
-FIELD, NOTHING = "department", "none"
+DEPARTMENT, NOTHING = "department", "none"
 PLACES = ("first", "second", "third")
 SCHEMA = 1
 #: What questions are called that the model gave no departments.
@@ -40,40 +41,46 @@ NOT_LABELLED = "not labelled"
 MEASURES = ("exact", "precision", "recall", "f1", "cohen_kappa")
 
 
+def departments() -> RowLabel:
+    """The departments that a suite lists for its rows."""
+    listed = (suite.row_labels.get(DEPARTMENT) for suite in registry().suites.values())
+    return next(label for label in listed if label)
+
+
 class DepartmentRubric(Rubric):
     """How a model is asked for the departments of a text."""
 
     def __init__(self) -> None:
+        self.departments = departments()
         listed = "\n".join(
-            f"- {primary}: {'; '.join(entry['secondary'])}" for primary, entry in departments().items()
+            f"- {primary}: {'; '.join(parts)}" for primary, parts in self.departments.values.items()
         )
         judging = study_file(FILE).judging
         assert judging is not None
         super().__init__(judging.model_copy(update={"goal": listed}))
-        names = [name for entry in departments().values() for name in entry["secondary"]]
         self.protocol = self.protocol.model_copy(
-            update={"verdict": {FIELD: [*names, NO_DEPARTMENT, NOTHING]}}
+            update={"verdict": {DEPARTMENT: [*self.departments.whole_of, NOTHING]}}
         )
 
     def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
         """The departments in a reply about those texts.
 
         Raises:
-            UnreadableError: there are none, one twice, or `No Department` beside others.
+            UnreadableError: there are none, one twice, or that there is none beside others.
         """
         verdict = super().read(reply, texts)
-        named = [name for place in PLACES if (name := verdict[place][FIELD]) != NOTHING]
-        if not named or verdict[PLACES[0]][FIELD] == NOTHING:
+        named = [name for place in PLACES if (name := verdict[place][DEPARTMENT]) != NOTHING]
+        if not named or verdict[PLACES[0]][DEPARTMENT] == NOTHING:
             raise UnreadableError("no first department")
-        if len(set(named)) < len(named):
-            raise UnreadableError("a department is named twice")
-        if NO_DEPARTMENT in named and len(named) > 1:
-            raise UnreadableError(f"{NO_DEPARTMENT!r} stands beside others")
+        try:
+            self.departments.read(named)
+        except ValueError as error:
+            raise UnreadableError(str(error)) from None
         return verdict
 
     def names(self, ratings: Mapping[str, float]) -> list[str]:
         """The departments behind the ratings of a verdict, the best first."""
-        values = self.protocol.verdict[FIELD]
+        values = self.protocol.verdict[DEPARTMENT]
         found = [str(values[int(ratings[place])]) for place in PLACES]
         return [name for name in found if name != NOTHING]
 
@@ -103,12 +110,12 @@ class Labelling:
     @property
     def without(self) -> int:
         """Questions of no department."""
-        return dict(counts_of(self)).get(NO_DEPARTMENT, 0)
+        return dict(counts_of(self)).get(departments().none or "", 0)
 
     @property
     def frequent(self) -> str:
         """The three most frequent primary departments."""
-        counts = [pair for pair in counts_of(self) if pair[0] != NO_DEPARTMENT]
+        counts = [pair for pair in counts_of(self) if pair[0] != departments().none]
         return ", ".join(f"{name} {n:,}" for name, n in sorted(counts, key=lambda pair: -pair[1])[:3])
 
 
@@ -210,13 +217,14 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
     Raises:
         MedtasksError: it is missing, or a row is none of this kind.
     """
+    label = departments()
     found: dict[tuple[str, str], list[str]] = {}
     for number, row in enumerate(read_rows(path), start=1):
         try:
             value = row[DEPARTMENT]
             names = value.split(";") if isinstance(value, str) else value
             key = (str(row["task"]), str(row["id"]))
-            named = read_departments(names)
+            named = label.read(names)
         except KeyError as error:
             raise MedtasksError(
                 f"row {number} has no column {error.args[0]}",
@@ -227,7 +235,7 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
             raise MedtasksError(
                 f"row {number}: {error}",
                 where=path,
-                remedy="name one to three of medtasks_ext/registry/departments.yaml, or 'No Department'",
+                remedy=f"name {label.many} of row_labels.department in mlb/suite.yaml, or {label.none!r}",
             ) from None
         if key in found:
             raise MedtasksError(
@@ -251,10 +259,10 @@ def agreement(
     """
     keys = sorted(key for key in people if key in model)
     secondary = [({*people[key]}, {*model[key]}) for key in keys]
-    primary = [({primary_of(n) for n in one}, {primary_of(n) for n in other}) for one, other in secondary]
-    n_secondary = sum(len(entry["secondary"]) for entry in departments().values()) + 1
+    wholes = departments().whole_of
+    primary = [({wholes[n] for n in one}, {wholes[n] for n in other}) for one, other in secondary]
     return DepartmentAgreement(
-        len(keys), _figures(secondary, n_secondary), _figures(primary, len(departments()) + 1)
+        len(keys), _figures(secondary, len(wholes)), _figures(primary, len(set(wholes.values())))
     )
 
 
@@ -262,7 +270,7 @@ def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[st
     """Measure -> value with its interval.
 
     Args:
-        labels: how many there are, `No Department` among them.
+        labels: how many there are, the one for no department among them.
     """
     if not pairs:
         return dict.fromkeys(MEASURES, Figure(None, None))
@@ -331,7 +339,8 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
     try:
         if (content["schema"], content["labels"]) != (SCHEMA, DEPARTMENT):
             raise ValueError
-        questions = {str(item["id"]): read_departments(item[DEPARTMENT]) for item in content["questions"]}
+        label = departments()
+        questions = {str(item["id"]): label.read(item[DEPARTMENT]) for item in content["questions"]}
         return Labels(
             axis=DEPARTMENT,
             task=content["task"],
@@ -339,10 +348,10 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
             origin=content["origin"],
             rows_hash=content["rows_hash"],
             by_question={
-                **{name: department_labels(named) for name, named in questions.items()},
+                **{name: label.shown(named) for name, named in questions.items()},
                 **{str(name): (NOT_LABELLED,) for name in content["missing"]},
             },
-            values=(*department_values(), NOT_LABELLED),
+            values=(*label.order, NOT_LABELLED),
             where=str(path),
             wording="own",
         )
@@ -356,7 +365,8 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
 
 def counts_of(found: Labelling) -> Iterator[tuple[str, int]]:
     """(primary department, questions that have it), in the order of the vocabulary."""
-    named = [{primary_of(name) for name in names} for names in found.by_question.values()]
-    for primary in (*departments(), NO_DEPARTMENT):
+    wholes = departments().whole_of
+    named = [{wholes[name] for name in names} for names in found.by_question.values()]
+    for primary in dict.fromkeys(wholes.values()):
         if n := sum(primary in some for some in named):
             yield primary, n

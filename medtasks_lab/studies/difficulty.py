@@ -15,7 +15,7 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import STRATEGIES, Dataset, Registry
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.levels import LEVELS, Level
+from medtasks_ext.registry.row_labels import LEVELS, Level
 from medtasks_ext.results.run_files import RunResults, read_run
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry import STRATEGIES
-from medtasks_ext.registry.levels import LEVELS
-from medtasks_ext.results.labels import DIFFICULTY, Labels
+from medtasks_ext.registry.row_labels import DIFFICULTY, LEVELS
+from medtasks_ext.results.labels import Labels
 from medtasks_lab.studies.contamination.folder import FILE as PROBE
 from medtasks_lab.studies.contamination.folder import ProbeFolder
 from medtasks_lab.studies.departments import read_labelling

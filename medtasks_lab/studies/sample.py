@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import NamedTuple, TypeVar
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.levels import LEVELS, Level
+from medtasks_ext.registry.row_labels import LEVELS, Level
 from medtasks_ext.seed import SEED
 
 RATIO = "3:5:2"

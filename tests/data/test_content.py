@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from copy import deepcopy
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from medtasks_ext.data.texts import is_misread, language_of, languages_elsewhere
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.datalock import DataLock, Seen
+from medtasks_ext.rows.codes import begins_as_none
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_folder
 from medtasks_ext.rows.sources import SPLIT_KEY
@@ -187,3 +189,19 @@ def test_a_corrupted_file_is_a_fault_where_the_lock_knows_each_document(tmp_path
     assert not put(folder, item.dataset, rows).faults
     wrong = put(tmp_path / "wrong", item.dataset, item.damage(deepcopy(rows)))
     assert bool(wrong.faults) == ((item.dataset, item.name) not in NOT_TOLD_BY_A_LOCK)
+
+
+@pytest.mark.parametrize(("dataset", "none"), [("codiesp_icd10_cm", "U99"), ("codiesp_icd10_pcs", "ZZZ")])
+def test_codes_that_begin_as_no_code_does_are_a_fault(tmp_path, dataset, none):
+    rows = sample(f"bridge/{dataset}", "test")
+    assert not put(tmp_path / "right", f"bridge/{dataset}", deepcopy(rows)).faults
+    for row in rows:
+        row["output"] = re.sub(r"(?<=(?:CM|CS): )\w{3}", none, row["output"])
+    found = put(tmp_path / "wrong", f"bridge/{dataset}", rows)
+    assert any("begins as no code of ICD-10" in str(cause) for cause in found.causes), found.causes
+
+
+def test_a_code_exists_in_any_edition_that_is_listed_and_an_owners_list_is_not_judged():
+    assert not begins_as_none("ICD-10", "e11.9") and not begins_as_none("ICD-10-CM or PCS", "0DTJ4ZZ")
+    assert begins_as_none("ICD-10 category", "U99") and begins_as_none("ICD-10-PCS", "0ZZ")
+    assert not begins_as_none("ICD-O", "9999/9") and not begins_as_none("MeSH", "D999999")

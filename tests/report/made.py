@@ -86,7 +86,7 @@ def _write_task(
 ) -> None:
     dataset, _ = registry().tasks[task]
     samples = [_sample(number, value, sample, text) for number, value in enumerate(values)]
-    intervals, resampled = task_intervals(samples, aggregations(dataset), dataset.id, official=False)
+    intervals, resampled = task_intervals(samples, aggregations(dataset), dataset.id)
     scores = document_scores(samples, score_statistic(dataset))
     shared = ("valid", "unclosed_reasoning", *(("SAMPLE_DATA",) if sample else ()))
     means = {name: sum(item[name] for item in samples) / len(samples) for name in shared}

@@ -22,11 +22,11 @@ from medtasks_ext.stats.bootstrap import (
     resample,
     resampled_sums,
     resampling_weights,
-    t_interval_of_bootstrap_mean,
     task_intervals,
 )
 from medtasks_ext.stats.counts import counts_of
 from medtasks_ext.stats.statistic import label_counts, mean, value_and_one
+from medtasks_ext.suites.bridge_scores import t_interval_of_bootstrap_mean
 from tests.conftest import ROOT
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
@@ -272,10 +272,10 @@ def test_the_official_interval_covers_next_to_nothing():
 # ---------------------------------------------------------------- what results record
 
 
-def record_of(items: list, aggregation, *, official: bool = False) -> tuple[dict, object]:
+def record_of(items: list, aggregation, of_paper=None) -> tuple[dict, object]:
     samples = [{"doc_id": i, "doc": {}, "score": item, "scored": 1.0} for i, item in enumerate(items)]
     aggregations = {"score": aggregation, "scored": lm_eval_mean}
-    return task_intervals(samples, aggregations, "task", official=official)
+    return task_intervals(samples, aggregations, "task", of_paper)
 
 
 def test_a_record_holds_both_ends_and_the_method():
@@ -299,7 +299,7 @@ def test_fewer_than_two_documents_have_no_interval(items):
 def test_the_official_bootstrap_counts_labels_that_a_resample_lacks_as_0():
     """BRIDGE keeps the label columns of the whole file; here every label has one document, all right."""
     items = [([f"label {number}"], [f"label {number}"]) for number in range(50)]
-    records, values = record_of(items, multi_label.f1_macro, official=True)
+    records, values = record_of(items, multi_label.f1_macro, t_interval_of_bootstrap_mean)
     assert (values == 1).all() and 0.8 < records["score"]["interval_low"] < records["score"][
         "interval_high"
     ] == 1

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.registry import registry
 from medtasks_ext.results.condition_words import task_words
-from medtasks_ext.results.conditions import comparable, facts, of_the_paper
-from medtasks_ext.runs.conditions import Asked, Conditions, Layout
+from medtasks_ext.results.conditions import comparable, facts, kept_apart, of_the_paper
+from medtasks_ext.runs.conditions import Asked, Conditions, Layout, Observed
 from tests.report.made import write_run
 
 TASK = "bridge_brainmri_ais"
@@ -114,6 +115,20 @@ def test_added_text_and_templates_are_other_conditions(text, template):
     for layout in (Layout(system_instruction=text), Layout(own_template=template)):
         run = Conditions(Asked(decoding=USUAL, arguments={}, layout=layout))
         assert comparable(facts(run), paper).grade == "other" and "asked_with" in task_words(run)
+
+
+def test_a_template_of_a_folder_on_ones_machine_is_named_and_keeps_two_runs_of_one_model_apart():
+    on_the_hub, one, other = (
+        Conditions(
+            Asked(decoding=USUAL, arguments={}, layout=Layout(chat_template=True)),
+            Observed(engines=(EngineRecord(template=hash_, repository_template=known),)),
+        )
+        for hash_, known in (("text-1", True), ("text-1", None), ("text-2", None))
+    )
+    assert "text-2" in task_words(other)["asked_with"] and "asked_with" not in task_words(on_the_hub)
+    for first, second in ((on_the_hub, one), (one, other)):
+        assert [item.condition for item in kept_apart(facts(first), facts(second))] == ["chat template"]
+        assert comparable(facts(first), facts(second)).grade == "close"
 
 
 # ---------------------------------------------------------------------- through every output

@@ -14,9 +14,7 @@ from medtasks_ext.judge.procedures import Judged, Request
 from medtasks_ext.judge.scores import DocumentScore, figures
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.results.departments import score_by_department
 from medtasks_ext.stats.bootstrap import resampling_weights, task_intervals
-from medtasks_ext.stats.counts import counts_of
 from tests.conftest import ROOT, write_jsonl
 from tests.rows.original_sources import SOURCES
 
@@ -119,7 +117,7 @@ def samples_of(values, clusters) -> list[dict]:
 
 
 def interval_of(values, clusters) -> dict:
-    return task_intervals(samples_of(values, clusters), {"score": mean}, "task", official=False)[0]["score"]
+    return task_intervals(samples_of(values, clusters), {"score": mean}, "task")[0]["score"]
 
 
 def test_copies_of_a_question_do_not_narrow_the_interval():
@@ -149,7 +147,7 @@ def test_a_resample_is_clusters_written_out_with_all_their_questions():
         )
         for row in resampling_weights("task", 4)
     ]
-    _, found = task_intervals(samples_of(values, clusters), {"score": mean}, "task", official=False)
+    _, found = task_intervals(samples_of(values, clusters), {"score": mean}, "task")
     assert found == pytest.approx(means, abs=1e-12)
 
 
@@ -164,14 +162,6 @@ def test_one_note_alone_has_no_interval():
         record["interval_low"] is None
         and record["interval_method"] == "none: fewer than two clusters, or all of them alike"
     )
-
-
-def test_departments_still_count_questions():
-    samples = samples_of([1.0, 0.0, 1.0], ["a", "a", "b"])
-    for sample in samples:
-        sample["doc"]["department"] = ["Cardiology"]
-    assert {line.n_documents for line in score_by_department({"task": (samples, {"score": mean})})} == {3}
-    assert counts_of(samples, {"score": mean})[0].n_units == 2
 
 
 def test_judged_answers_on_one_record_are_drawn_together(tmp_path):

@@ -37,6 +37,7 @@ OTHER = {
     "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
     "generation": (("n", 2),), "stop": ("e",), "differs": True, "system_text": "text-0",
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
+    "local_template": "text-2",
     "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,
     "jury": ((Judge("c"),), None), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
     "versions": (("vllm", "2"),),
@@ -44,6 +45,7 @@ OTHER = {
 HARMLESS = {
     "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "context",
     "held_out", "revision", "artefact",
+    "local_template",
 }  # fmt: skip
 
 

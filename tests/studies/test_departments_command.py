@@ -16,8 +16,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from medtasks_ext.judge import engine
 from medtasks_ext.prompts import load
-from medtasks_ext.registry.departments import NO_DEPARTMENT, departments
-from medtasks_lab.studies.departments import agreement
+from medtasks_lab.studies.departments import agreement, departments
 from tests.conftest import ROOT, wait_for, write_jsonl
 from tests.judge.server import Reply, Server, coded
 
@@ -213,13 +212,12 @@ def test_bad_input_gets_one_message_and_nobody_is_asked(
 
 def test_agreement_is_that_of_independent_code():
     people = {("t", str(n)): names for n, names in enumerate((["Cardiology"], ["Cardiology", "Oncology"],
-              ["Neonatology"], [NO_DEPARTMENT], ["Neurology"]))}  # fmt: skip
+              ["Neonatology"], ["No Department"], ["Neurology"]))}  # fmt: skip
     model = {("t", str(n)): names for n, names in enumerate((["Nephrology"], ["Oncology", "Cardiology"],
-             ["Neonatology", "Pediatric Urology"], [NO_DEPARTMENT], ["Cardiology"]))}  # fmt: skip
+             ["Neonatology", "Pediatric Urology"], ["No Department"], ["Cardiology"]))}  # fmt: skip
     model[("t", "9")] = ["Oncology"]  # nobody labelled it
     found = agreement(people, model)
-    names = [name for entry in departments().values() for name in entry["secondary"]]
-    binarizer = MultiLabelBinarizer(classes=[*names, NO_DEPARTMENT])
+    binarizer = MultiLabelBinarizer(classes=[*departments().whole_of])
     truth, given = (binarizer.fit_transform([side[key] for key in people]) for side in (people, model))
     precision, recall, f1, _ = precision_recall_fscore_support(truth, given, average="micro")
     values = {name: figure.value for name, figure in found.figures.items()}

@@ -109,7 +109,7 @@ def test_rows_that_name_departments_need_no_file(medtasks, runs):
     assert scores["No Department"] == (2 / 3, 9)
     assert [value for value in scores if value.endswith("Oncology")]
     printed = medtasks("report", "poor", "--published", "none").out
-    assert "by department" in printed and "secondary departments: labels.csv" in printed
+    assert "by department" in printed and "values within these: labels.csv" in printed
 
 
 def test_rows_that_name_levels_need_no_file_and_a_file_goes_before_them(medtasks, runs, levels, data_dir):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_lab.studies.difficulty import LEVELS
+from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_lab.studies.sample import Item, apportioned, draw, feasible_levels, parse_ratio
 
 PAPERS = parse_ratio("3:5:2")

@@ -1,0 +1,104 @@
+"""What rows may say of themselves, by which scores are shown apart: a level of difficulty, departments."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from pydantic import Field, field_validator
+
+from medtasks_ext.privacy import excerpt
+from medtasks_ext.strict import Strict
+
+Level: TypeAlias = Literal["hard", "medium", "easy"]
+#: Levels of difficulty, in the order in which a ratio names them.
+LEVELS: tuple[Level, ...] = ("hard", "medium", "easy")
+DIFFICULTY = "difficulty"
+
+
+class RowLabel(Strict):
+    """A column of rows that says what a row is about, whatever its task.
+
+    Attributes:
+        values: value -> the values within it, each with another name that rows may use, if it has one. Rows
+            name one of these; where there are none, the value itself.
+        none: what rows that are about none of them say.
+        most: how many a row may name.
+    """
+
+    values: dict[str, dict[str, str | None]] = Field(min_length=1)
+    none: str | None = None
+    most: int = Field(default=1, ge=1)
+
+    @field_validator("values")
+    @classmethod
+    def _have_plain_names(cls, given: dict[str, dict[str, str | None]]) -> dict[str, dict[str, str | None]]:
+        names = [name for whole, parts in given.items() for name in parts or [whole]]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]!r} stands twice")
+        if comma := [name for name in (*given, *names) if ", " in name]:
+            raise ValueError(f"{comma[0]!r}: write it without a comma, which stands before a value within it")
+        return given
+
+    @cached_property
+    def whole_of(self) -> dict[str, str]:
+        """What a row may name -> the value that it is or lies within."""
+        wholes = {name: whole for whole, parts in self.values.items() for name in parts or [whole]}
+        return {**wholes, **({self.none: self.none} if self.none else {})}
+
+    @cached_property
+    def _spelled(self) -> dict[str, str]:
+        pairs = [pair for parts in self.values.values() for pair in parts.items()]
+        others = {_plain(other): name for name, other in pairs if other}
+        return {**others, **{_plain(name): name for name in self.whole_of}}
+
+    def read(self, said: Any) -> list[str]:
+        """The values that a row names, as they are written here.
+
+        Args:
+            said: one of them or a list, by whichever name.
+
+        Raises:
+            ValueError: it is nothing of the kind.
+        """
+        names = said if isinstance(said, list) else [said]
+        if not 1 <= len(names) <= self.most:
+            raise ValueError(f"{len(names)} values; a row has {self.many}")
+        if wrong := [name for name in names if _plain(name) not in self._spelled]:
+            raise ValueError(f"{excerpt(str(wrong[0]))} is no value of it")
+        found = [self._spelled[_plain(name)] for name in names]
+        if len(set(found)) < len(found):
+            raise ValueError("a value is named twice")
+        if self.none in found and len(found) > 1:
+            raise ValueError(f"{self.none!r} stands beside others")
+        return found
+
+    @property
+    def many(self) -> str:
+        """How many a row may name, in words."""
+        return "one" if self.most == 1 else f"one to {self.most}"
+
+    def shown(self, named: list[str]) -> tuple[str, ...]:
+        """The labels under which a row with these values is shown: each, and what it lies within once."""
+        found = []
+        for name in named:
+            whole = self.whole_of[name]
+            found += [whole] if name == whole else [whole, f"{whole}, {name}"]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """All such labels in the order of display: each value, those within it after it."""
+        found = []
+        for whole, parts in self.values.items():
+            found += [whole, *(f"{whole}, {name}" for name in parts if name != whole)]
+        return (*found, *([self.none] if self.none else []))
+
+
+def _plain(name: Any) -> str:
+    """A name without regard to case and to the shape of an apostrophe."""
+    return str(name).strip().casefold().replace("'", "’")
+
+
+#: Rows of any suite may say how difficult they are.
+OF_ALL = {DIFFICULTY: RowLabel(values={level: {} for level in LEVELS})}
