@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from medtasks_ext.cli.app import out_option
+from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.words import counted, say, say_next
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
+from medtasks_lab.submissions.trust import levels_words
 
 PANEL = "Leaderboard"
 AFTER_INTERRUPT = "begins again"
@@ -31,18 +33,35 @@ def submit(
             "license, hub_id; repeatable.",
         ),
     ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            help="Where the file of final answers goes (by default RUN.answers.parquet); with --check where "
+            "it lies (by default it is downloaded).",
+        ),
+    ] = None,
+    address: Annotated[
+        list[str] | None,
+        typer.Option("--address", metavar="URL", help="Where the file of answers will be had; repeatable."),
+    ] = None,
+    without: Annotated[
+        bool, typer.Option("--no-answers", help="Give no answers: every score is self-reported.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
     ] = False,
 ) -> int:
     """Write what of a run may be public, for the leaderboard.
 
-    Scores, what they follow from, conditions, heads of the chains. No text, no id of a row. Refused: sample
-    rows, and a run that does not verify.
+    Scores, what they follow from, conditions, heads of the chains: no text, no id of a row. Final answers to
+    open data go into a file of their own, which you put where others can have it. Refused: sample rows, and a
+    run that does not verify. RUN may be a folder of `lm_eval --log_samples`.
 
     With --check every score of a submission is computed again, from what documents contribute, by the code
-    that a run takes; groups, too. Refused: another score, another version, texts, links, the same model and
-    conditions twice.
+    that a run takes; groups, too. The answers are read and scored again on rows and prompts that are made
+    anew here. Refused: another score, another version, texts, links, the same model and conditions twice, a
+    level of trust that does not follow.
 
     Example: medtasks submit runs/MODEL -o results/submissions/Qwen/Qwen3-8B/2026-05-01
 
@@ -51,17 +70,20 @@ def submit(
     Exit code 1: with --check, something does not fit, and is named.
     """
     if check:
-        return _check(folders)
+        return _check(folders, Path(answers) if answers else None)
     if len(folders) > 1 or out is None:
         raise MedtasksError(
             "one run goes to one folder",
             where="medtasks submit",
             remedy="write: medtasks submit RUN -o results/submissions/ORG/MODEL/DATE",
         )
+    quiet()
+    from medtasks_lab.submissions.submission import Wish
     from medtasks_lab.submissions.submission import submit as write
 
     facts = dict(_fact(item) for item in about or [])
-    written = write(Path(folders[0]), Path(out), registry(), facts)
+    wish = Wish(Path(answers) if answers else None, tuple(address or ()), given=not without)
+    written = write(Path(folders[0]), Path(out), registry(), facts, wish)
     for fault in written.faults:
         say(str(fault))
     for name, why in written.left_out.items():
@@ -72,16 +94,33 @@ def submit(
     typer.echo(
         f"{counted(len(written.record.tasks), 'task')}, {counted(documents, 'document')}; no text, no ids"
     )
-    say_next("read submission.json, commit the folder, open a pull request (docs/submitting.md)")
+    typer.echo(f"trust: {levels_words(written.verdicts.values())}")
+    for why, names in written.no_rank.items():
+        typer.echo(f"no rank: {counted(len(names), 'task')} ({some(names, 3)}): {why}")
+    steps = ["read submission.json", "commit the folder", "open a pull request (docs/submitting.md)"]
+    said = written.record.answers
+    if written.answers and said:
+        typer.echo(f"{written.answers}: {said.size:,} bytes, final answers, sha256 {said.sha256}")
+        if said.addresses:
+            steps.insert(0, f"upload {written.answers} to {said.addresses[0]}")
+        else:
+            what = "upload it, and write the URL into submission.json under answers.addresses"
+            steps.insert(0, f"{what} (or submit again with --address)")
+    say_next(", ".join(steps))
     return 0
 
 
-def _check(folders: list[str]) -> int:
+def _check(folders: list[str], answers: Path | None) -> int:
+    quiet()
     from medtasks_lab.submissions.check import check_submission
 
+    if answers and len(folders) > 1:
+        raise MedtasksError(
+            "one file holds the answers of one submission", where="--answers", remedy="check one folder"
+        )
     code = 0
     for folder in folders:
-        found = check_submission(Path(folder), registry())
+        found = check_submission(Path(folder), registry(), answers)
         for finding in found.findings:
             typer.echo(f"✗ {finding}")
         if found.findings:
@@ -89,7 +128,7 @@ def _check(folders: list[str]) -> int:
             typer.echo(f"{folder}: {counted(len(found.findings), 'thing')} must be mended")
         else:
             looked = f"{counted(found.tasks, 'task')} from {counted(found.documents, 'document')}"
-            typer.echo(f"✓ {folder}: {looked}; all scores follow")
+            typer.echo(f"✓ {folder}: {looked}; all scores follow; {levels_words(found.verdicts.values())}")
     if not code:
         say_next("commit the folder, open a pull request (docs/submitting.md)")
     return code

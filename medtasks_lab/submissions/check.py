@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,13 +27,17 @@ from medtasks_lab.submissions.documents import (
 from medtasks_lab.submissions.make import TOLERANCE, suite_results
 from medtasks_lab.submissions.read import submitted_entry
 from medtasks_lab.submissions.record import DOCUMENTS, FILES, RECORD, Place, Submission, read_record
+from medtasks_lab.submissions.rescored import check_answers
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.submissions.record import Spread, TaskResult
+    from medtasks_lab.submissions.trust import Verdict
 
 _MADE = "the files are written by `medtasks submit`, never by hand"
+_CLAIM = "see that the file of answers can be had and is the one of this submission, or submit anew"
+_RESCORE = "`medtasks rescore RUN`, then submit anew"
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Finding:
     key: str  # inside it; empty for the file as a whole
     what: str  # is wrong
     remedy: str  # how to mend it
+    only_old: bool = False  # the result is of another version of its task, and nothing else is wrong
 
     def __str__(self) -> str:
         return f"{self.file}: {f'{self.key}: ' if self.key else ''}{self.what}\n  → {self.remedy}"
@@ -57,13 +62,21 @@ class Checked:
     tasks: int = 0  # whose scores were computed again
     documents: int = 0  # they follow from
     findings: list[Finding] = field(default_factory=list)  # what does not fit
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # task -> how far its score is trusted
 
 
-def check_submission(folder: Path, tasks: Registry) -> Checked:
+def check_submission(
+    folder: Path,
+    tasks: Registry,
+    answers: Path | None = None,
+    known: Mapping[str, Verdict] | None = None,
+) -> Checked:
     """Compute everything in a submission that can be computed, and compare.
 
     Args:
         folder: `ORG/MODEL/DATE`; its neighbours are looked at for the same model and conditions.
+        answers: the file of answers; None: it is downloaded from where the record says.
+        known: what the answers prove, where they were checked just now.
     """
     found = Checked()
     try:
@@ -79,8 +92,12 @@ def check_submission(folder: Path, tasks: Registry) -> Checked:
         ]
         if found.findings:
             return found
-        found.findings += _scores(folder, record, tasks, found)
+        documents = read_scores(folder, record, tasks)
+        found.findings += _scores(record, documents, tasks, found)
         found.findings += _groups(folder, record, tasks)
+        if not found.findings:
+            found.verdicts = dict(known or check_answers(record, documents, tasks, answers))
+            found.findings += _claims(record, found.verdicts)
         found.findings += _twice(place, record, tasks)
     except MedtasksError as error:
         where = Path(str(error.where or folder))
@@ -114,7 +131,9 @@ def _names(record: Submission, place: Place) -> Iterator[Finding]:
             yield Finding(
                 RECORD, key, f"is {said}, and the folder says {named}", "move the folder, or submit anew"
             )
-    if not any(file.startswith("responses/") for file in record.heads):
+    chained = any(file.startswith("responses/") for file in record.heads)
+    # plain `lm_eval` has no chains: its answers speak for themselves
+    if not chained and (record.root or record.answers is None):
         yield Finding(RECORD, "heads", "has no chain of answers", "submit a run of `medtasks run`")
     if record.invented is not None:
         yield Finding(RECORD, "invented", "the scores are invented", "submit a run")
@@ -134,7 +153,7 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     key_asked = f"{key}.conditions.asked"
     if item.version.partition("-")[0] != dataset.version.partition("-")[0]:
         what = f"is {item.version}, and the task is {dataset.version} here"
-        yield Finding(RECORD, f"{key_asked}.version", what, "`medtasks rescore RUN`, then submit anew")
+        yield Finding(RECORD, f"{key_asked}.version", what, _RESCORE, only_old=True)
     if said.strategy != strategy:
         what = f"is {said.strategy}, and the task is {strategy}"
         yield Finding(RECORD, f"{key_asked}.strategy", what, _MADE)
@@ -146,7 +165,7 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     statistic = score_statistic(dataset)
     if item.statistic != statistic.name:
         what = f"is {item.statistic[:40]}, and the task's is {statistic.name}"
-        yield Finding(RECORD, f"{key}.statistic", what, "`medtasks rescore RUN`, then submit anew")
+        yield Finding(RECORD, f"{key}.statistic", what, _RESCORE, only_old=True)
     withheld = dataset.metadata.access != "open" and statistic is not mean
     if withheld != (item.sums is not None):
         what = (
@@ -170,18 +189,39 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
 # ---------------------------------------------------------------------- scores
 
 
-def _scores(folder: Path, record: Submission, tasks: Registry, found: Checked) -> Iterator[Finding]:
+def read_scores(folder: Path, record: Submission, tasks: Registry) -> dict[str, PublicScores]:
+    """Task -> what its documents contributed.
+
+    Raises:
+        MedtasksError: the file is damaged, or of other documents.
+    """
     datasets = {name: known[0] for name in record.tasks if (known := tasks.asked(name))}
-    documents = documents_of(
+    return documents_of(
         read_documents(folder / DOCUMENTS),
         {name: item.n for name, item in record.tasks.items()},
         {name: score_statistic(dataset) for name, dataset in datasets.items()},
         {name: item.sums for name, item in record.tasks.items() if item.sums is not None},
     )
+
+
+def _scores(
+    record: Submission, documents: Mapping[str, PublicScores], tasks: Registry, found: Checked
+) -> Iterator[Finding]:
     for name, item in record.tasks.items():
+        known = tasks.asked(name)
+        assert known is not None  # `_known` looked
         found.tasks += 1
         found.documents += item.n
-        yield from _task(name, item, documents[name], datasets[name])
+        yield from _task(name, item, documents[name], known[0])
+
+
+def _claims(record: Submission, verdicts: Mapping[str, Verdict]) -> Iterator[Finding]:
+    """Levels of trust that do not follow."""
+    for name, item in record.tasks.items():
+        found = verdicts[name]
+        if item.trust.place > found.trust.place:
+            what = f"is {item.trust.value}, and the check finds {found.words}: {found.why}"
+            yield Finding(RECORD, f"tasks.{name}.trust", what, _CLAIM)
 
 
 def _task(name: str, item: TaskResult, documents: PublicScores, dataset: Dataset) -> Iterator[Finding]:

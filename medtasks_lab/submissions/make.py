@@ -207,9 +207,11 @@ def _versions(entry: Entry) -> dict[str, str]:
 
 
 def _heads(entry: Entry, kept: Mapping[str, Experiment]) -> dict[str, str]:
-    """The chain of the last line of each file behind these tasks."""
+    """The chain of the last line of each file behind these tasks; none of plain `lm_eval`."""
     from medtasks_ext.runs.manifest import Manifest
 
+    if entry.kind != "medtasks":
+        return {}
     names = {f"{kind}/{name}" for name in _asked_as(entry, kept) for kind in ("responses", "judgements")}
     heads = Manifest.read_whole(entry.folders[0]).heads
     return {file: head for file, head in heads.items() if file.partition(".")[0] in names}

@@ -17,9 +17,10 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.strict import Strict
 from medtasks_lab.submissions.older import submission_of_today
+from medtasks_lab.submissions.trust import Trust
 
-#: Version of the format, of both files.
-SCHEMA: Literal[2] = 2
+#: Version of the format, of both files. 2 has no answers and no levels of trust, 1 its conditions in words.
+SCHEMA: Literal[3] = 3
 RECORD, DOCUMENTS = "submission.json", "documents.parquet"
 FILES = (RECORD, DOCUMENTS)
 #: Bytes of the record at most: a run of 489 tasks takes half a megabyte.
@@ -90,6 +91,8 @@ class TaskResult(Strict):
         spread: of the score; None where there are fewer than two documents.
         conditions: under which it came about.
         tokens: of prompts and answers.
+        answers: digest of the final answers (`answers.answers_digest`), where the file of answers has them.
+        trust: the level that `submit` found. The check finds it again, and refuses a higher one.
     """
 
     n: Annotated[int, Field(gt=0)]
@@ -101,6 +104,8 @@ class TaskResult(Strict):
     spread: Spread | None = None
     conditions: Conditions
     tokens: dict[Literal["input", "output"], Count] | None = None
+    answers: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    trust: Trust = Trust.SELF
 
     @property
     def version(self) -> str:
@@ -128,6 +133,15 @@ class About(Strict):
     hub_id: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")] | None = None
 
 
+class AnswersFile(Strict):
+    """The file of final answers, which is not in the folder."""
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size: Annotated[int, Field(gt=0)]  # bytes
+    #: where it is had, in the order in which they are asked
+    addresses: list[Annotated[str, Field(pattern=r"^https?://\S+$")]] = Field(default=[])
+
+
 class Submission(Strict):
     """The record of a submission.
 
@@ -144,10 +158,12 @@ class Submission(Strict):
         tasks: task -> its result, in the order of the rows of `documents.parquet`.
         groups: suite, with the suffix of a strategy -> its score.
         root: of the run's folder when this was written (`medtasks verify RUN --root`); None of older runs.
-        heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them.
+        heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them;
+            none of results of plain `lm_eval`.
+        answers: the file of final answers; None where no task has data that is open, and of older versions.
     """
 
-    schema_version: Literal[2] = Field(
+    schema_version: Literal[3] = Field(
         default=SCHEMA,
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
@@ -163,7 +179,8 @@ class Submission(Strict):
     tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
     groups: dict[str, GroupResult] = Field(default_factory=dict)
     root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]]
+    heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]] = Field(default_factory=dict)
+    answers: AnswersFile | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -237,6 +254,8 @@ def read_record(folder: Path) -> Submission:
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema == 1:
         content = _of_today(content, path)
+    if isinstance(content, dict) and content.get("schema") == 2:
+        content = {**content, "schema": SCHEMA}
     elif schema != SCHEMA:
         raise MedtasksError(
             f"schema: is {_short(schema)}, and this version reads {SCHEMA}",

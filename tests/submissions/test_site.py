@@ -144,7 +144,7 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
     assert outcome.code == 1 and "schema: is 7" in outcome.err and "0 submissions" in outcome.out
     assert [what for _, what in data_of(tmp_path / "site" / "about.html")["left_out"]] == [
-        "schema: is 7, and this version reads 2"
+        "schema: is 7, and this version reads 3"
     ]
 
 
