@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import parse_json, write_json
-from medtasks_ext.results.conditions import comparable
+from medtasks_ext.results.conditions import comparable, facts
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.strict import Strict, faults_of
 from medtasks_lab.submissions.make import refuse_another_model
@@ -191,7 +191,10 @@ def confirm(
     for name, item in sorted(entry.experiments.items()):
         if name not in theirs.experiments or item.score is None:
             continue
-        apart = comparable(item.facts, theirs.experiments[name].facts)
+        other = theirs.experiments[name].conditions
+        # a part of the documents is held against the same part, or against what it stands for
+        mine = item.conditions.on(other.asked.rows.documents or "all", other.observed.n or item.n)
+        apart = comparable(facts(mine), facts(other))
         if apart.grade == "other":
             left_out[name] = "asked otherwise: " + some([one.condition for one in apart.moving])
         else:

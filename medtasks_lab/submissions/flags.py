@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b, sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.record import FlagKind
 
@@ -180,3 +182,9 @@ def _best_published(tasks: Registry) -> dict[str, float]:
 def waiting(flags: Sequence[Flag]) -> str:
     """Why a submission has no rank yet, by its flags; empty where none waits."""
     return "; ".join(str(flag) for flag in flags if flag.waits)
+
+
+def undetected() -> dict[str, str]:
+    """Kinds of forgeries that no check can tell from honest work -> words for readers."""
+    said = read_mapping(Path(__file__).with_name("undetected.yaml"))
+    return {str(name): str(words) for name, words in said.items()}
