@@ -31,7 +31,9 @@ def export(
         typer.Option("--own-words", help="Also tasks that were asked in other words; each row says so."),
     ] = False,
 ) -> int:
-    """Write the layout that a leaderboard takes, and beside it the root of the run's folder.
+    """Write the layout that a leaderboard takes.
+
+    The root of the run's folder stands beside it.
 
     Tasks that the leaderboard does not take are left out and named: rebuilt or synthetic rows, a part of the
     rows, other words, other numbers of examples, sampled answers.
