@@ -212,7 +212,7 @@ def _first_answer(
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
-        outcome = _asked(run, engine, builder, asked, found, charge, budget or Budget())
+        outcome = _asked(run.outcomes(found.task), engine, builder, asked, found, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -231,7 +231,7 @@ def _first_answer(
 
 
 def _asked(
-    run: Run,
+    log: OutcomeLog,
     engine: Engine,
     builder: RequestBuilder,
     asked: AskedPrompt,
@@ -240,7 +240,6 @@ def _asked(
     budget: Budget,
 ) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    log = OutcomeLog(run.files.responses, found.task)
     try:
         for stored in log.read():
             if stored.key == asked.key and isinstance(stored.entry, Answer):
