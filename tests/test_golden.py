@@ -108,6 +108,30 @@ def test_a_named_mend_explains_its_difference_alone(recording, compared):
     assert compared(one, other, [{**mend, "other": "e"}]).returncode == 1
 
 
+TABLE = " task   score  interval\n ─────────────\n medqa  0.50   [0.1, 0.9]\n"
+MEND = {"item": "x", "path": "stdout.txt:*", "why": "intervals", "without": r"\[[^]]*\]~?"}
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [
+        (TABLE.replace("[0.1, 0.9]", "[0.2, 0.8]~"), 0),
+        (TABLE.replace("0.50 ", "0.51 "), 1),
+        (TABLE.replace("0.50   [0.1, 0.9]", "0.51   [0.2, 0.8]"), 1),
+        (TABLE.replace("─\n", "──\n").replace("[0.1, 0.9]", "[0.10, 0.9]"), 0),
+    ],
+)
+def test_a_mend_of_words_leaves_the_rest_of_a_line_to_be_compared(recording, compared, other, code):
+    pair = [recording(name, {"x": {"stdout.txt": text}}) for name, text in (("a", TABLE), ("b", other))]
+    assert compared(*pair, [MEND]).returncode == code
+
+
+def test_lines_that_are_spaced_otherwise_differ_in_layout(recording, compared):
+    pair = [recording(name, {"x": {"stdout.txt": f"a{gap}b\n"}}) for name, gap in (("c", " "), ("d", "  "))]
+    assert "stdout.txt:1 layout" in compared(*pair, [MEND]).stdout
+    assert compared(*pair, [{"item": "x", "path": "*layout", "why": "wider"}]).returncode == 0
+
+
 def test_a_mend_that_explains_nothing_is_said(recording, compared):
     folder = recording("a", {"x": SCORES})
     done = compared(folder, folder, [{"item": "no-such", "path": "*", "why": "long ago"}])

@@ -558,7 +558,7 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
 # ---------------------------------------------------------------------- new and doctor
 
 FLAGS = (
-    "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--documents",
+    "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--document-types",
     "general_ehr_note", "--specialties", "general", "--stage", "research", "--access", "private",
 )  # fmt: skip
 

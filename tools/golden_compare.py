@@ -24,6 +24,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".csv": lambda text: list(csv.DictReader(io.StringIO(text, newline=""))),
 }
 _NONE = "(nothing)"
+_NUMBER = re.compile(r"[-+]?[\d.]*(e[-+]?\d+)?")
+_WORD = re.compile(r"\[[^\]]*\]\S*|\S+")  # an interval is one
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class Difference:
 
     Attributes:
         item: name of what was recorded.
-        path: file of the item, and the place in it: `stdout.json:/tasks/0/score`, `stdout.txt:12`.
-        one, other: the two values as text.
+        path: file of the item, and the place in it: `stdout.json:/tasks/0/score`, `stdout.txt:12`,
+            `stdout.txt:12 layout` where lines have the same words, otherwise spaced or broken.
+        one, other: the two values as text; words or lines of a text.
     """
 
     item: str
@@ -52,6 +55,7 @@ class Mend:
     Attributes:
         item, path, one, other: patterns as of a shell; `one` and `other` are the two values.
         why: the reason, for readers.
+        without: regular expression; what it finds is taken out of both values, which must then be equal.
         met: how many differences it explains.
     """
 
@@ -60,18 +64,25 @@ class Mend:
     why: str
     one: str = "*"
     other: str = "*"
+    without: str = ""
     met: int = field(default=0)
 
     def explains(self, difference: Difference) -> bool:
         """Whether a difference is this mend."""
-        return all(
+        if not all(
             fnmatchcase(getattr(difference, name), getattr(self, name))
             for name in ("item", "path", "one", "other")
-        )
+        ):
+            return False
+        if not self.without:
+            return True
+        texts = (difference.one, difference.other)
+        rest = [re.sub(self.without, "", text) for text in texts]
+        return rest[0].split() == rest[1].split() and tuple(rest) != texts
 
 
 def read_mends(path: Path) -> list[Mend]:
-    """The named mends of a YAML list; keys: item, path, why, and if need be one, other.
+    """The named mends of a YAML list; keys: item, path, why, and if need be one, other, without.
 
     Raises:
         SystemExit: for an entry that is none.
@@ -79,8 +90,10 @@ def read_mends(path: Path) -> list[Mend]:
     mends = []
     for place, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")) or []):
         keys = set(entry) if isinstance(entry, dict) else set()
-        if not {"item", "path", "why"} <= keys <= {"item", "path", "why", "one", "other"}:
-            raise SystemExit(f"{path}: entry {place}: give item, path and why, and if need be one and other")
+        if not {"item", "path", "why"} <= keys <= {"item", "path", "why", "one", "other", "without"}:
+            raise SystemExit(
+                f"{path}: entry {place}: give item, path and why, and if need be one, other, without"
+            )
         mends.append(Mend(**{key: str(value) for key, value in entry.items()}))
     return mends
 
@@ -178,12 +191,37 @@ def _unlike(item: str, name: str, one: str, other: str) -> Iterator[Difference]:
     lines = words.text(one).splitlines(), words.text(other).splitlines()
     matcher = difflib.SequenceMatcher(None, *lines, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            for left, right in _lines(lines[0][a:b], lines[1][c:d]):
+                same = left.split() == right.split()
+                yield Difference(item, f"{name}:{a + 1}{' layout' * same}", left, right)
+
+
+def _lines(one: list[str], other: list[str]) -> Iterator[tuple[str, str]]:
+    """What differs between some lines: words of as many lines, and of lines that begin alike; else lines."""
+    if len(one) == len(other):
+        yield from _words(one, other)
+        return
+    begin = [[(line.split() or [""])[0] for line in lines] for lines in (one, other)]
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, *begin, autojunk=False).get_opcodes():
         if kind == "equal":
-            continue
-        for place in range(max(b - a, d - c)):
-            left = lines[0][a + place] if a + place < b else _NONE
-            right = lines[1][c + place] if c + place < d else _NONE
-            yield Difference(item, f"{name}:{min(a + place, b) + 1}", left, right)
+            for left, right in zip(one[a:b], other[c:d], strict=True):
+                if left != right:
+                    yield from _words([left], [right])
+        else:
+            yield from ((line, _NONE) for line in one[a:b])
+            yield from ((_NONE, line) for line in other[c:d])
+
+
+def _words(one: list[str], other: list[str]) -> Iterator[tuple[str, str]]:
+    """The words in which some lines differ; all of them where only their spaces, ends and rules do."""
+    found = [(word for line in lines for word in _WORD.findall(line)) for lines in (one, other)]
+    texts = [[word for word in words if word.strip("─")] for words in found]
+    if texts[0] == texts[1]:
+        yield " ".join(texts[0]), " ".join(texts[1])
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield " ".join(texts[0][a:b]) or _NONE, " ".join(texts[1][c:d]) or _NONE
 
 
 def _values(one: Any, other: Any, path: str) -> Iterator[tuple[str, str, str]]:
@@ -200,14 +238,28 @@ def _values(one: Any, other: Any, path: str) -> Iterator[tuple[str, str, str]]:
         for place, (left, right) in enumerate(zip(one, other, strict=True)):
             yield from _values(left, right, f"{path}/{place}")
     elif isinstance(one, list) and isinstance(other, list):
-        texts = [[json.dumps(item, sort_keys=True) for item in items] for items in (one, other)]
-        matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
+        names = [[_name(item) for item in items] for items in (one, other)]
         yield f"{path}/(length)", str(len(one)), str(len(other))
-        for kind, a, b, c, d in matcher.get_opcodes():
-            if kind != "equal":
-                yield f"{path}/{a}", " ".join(texts[0][a:b]) or _NONE, " ".join(texts[1][c:d]) or _NONE
+        for kind, a, b, c, d in difflib.SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+            if kind == "equal":
+                for place, (left, right) in enumerate(zip(one[a:b], other[c:d], strict=True), start=a):
+                    yield from _values(left, right, f"{path}/{place}")
+            else:
+                texts = [
+                    " ".join(json.dumps(item, sort_keys=True) for item in items) or _NONE
+                    for items in (one[a:b], other[c:d])
+                ]
+                yield f"{path}/{a}", *texts
     elif type(one) is not type(other) or one != other:
         yield path, json.dumps(one, ensure_ascii=False), json.dumps(other, ensure_ascii=False)
+
+
+def _name(item: Any) -> str:
+    """What a member of a list is called: the words of a row, or all of another value."""
+    if not isinstance(item, dict) or not item:
+        return json.dumps(item, sort_keys=True)
+    words = (value for value in item.values() if isinstance(value, str) and not _NUMBER.fullmatch(value))
+    return "\t".join(words)
 
 
 def _text(content: dict[str, Any], key: str) -> str:

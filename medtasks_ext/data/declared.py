@@ -302,7 +302,7 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
         place = f"rows.schemas.{number}" if rows.several else "rows"
         yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
-        yield f"rows.exclude.{number}.when", exclusion.when or "", True
+        yield f"rows.exclude.{number}.when", exclusion.when, True
     for number, original in enumerate(rows.original):
         place = f"rows.original.{number}"
         yield from ((f"{place}.fields.{name}", text, True) for name, text in original.fields.items())

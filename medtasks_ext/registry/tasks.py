@@ -17,10 +17,16 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
-from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of
+from medtasks_ext.registry.families import (
+    Family,
+    check_kind,
+    check_metrics,
+    family_of,
+    kinds_of_any_language,
+)
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.keys import TASK_KEYS
-from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
+from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts, with_present_keys
 from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import (
     STRATEGIES,
@@ -111,6 +117,9 @@ class Dataset:
                 said["rows"] = with_lock(rows, self.lock, self.folder)
         if isinstance(prompt := said.get("prompt"), dict):
             said["prompt"] = {"instruction_role": self.suite.instruction_role, **prompt}
+        answer = said.get("answer")
+        if isinstance(answer, dict) and answer.get("kind") in kinds_of_any_language():
+            said["answer"] = {"language": self.record.get("language", ""), **answer}
         return said
 
     @cached_property
@@ -216,7 +225,8 @@ class Dataset:
         about, file = self.config.get("about", {}), self.folder / CARD_FILE
         if not isinstance(about, dict):
             raise MedtasksError("about: should be a mapping of keys", where=self.file, remedy=_KEYS)
-        card = read_mapping(file) if file.is_file() else {}
+        about = with_present_keys(about)
+        card = with_present_keys(read_mapping(file)) if file.is_file() else {}
         if about:
             own = self.file.parent == self.folder
             beside = {**(read_mapping(self.file) if self.file.is_file() else {}), **(card if own else {})}

@@ -97,7 +97,7 @@ class FieldReader:
         rows.reverse()
         for number in range(1, len(rows) + 1):
             row = rows.pop()  # leaves memory once its fields are made
-            if quarantine.holds(row, number, split):
+            if quarantine.holds(row):
                 continue
             place = f"{split} row {number}"
             if place not in without:
@@ -347,13 +347,12 @@ class Quarantine:
     def __init__(self, exclusions: list[Exclusion], where: str) -> None:
         self.exclusions, self.where = exclusions, where
         self._found: Counter[int] = Counter()
-        self._when = [Expression(item.when, where) if item.when else None for item in exclusions]
+        self._when = [Expression(item.when, where) for item in exclusions]
 
-    def holds(self, row: Row, number: int, split: str) -> bool:
-        """Whether a row is excluded; ids name test rows."""
-        for index, (item, when) in enumerate(zip(self.exclusions, self._when, strict=True)):
-            by_id = split == "test" and str(row.get("id", number)) in item.ids
-            if by_id or (when and when.of_row_or_none(row)):
+    def holds(self, row: Row) -> bool:
+        """Whether a row is excluded."""
+        for index, when in enumerate(self._when):
+            if when.of_row_or_none(row):
                 self._found[index] += 1
                 return True
         return False
@@ -365,10 +364,9 @@ class Quarantine:
             MedtasksError: the download has other rows than those that were excluded.
         """
         for index, item in enumerate(self.exclusions):
-            found, most = self._found[index], item.most or len(item.ids)
-            if split == "test" and (found > most or (item.ids and found < most)):
+            if split == "test" and self._found[index] > item.most:
                 raise MedtasksError(
-                    f"{found} test rows are excluded ({item.reason}), {most} were expected",
+                    f"{self._found[index]} test rows are excluded ({item.reason}), {item.most} were expected",
                     where=self.where,
                     remedy="the download is not what it was: fetch it again (`medtasks data fetch`)",
                 )

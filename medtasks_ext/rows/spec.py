@@ -107,7 +107,7 @@ class TableReader(Strict):
 
 
 class TokensReader(Strict):
-    """A token per line with its tag, in text files or .xlsx sheets.
+    """A token per line with its tag after a tab, in text files or .xlsx sheets.
 
     Attributes:
         columns: names of the cells, `token` and `tag` among them.
@@ -118,11 +118,9 @@ class TokensReader(Strict):
 
     kind: Literal["tokens"]
     columns: list[str] = ["token", "tag"]
-    separator: str = "\t"
     scheme: Literal["iob", "plain"] = "iob"
     unit: Literal["file", "block"]
     comment: str = ""
-    encoding: str = "utf-8-sig"
 
 
 class BratReader(Strict):
@@ -136,7 +134,6 @@ class BratReader(Strict):
     kind: Literal["brat"]
     unit: Literal["document", "line"] = "document"
     words: int | None = None
-    encoding: str = "utf-8"
 
 
 class CasReader(Strict):
@@ -171,7 +168,6 @@ class InlineReader(Strict):
     """A document per line, its entities between tags that name their type: `<Age>40</Age>`."""
 
     kind: Literal["inline"]
-    encoding: str = "utf-8-sig"
 
 
 class LinesReader(Strict):
@@ -183,7 +179,6 @@ class LinesReader(Strict):
 
     kind: Literal["lines"]
     columns: dict[str, str] = Field(min_length=1)
-    encoding: str = "utf-8-sig"
 
 
 class SourceReader(Strict):
@@ -350,22 +345,14 @@ class Exclusion(Strict):
     """Rows of a pinned download that cannot be scored, which nobody can mend. Local rows are never excluded.
 
     Attributes:
-        ids: test rows, by id, or by number where they have none.
-        when: expression over the columns of such rows, where not all of them are known by id.
+        when: expression over the columns of such rows, such as `Answer == 'nan'`.
         reason: why they cannot be scored.
         most: how many test rows `when` may exclude; if it takes more, the download is not what it was.
     """
 
-    ids: list[str] = []
-    when: str | None = None
+    when: str
     reason: str
-    most: int | None = None
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Exclusion:
-        if bool(self.ids) == bool(self.when) or (self.when is None) != (self.most is None):
-            raise ValueError("give either `ids`, or `when` with `most`")
-        return self
+    most: int = Field(ge=1)
 
 
 def _known_system(name: str) -> str:

@@ -55,6 +55,35 @@ def parsed_of(sample: Sample) -> Mapping[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
+def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
+    """The prompt of a document as it was recorded, and the settings of generation."""
+    arguments: Any = sample["arguments"]
+    # lm-eval's own files have names in place of lists
+    first = arguments["gen_args_0"] if isinstance(arguments, dict) else arguments[0]
+    prompt, *more = first.values() if isinstance(first, dict) else first
+    return prompt, more[0] if more and isinstance(more[0], dict) else {}
+
+
+def turns_of(prompt: Any) -> list[tuple[str, str]]:
+    """Role and text of each turn of a recorded prompt; that of one text is `text`."""
+    given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt
+    if isinstance(given, str):
+        try:
+            said = json.loads(given) if given.startswith("[{") else None
+        except ValueError:
+            said = None
+        given = said if _is_conversation(said) else given
+    if _is_conversation(given):
+        return [(str(turn["role"]), str(turn["content"])) for turn in given]
+    return [("text", str(given))]
+
+
+def _is_conversation(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in value
+    )
+
+
 def _read(line: bytes) -> Any:
     try:
         return from_json(line)  # in half the time

@@ -52,17 +52,17 @@ class Annotated(TypedDict):
     relations: NotRequired[list[Relation]]
 
 
-def read_brat(text_file: SourceFile, annotation_file: SourceFile, encoding: str) -> Annotated:
+def read_brat(text_file: SourceFile, annotation_file: SourceFile) -> Annotated:
     """One document with its entities in the order of the text.
 
     Raises:
         MedtasksError: a line that is not brat, an annotation outside the text or with other words
             than the text has there, a reference to nothing.
     """
-    text = text_file.text(encoding)
+    text = text_file.text("utf-8")
     entities: dict[str, Entity] = {}
     later: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(annotation_file.text(encoding).split("\n"), start=1):
+    for number, line in enumerate(annotation_file.text("utf-8").split("\n"), start=1):
         cells = line.rstrip("\r").split("\t")
         if not _ID.match(cells[0]):
             continue

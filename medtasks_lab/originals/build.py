@@ -179,7 +179,7 @@ class _Rendering:
                 where=record.where,
                 remedy="put the complete source there",
             )
-        return Record({**record.fields, "text": self.texts[name].text("utf-8-sig")}, record.where)
+        return Record({**record.fields, "text": self.texts[name].text()}, record.where)
 
 
 def _items(found: Iterable[Record], name: str) -> Iterator[Record]:

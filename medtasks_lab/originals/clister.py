@@ -20,7 +20,7 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
     """
     pairs, names = only(files, "*.csv"), only(files, "id_to_sentence_*.json")
     sentences = json.loads(names.text("utf-8"))
-    reader = csv.DictReader(io.StringIO(pairs.text("utf-8-sig"), newline=""), delimiter="\t")
+    reader = csv.DictReader(io.StringIO(pairs.text(), newline=""), delimiter="\t")
     for number, row in enumerate(reader, start=1):
         # an id has the number of the sentence in its text behind the id of the text's passage
         ids = ["_".join(str(row.get(column)).split("_")[:2]) for column in ("id_1", "id_2")]

@@ -127,7 +127,7 @@ def _csv(file: SourceFile) -> Iterator[Row]:
 
 def _lines(reader: LinesReader, files: list[SourceFile]) -> Iterator[Record]:
     columns = {
-        name: list(io.StringIO(only(files, pattern).text(reader.encoding), newline=None))
+        name: list(io.StringIO(only(files, pattern).text(), newline=None))
         for name, pattern in reader.columns.items()
     }
     sizes = {name: len(lines) for name, lines in columns.items()}
@@ -162,13 +162,15 @@ def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> I
                 where=text.where,
                 remedy="put the complete source there",
             )
-        document = read_brat(text, annotation, reader.encoding)
+        document = read_brat(text, annotation)
         by_line = reader.unit == "line" or reader.words
         for item in lines_of(document, reader.words) if by_line else [document]:
             yield Record(item, text.where)
 
 
-def _cells(file: SourceFile, separator: str, encoding: str, *, quoted: bool) -> Iterator[list[str]]:
+def _cells(
+    file: SourceFile, separator: str, encoding: str = "utf-8-sig", *, quoted: bool
+) -> Iterator[list[str]]:
     if file.path.suffix in (".xlsx", ".xls"):
         yield from sheet_cells(file)
         return
@@ -204,7 +206,7 @@ def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) ->
 
 def _tokens(reader: TokensReader, file: SourceFile) -> Iterator[Row]:
     blocks: list[list[Row]] = [[]]
-    for number, cells in enumerate(_cells(file, reader.separator, reader.encoding, quoted=False), start=1):
+    for number, cells in enumerate(_cells(file, "\t", quoted=False), start=1):
         if not any(cell.strip() for cell in cells):
             if reader.unit == "block" and blocks[-1]:
                 blocks.append([])
@@ -239,7 +241,7 @@ def _child(element: ElementTree.Element, attribute: str | None) -> Any:
 
 
 def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
-    for number, line in enumerate(io.StringIO(file.text(reader.encoding), newline=None), start=1):
+    for number, line in enumerate(io.StringIO(file.text(), newline=None), start=1):
         if not line.strip():
             continue
         if _TAG.search(_TAGGED.sub("", line)):

@@ -59,7 +59,7 @@ class SourceFile:
                 f"cannot be read ({error})", where=self.where, remedy="check permissions or download it again"
             ) from None
 
-    def text(self, encoding: str) -> str:
+    def text(self, encoding: str = "utf-8-sig") -> str:
         """The content as text, its line ends as they are, since annotations count characters.
 
         Raises:

@@ -147,7 +147,13 @@ def write_documents(path: Path, found: Sequence[PublicScores]) -> None:
     from pyarrow import parquet
 
     with atomic_file(path) as file:
-        parquet.write_table(pa.concat_tables([_table(item) for item in found]), file, compression="zstd")
+        parquet.write_table(
+            pa.concat_tables([_table(item) for item in found]),
+            file,
+            compression="zstd",
+            use_dictionary=[name for name in _columns().names if name != "unit"],
+            column_encoding={"unit": "DELTA_BINARY_PACKED"},  # numbers that count up: a third of the file
+        )
 
 
 def _table(item: PublicScores) -> pa.Table:

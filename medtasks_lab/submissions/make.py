@@ -118,11 +118,20 @@ def _refuse(entry: Entry, place: Place) -> None:
             where=run,
             remedy="run the tasks on their own data",
         )
+    refuse_another_model(entry, place)
+
+
+def refuse_another_model(entry: Entry, place: Place) -> None:
+    """Refuse a run of a model that a folder does not name.
+
+    Raises:
+        MedtasksError: it is one.
+    """
     called, named = _called(entry.model), place.model.rpartition("/")[2]
     if called and _plain(called.rpartition("/")[2]) != _plain(named):
         raise MedtasksError(
             f"is a run of {called}, and the folder names {place.model}",
-            where=run,
+            where=entry.folders[0],
             remedy="name the folder ORG/MODEL/DATE after the model of the run",
         )
 
@@ -207,9 +216,11 @@ def _versions(entry: Entry) -> dict[str, str]:
 
 
 def _heads(entry: Entry, kept: Mapping[str, Experiment]) -> dict[str, str]:
-    """The chain of the last line of each file behind these tasks."""
+    """The chain of the last line of each file behind these tasks; none of plain `lm_eval`."""
     from medtasks_ext.runs.manifest import Manifest
 
+    if entry.kind != "medtasks":
+        return {}
     names = {f"{kind}/{name}" for name in _asked_as(entry, kept) for kind in ("responses", "judgements")}
     heads = Manifest.read_whole(entry.folders[0]).heads
     return {file: head for file, head in heads.items() if file.partition(".")[0] in names}

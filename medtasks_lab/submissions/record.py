@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,9 +18,10 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.strict import Strict
 from medtasks_lab.submissions.older import submission_of_today
+from medtasks_lab.submissions.trust import Trust
 
-#: Version of the format, of both files.
-SCHEMA: Literal[2] = 2
+#: Version of the format, of both files. 2 has no answers and no levels of trust, 1 its conditions in words.
+SCHEMA: Literal[3] = 3
 RECORD, DOCUMENTS = "submission.json", "documents.parquet"
 FILES = (RECORD, DOCUMENTS)
 #: Bytes of the record at most: a run of 489 tasks takes half a megabyte.
@@ -29,8 +31,18 @@ LONGEST = 240
 
 #: A line of names, numbers and signs.
 _LINE = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]{{0,{LONGEST}}}")
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
+#: A name of an organisation, a model or a site.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
 _DATE = r"\d{4}-\d{2}-\d{2}"
+
+#: Why a person looks at a submission before it has a rank.
+FlagKind = Literal[
+    "answers of another submission",
+    "scores of another submission",
+    "far above the best published",
+    "answers in the gold's own words",
+    "the same model and conditions twice",
+]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -52,7 +64,7 @@ class Place:
             MedtasksError: its last three parts are no organisation, model and date.
         """
         parts = folder.absolute().parts[-3:]
-        names = len(parts) == 3 and all(re.fullmatch(_NAME, part) for part in parts[:2])
+        names = len(parts) == 3 and all(re.fullmatch(NAME, part) for part in parts[:2])
         if not names or not _is_date(parts[2]):
             raise MedtasksError(
                 "is not ORG/MODEL/DATE",
@@ -60,6 +72,16 @@ class Place:
                 remedy="such as results/submissions/Qwen/Qwen3-8B/2026-05-01",
             )
         return cls(folder, "/".join(parts[:2]), parts[2])
+
+    @property
+    def name(self) -> str:
+        """ORG/MODEL/DATE."""
+        return f"{self.model}/{self.date}"
+
+    @property
+    def root(self) -> Path:
+        """The folder of all submissions."""
+        return self.folder.absolute().parents[2]
 
 
 def _is_date(text: str) -> bool:
@@ -90,6 +112,8 @@ class TaskResult(Strict):
         spread: of the score; None where there are fewer than two documents.
         conditions: under which it came about.
         tokens: of prompts and answers.
+        answers: digest of the final answers (`answers.answers_digest`), where the file of answers has them.
+        trust: the level that `submit` found. The check finds it again, and refuses a higher one.
     """
 
     n: Annotated[int, Field(gt=0)]
@@ -101,6 +125,8 @@ class TaskResult(Strict):
     spread: Spread | None = None
     conditions: Conditions
     tokens: dict[Literal["input", "output"], Count] | None = None
+    answers: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    trust: Trust = Trust.SELF
 
     @property
     def version(self) -> str:
@@ -125,7 +151,16 @@ class About(Strict):
     reasoning: Literal["yes", "no"] | None = None
     release_date: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")] | None = None
     license: str | None = None
-    hub_id: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")] | None = None
+    hub_id: Annotated[str, Field(pattern=rf"^{NAME}/{NAME}$")] | None = None
+
+
+class AnswersFile(Strict):
+    """The file of final answers, which is not in the folder."""
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size: Annotated[int, Field(gt=0)]  # bytes
+    #: where it is had, in the order in which they are asked
+    addresses: list[Annotated[str, Field(pattern=r"^https?://\S+$")]] = Field(default=[])
 
 
 class Submission(Strict):
@@ -144,15 +179,17 @@ class Submission(Strict):
         tasks: task -> its result, in the order of the rows of `documents.parquet`.
         groups: suite, with the suffix of a strategy -> its score.
         root: of the run's folder when this was written (`medtasks verify RUN --root`); None of older runs.
-        heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them.
+        heads: file of the run -> the chain of its last line: `medtasks verify RUN --against` compares them;
+            none of results of plain `lm_eval`.
+        answers: the file of final answers; None where no task has data that is open, and of older versions.
     """
 
-    schema_version: Literal[2] = Field(
+    schema_version: Literal[3] = Field(
         default=SCHEMA,
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
     )
-    model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
+    model: Annotated[str, Field(pattern=rf"^{NAME}/{NAME}$")]
     date: Annotated[str, Field(pattern=rf"^{_DATE}$")]
     called: str | None = None
     about: About = About()
@@ -163,7 +200,8 @@ class Submission(Strict):
     tasks: Annotated[dict[str, TaskResult], Field(min_length=1)]
     groups: dict[str, GroupResult] = Field(default_factory=dict)
     root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]]
+    heads: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]] = Field(default_factory=dict)
+    answers: AnswersFile | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -173,6 +211,15 @@ class Submission(Strict):
     def write(self, folder: Path) -> None:
         """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def record_digest(record: Submission) -> str:
+    """Identifies what a record says of results; where answers are had and levels of trust may change."""
+    said = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    said.get("answers", {}).pop("addresses", None)
+    for item in said["tasks"].values():
+        item.pop("trust")
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _lines(content: Any) -> Any:
@@ -237,6 +284,8 @@ def read_record(folder: Path) -> Submission:
     schema = content.get("schema") if isinstance(content, dict) else None
     if schema == 1:
         content = _of_today(content, path)
+    if isinstance(content, dict) and content.get("schema") == 2:
+        content = {**content, "schema": SCHEMA}
     elif schema != SCHEMA:
         raise MedtasksError(
             f"schema: is {_short(schema)}, and this version reads {SCHEMA}",

@@ -294,7 +294,9 @@ def test_ctrl_c_reaches_no_engine_and_kill_leaves_none(tiny, environment):
             lambda n: os.killpg(stream.process.pid, signal.SIGINT) if n == 20 else None
         )
         assert last["ran"] == len(outcomes) and 20 <= len(outcomes) < 200  # not all were asked
-        assert {event.get("finish", event.get("fault")) for event in outcomes.values()} == {"length"}
+        # none was broken off; a random model writes the text of its last token now and then: 5 of all 200
+        finishes = {event.get("finish", event.get("fault")) for event in outcomes.values()}
+        assert "length" in finishes and finishes <= {"length", "stop"}
         stream.ask(mixed(10))
         assert stream.until_the_end()[1]["ran"] == 10
         stream.process.kill()

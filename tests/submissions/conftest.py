@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from medtasks_ext.rows.folders import FETCHED
+from medtasks_ext.rows.remote import RemoteFile
 from tests.conftest import ROOT, write_jsonl
 
 #: open and of a mean, open and of counts, gated and of counts, private and of a mean
 OPEN_MEAN, OPEN_COUNTS = "medhelm_medqa", "bridge_ade_drug_dosage"
 CLOSED_COUNTS, CLOSED_MEAN = "bridge_cas_label", "medhelm_hospice_referral"
 TASKS = (OPEN_MEAN, OPEN_COUNTS, CLOSED_COUNTS, CLOSED_MEAN)
+ADDRESS = "https://example.org/run.answers.parquet"
 PLACE = "submissions/Org/random-label/2026-05-01"
 #: what must not be found in any file of a submission
 SECRET_TEXT = "Frau Quendel"
@@ -65,9 +69,22 @@ def run(medtasks, rows, tmp_path):
 
 
 @pytest.fixture
-def submission(medtasks, run, tmp_path) -> Path:
-    """A submission of such a run."""
+def submission(medtasks, run, tmp_path, carry_answers) -> Path:
+    """A submission of such a run, whose answers can be had."""
     run()
-    outcome = medtasks("submit", "run", "-o", PLACE)
+    outcome = medtasks("submit", "run", "-o", PLACE, "--address", ADDRESS)
     assert outcome.code == 0, outcome.text
+    carry_answers(tmp_path / "run.answers.parquet")
     return tmp_path / PLACE
+
+
+@pytest.fixture
+def carry_answers(data_dir):
+    """Puts a file of answers where a download of its address would be found."""
+
+    def carry(file: Path, address: str = ADDRESS) -> Path:
+        place = data_dir / FETCHED / RemoteFile(address, "").carried
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(file, place))
+
+    return carry

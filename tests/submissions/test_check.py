@@ -109,7 +109,7 @@ EDITS = {
         lambda folder: (folder / "documents.parquet").unlink(),
         "documents.parquet: no such file",
     ),
-    "another format": (top(schema=3), "schema: is 3, and this version reads 2"),
+    "another format": (top(schema=4), "schema: is 4, and this version reads 3"),
     "no format": (top(schema=HOSTILE), "schema: is <img"),
     "a key more": (top(comment="text"), "comment: extra inputs are not permitted"),
     "a condition more": (conditions(OPEN_MEAN, mood="good"), "asked.mood: unexpected keyword argument"),
@@ -202,8 +202,10 @@ def test_the_same_model_and_conditions_twice_are_refused_and_others_are_not(
     assert refused.code == 2 and "Org/random-label/2026-05-01" in refused.err and "delete" in refused.err
     assert not (tmp_path / again).exists()
     run("part", "--limit", "5")
-    assert medtasks("submit", "part", "-o", again).code == 0
-    assert medtasks("submit", "--check", PLACE, again).code == 0
+    assert medtasks("submit", "part", "-o", again, "--no-answers").code == 0
+    both = medtasks("submit", "--check", PLACE, again)
+    assert both.code == 0 and "all scores follow; answers checked in 2 of 4 tasks" in both.out
+    assert both.out.count("self-reported") == 2
     other = tmp_path / "submissions" / "org" / "Random-Label" / "2026-07-01"
     shutil.copytree(submission, other)
     edited(other, lambda content: content.update(model="org/Random-Label", date="2026-07-01"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from medtasks_ext.results.error_clusters import Answered, error_of
 from medtasks_ext.results.extracted import IN_TEXT, Items, Piece, items_of, marked
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import Judgement, OutcomeLog
-from medtasks_ext.runs.samples import parsed_of
+from medtasks_ext.runs.samples import parsed_of, request_of, turns_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -202,31 +201,8 @@ def _metrics(sample: Sample) -> dict[str, float]:
 
 def _prompt(sample: Sample, whole: bool) -> tuple[list[Turn], Mapping[str, Any]]:
     """The turns of the prompt as the model got it, and the settings of generation."""
-    arguments: Any = sample["arguments"]
-    # lm-eval's own files have names in place of lists
-    first = arguments["gen_args_0"] if isinstance(arguments, dict) else arguments[0]
-    prompt, *more = first.values() if isinstance(first, dict) else first
-    settings = more[0] if more and isinstance(more[0], dict) else {}
-    return [_turn(role, text, whole) for role, text in _turns(prompt)], settings
-
-
-def _turns(prompt: Any) -> list[tuple[str, str]]:
-    given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt
-    if isinstance(given, str):
-        try:
-            said = json.loads(given) if given.startswith("[{") else None
-        except ValueError:
-            said = None
-        given = said if _is_conversation(said) else given
-    if _is_conversation(given):
-        return [(str(turn["role"]), str(turn["content"])) for turn in given]
-    return [("text", str(given))]
-
-
-def _is_conversation(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in value
-    )
+    prompt, settings = request_of(sample)
+    return [_turn(role, text, whole) for role, text in turns_of(prompt)], settings
 
 
 def _turn(role: str, text: str, whole: bool) -> Turn:
