@@ -142,7 +142,7 @@ _FIELDS = _Fields()
 def spread(
     rows: Iterable[Any],
     down: Sequence[Column],
-    across: str,
+    across: Value,
     value: Value,
     names: Mapping[str, str] | Iterable[str] = (),
     blank: str = MISSING,
@@ -151,7 +151,7 @@ def spread(
 
     Args:
         down: what stands at the left; rows that are alike in it share a line.
-        across: field whose values are the headings of the figures.
+        across: field, or what is worked out of a row, whose values are the headings of the figures.
         value: the figure.
         names: the values of `across` that are shown, in this order, and if need be their headings.
         blank: stands where there is no row.

@@ -131,7 +131,8 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     Raises:
         MedtasksError: the jury cannot judge this, a price or a key is missing, or text may not be sent.
     """
-    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.engines.budget import budget_of
+    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.store import JudgementStore
 
     store = JudgementStore(out_folder(folder))
@@ -139,7 +140,7 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     with held, closing(store):
         store.open(write=not asking.dry_run)
         planners = _planners(study, asking, store)
-        budget = budget_of(asking.max_cost, asking.jury, [store])
+        budget = budget_of(asking.max_cost, *paid(asking.jury, [store]))
         if asking.dry_run:
             for planner in planners:
                 warn_withheld(planner, planner.pending())
