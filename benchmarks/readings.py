@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
+from tests.answers.replies import HandWritten, written_before, written_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,6 +68,12 @@ def unseen() -> Iterator[tuple[str, str, Any, Any]]:
             yield kind, language, test_hard.read_letter(block, text), label
     for kind, language, block, text, label in test_hard.others("unseen_others"):
         yield kind, language, test_hard.read_other(block, text), label
+
+
+def neutral(replies: list[HandWritten]) -> Iterator[tuple[str, str, Any, Any]]:
+    """(kind, language, what was read, what it is) of kinds that belong to no paper."""
+    for item in replies:
+        yield item.kind, item.language, item.read(), item.gold
 
 
 def table(title: str, replies: Iterator[tuple[str, str, Any, Any]]) -> None:
@@ -174,6 +181,8 @@ def counts() -> None:
     table("Constructed replies", constructed())
     table("Hand-written replies", written())
     table("Hand-written replies, written last", unseen())
+    table("Kinds of no paper, written before the reader", neutral(written_before()))
+    table("Kinds of no paper, written when it was finished", neutral(written_later()))
 
 
 if __name__ == "__main__":

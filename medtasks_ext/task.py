@@ -146,7 +146,7 @@ class MedicalTask(ConfigurableTask):
             "process_results": dataset.process_results,
             "metric_list": dataset.metric_list,
             "filter_list": [
-                {"name": "answer", "filter": [{"function": ParseAnswer, "answer": self.own["answer"]}]}
+                {"name": "answer", "filter": [{"function": ParseAnswer, "answer": dataset.blocks["answer"]}]}
             ],
             **said,
             "generation_kwargs": {**_GENERATION, **(said.get("generation_kwargs") or {})},
@@ -168,7 +168,7 @@ class MedicalTask(ConfigurableTask):
         """
         dataset, answers = (
             self.dataset_given,
-            answer_format(self.own["answer"], where=self.dataset_given.file),
+            answer_format(self.dataset_given.blocks["answer"], where=self.dataset_given.file),
         )
         if not dataset.is_closed:
             raise MedtasksError(
@@ -201,7 +201,7 @@ class MedicalTask(ConfigurableTask):
 
         An empty text where there is none, or where several are right: such a document has no score.
         """
-        answers, gold = answer_format(self.own["answer"]), document["gold"]
+        answers, gold = answer_format(self.dataset_given.blocks["answer"]), document["gold"]
         before = "".join(answers.lead) if answers.lead.text else ""
         for place, option in enumerate(answers.possible(document) or ()):
             if gold is not None and answers.read_gold(before + option, document) == gold:
@@ -209,7 +209,10 @@ class MedicalTask(ConfigurableTask):
         return ""
 
     def _likelihoods(self, document: Document, results: Any) -> Any:
-        options, place = answer_format(self.own["answer"]).possible(document), self._right_answer(document)
+        options, place = (
+            answer_format(self.dataset_given.blocks["answer"]).possible(document),
+            self._right_answer(document),
+        )
         gold = place if isinstance(place, int) else None
         return likelihood.process_results(document, results, options or (), gold)
 

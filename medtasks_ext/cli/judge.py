@@ -146,7 +146,7 @@ def judge(
                 stack.enter_context(RunLease(run.folder, "medtasks judge", state))
             run.load()
             store = JudgementStore(run.folder)
-            store.open(write=not dry_run, sealed=run.manifest.judgements)
+            store.open(write=not dry_run, sealed=run.manifest.judgements, bound=run.manifest.bound)
             chosen = tasks_to_judge(run, wanted, store, wish)
             check_jury(jury, chosen)
             _say_changed(run, store)

@@ -33,6 +33,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
+from medtasks_ext.runner.alarms import StopRule
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Fault
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.evaluate import Settings
@@ -73,6 +73,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
                       the command line gets its key without it, one in a file of your own does not
   --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
+  --stop-if RULE      pause a run that is worth nothing: cut>30%, empty>10% or unreadable>50% of all
+                      answers, once 50 were looked at; repeatable
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
@@ -164,7 +166,14 @@ def run_command(arguments: list[str]) -> int:
         cause = None
         if waiting:
             ranks, cause = _execute(
-                run, waiting, wanted, config, own.max_cost, price, preflight=not own.no_preflight
+                run,
+                waiting,
+                wanted,
+                config,
+                own.max_cost,
+                price,
+                preflight=not own.no_preflight,
+                rules=own.stop_if,
             )
             if not ranks.first:
                 return 0  # the first of several processes writes the results
@@ -172,7 +181,14 @@ def run_command(arguments: list[str]) -> int:
             _print_shard(run)
         else:
             _print_scores(run)
-        return say_end(run, len(wanted.missing), again=arguments, cause=cause)
+        again = _without_rules(arguments) if cause else arguments
+        return say_end(run, len(wanted.missing), again=again, cause=cause)
+
+
+def _without_rules(arguments: list[str]) -> list[str]:
+    """A command without the rules that would end it at once."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
 
 
 def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
@@ -356,7 +372,8 @@ def _execute(
     price: Price | None,
     *,
     preflight: bool,
-) -> tuple[Ranks, Fault | None]:
+    rules: Sequence[StopRule],
+) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.ranks import ranks_of
@@ -384,7 +401,7 @@ def _execute(
     say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget, rules)
 
 
 def _stream(
@@ -396,7 +413,8 @@ def _stream(
     settings: Settings,
     charge: Charge | None,
     budget: Budget,
-) -> Fault | None:
+    rules: Sequence[StopRule],
+) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
@@ -424,6 +442,7 @@ def _stream(
         budget=budget,
         say=progress.say,
     )
+    stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress if shows else nullcontext():
         try:
             stream.go()
@@ -433,7 +452,7 @@ def _stream(
                 run.save()
             if shows:
                 progress.say_money(budget)
-    return stream.trouble.cause
+    return stream.trouble.error
 
 
 def _score_of(run: Run, task: str) -> str:
@@ -530,6 +549,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
+    own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)

@@ -211,9 +211,17 @@ def _text(prompt: Any) -> str:
     return str(getattr(prompt, "prompt", prompt))
 
 
+def tokenizer_of(model: LM) -> Any:
+    """A model's tokenizer; None where it has none here."""
+    try:
+        return getattr(model, "tokenizer", None)
+    except (ImportError, OSError):  # lm-eval's `dummy` loads one from the hub when it is asked for it
+        return None
+
+
 def token_counter(model: LM) -> Callable[[str], int] | None:
     """A model's tokens of a text; None where it has no tokenizer here."""
-    tokenizer = getattr(model, "tokenizer", None)
+    tokenizer = tokenizer_of(model)
     if callable(tokenizer):
         return lambda text: len(tokenizer([text], add_special_tokens=False, verbose=False)["input_ids"][0])
     encode = getattr(model, "tok_encode", None)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import regex
+
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.bleu import sentence_bleu
 from medtasks_ext.metrics.common import Document, Metrics, both, ratio
@@ -28,6 +30,9 @@ _PUNKT_LANGUAGE = {
     "pt": "portuguese",
     "no": "norwegian",
 }
+#: written without blanks between words
+_UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo", "dz", "yue", "wuu"})
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 _BERTSCORE_LANGUAGE = {"en": "en", "zh": "zh"}
 
 
@@ -143,15 +148,29 @@ def _rouge_module(backend: str | None) -> Any:
 
 
 def characters(text: str) -> list[str]:
-    """One token per character, ASCII spaces removed (Chinese and Japanese)."""
+    """One token per character, ASCII spaces removed (Chinese, Japanese, Thai and others without blanks)."""
     return list(text.replace(" ", ""))
+
+
+def word_runs(text: str) -> list[str]:
+    """Runs of letters, their marks and digits, in small letters: of languages that no suite tokenises.
+
+    No dictionary of an installed library is asked, so that a text has the same tokens on every machine.
+    """
+    words: list[str] = _WORD.findall(text.casefold())
+    return words
 
 
 @lru_cache(maxsize=16)
 def tokeniser(language: str) -> Callable[[str], list[str]] | None:
-    """The suite's tokeniser for a language, or None where NLTK's Punkt data is not installed."""
-    if language in ("zh", "ja"):
+    """The tokeniser for a language, or None where it is NLTK's and the Punkt data is not installed.
+
+    That of BRIDGE for its nine languages; characters of others without blanks; else `word_runs`.
+    """
+    if language in _UNSPACED:
         return characters
+    if language not in _PUNKT_LANGUAGE:
+        return word_runs
     from nltk.tokenize import word_tokenize
 
     punkt = _PUNKT_LANGUAGE[language]

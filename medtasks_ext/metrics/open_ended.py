@@ -30,6 +30,9 @@ _BERTSCORE_MODEL = "distilbert-base-uncased"
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """ROUGE of one answer on 0-1, and its texts where BERTScore is switched on (`MEDTASKS_BERTSCORE=1`).
 
+    English as HELM has it, with stemming; other languages by their tokens (`generation.tokeniser`). Where the
+    tokeniser is not installed, ROUGE is left out.
+
     `scored` is 0: there is no score before judges have read the answers.
     """
     return both(document, results[0], _statistics) | {"scored": 0.0}
@@ -37,7 +40,7 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 
 def _statistics(document: Document, reference: str, answer: str | None) -> Metrics:
     text = answer or ""
-    metrics: Metrics = {**rouge_scores(text, reference)}
+    metrics: Metrics = {**(_rouge(text, reference, _language(document)) or {})}
     if os.environ.get("MEDTASKS_BERTSCORE"):
         metrics |= dict.fromkeys(_BERTSCORE, (text, reference))
     return in_run(document, metrics)
@@ -52,9 +55,20 @@ def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
-    language = document.loaded.record["language"]  # type: ignore[attr-defined]
-    scores = generation.rouge_scores(answer or "", [reference], language)
+    scores = generation.rouge_scores(answer or "", [reference], _language(document))
     return {"rouge_l": scores["rougeL"]} if scores else {}
+
+
+def _language(document: Document) -> str:
+    language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
+    return language
+
+
+def _rouge(text: str, reference: str, language: str) -> dict[str, float] | None:
+    if language == "en":
+        return rouge_scores(text, reference)
+    scores = generation.rouge_scores(text, [reference], language)
+    return None if scores is None else {name: scores[kind] for name, kind in _ROUGE.items()}
 
 
 def rouge_scores(text: str, reference: str, *, backend: str | None = None) -> dict[str, float]:

@@ -14,6 +14,7 @@ from medtasks_ext.metrics.generation import bleu_4, rouge_scorer, rouge_scores
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
 
+_ROUGE = ("rougeL", "rouge1", "rouge2")
 #: recall counts more than precision (MS-COCO's captions)
 _BETA = 1.2
 
@@ -21,7 +22,8 @@ _BETA = 1.2
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Scores of one text on 0-1; an empty answer gets 0. `output_words` is its length.
 
-    `bleu_4` (that of BRIDGE, not capped at 1) is left out where NLTK's Punkt data is not installed.
+    Texts are tokenised as elsewhere in their language. A metric whose tokeniser is not at hand is left out,
+    such as `bleu_4` (that of BRIDGE, not capped at 1) where NLTK's Punkt data is not installed.
     """
     return both(document, results[0], _statistics)
 
@@ -29,15 +31,14 @@ def process_results(document: Document, results: list[Parsed]) -> Metrics:
 def _statistics(document: Document, reference: Any, answer: Any) -> Metrics:
     text = _well_formed(answer or "")
     reference = _well_formed(reference)
-    rouge = rouge_scores(text, [reference], "en")
-    assert rouge is not None  # English needs no tokeniser
+    language = document.loaded.record["language"]  # type: ignore[attr-defined]
     metrics: Metrics = {
-        "score": rouge["rougeL"],
-        **{name: rouge[name] for name in ("rougeL", "rouge1", "rouge2")},
         "rougeL_coco": rouge_l_coco(text, reference),
         "output_words": float(len(text.split())),
     }
-    if (bleu := bleu_4(text, [reference], "en")) is not None:
+    if (rouge := rouge_scores(text, [reference], language)) is not None:
+        metrics |= {"score": rouge["rougeL"], **{name: rouge[name] for name in _ROUGE}}
+    if (bleu := bleu_4(text, [reference], language)) is not None:
         metrics["bleu_4"] = bleu
     return metrics
 

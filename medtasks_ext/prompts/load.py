@@ -167,6 +167,23 @@ def check_rows(
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
+def check_given(dataset: Dataset, rows: Rows) -> RowCheck:
+    """Read rows that are at hand as zero-shot prompts, as `check_rows` does.
+
+    Args:
+        dataset: whose rows they are.
+        rows: of any origin, as they are or changed.
+    """
+    faults = Faults(check=True)
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    with collector_paused():
+        try:
+            splits = _rendered(dataset, spec, rows, _Use(False, 0, True, "own"), faults)
+        except MedtasksError as error:
+            return RowCheck(faults=faults.kept or [error])
+    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
+
+
 def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     origin = find_origin(dataset, spec.rows, forced)

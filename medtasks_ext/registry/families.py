@@ -38,6 +38,9 @@ class Family:
     judge: str  # `axes`, `points` or `penalties` where judges score with these, else empty
     runs: bool  # whether rows belong to several runs, whose mean is the score
     closed: bool  # whether the answers to a question can be listed
+    any_language: (
+        bool  # whether its kinds are read with the words of the dataset's language, and are no paper's
+    )
     primary: str  # the metric that `score` repeats; empty where it differs from dataset to dataset
     process_results: str  # dotted name of the function that scores a document
     metric_list: tuple[Config, ...]  # as lm-eval takes it; functions are `!function NAME`
@@ -69,6 +72,7 @@ def _read(path: Path) -> Family:
         judge=said.get("judge", ""),
         runs=said.get("runs", False),
         closed=said.get("closed", False),
+        any_language=said.get("any_language", False),
         primary=said.get("primary", ""),
         process_results=said["process_results"],
         metric_list=(*said["metric_list"], *repaired, *shared),
@@ -133,6 +137,11 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
 def answer_kinds() -> list[str]:
     """The kinds of answers that can be read, by name."""
     return sorted({name for family in families() for name in family.answers})
+
+
+def kinds_of_any_language() -> frozenset[str]:
+    """The kinds that belong to no paper: they are read with the words of the dataset's language."""
+    return frozenset(name for family in families() if family.any_language for name in family.answers)
 
 
 def check_kind(kind: object, *, where: object) -> None:

@@ -118,7 +118,7 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     yield _language(tasks, suite)
     for key, text, many in (
         ("task_type", "What is done with a document", False),
-        ("documents", "Kinds of documents", True),
+        ("document_types", "Kinds of documents", True),
         ("specialties", "Medical specialties", True),
         ("stage", "Clinical stage", False),
         ("access", "Who can get the data", False),
@@ -311,7 +311,7 @@ def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
     axes = "".join(f"\n  {key}: {answers[key]}" for key in suite.axes)
     record = {
         "summary": _scalar(_told(answers, "summary")),
-        **{key: _scalar(answers[key]) for key in ("task_type", "documents", "specialties", "stage")},
+        **{key: _scalar(answers[key]) for key in ("task_type", "document_types", "specialties", "stage")},
         **({"axes": axes} if axes else {}),
         **{key: _scalar(_told(answers, key)) for key in ("url", "licence", "citation")},
         "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",

@@ -63,7 +63,7 @@ _NEAR = {"hierarchy": Cluster.HIERARCHY, "boundary": Cluster.BOUNDARY, "attribut
 
 #: Kinds of answers that are one of a closed list, or letters.
 _LABELS = frozenset({"label", "label_word", "relation_label", "label_set", "label_list"})
-_LETTERS = frozenset({"exact_letter", "option_letter", "marked_letters"})
+_LETTERS = frozenset({"exact_letter", "option_letter", "marked_letters", "choice", "choices"})
 #: Kinds whose answer is running text: a score below 1 is no error by itself.
 TEXTS = frozenset({"text", "free_text", "passages"})
 #: A label is short: longer last lines are no try at one.
@@ -192,14 +192,14 @@ def right_value(dataset: Dataset, sample: Sample) -> Any | None:
     document = sample["doc"]
     if document.get("gold") is None or dataset.family.judge:
         return None
-    answer = answer_format(dataset.config["answer"])
+    answer = answer_format(dataset.blocks["answer"])
     row = Document({**document, "cot": False})
     row.loaded = Loaded(
         {"task": dataset.id, "language": dataset.metadata.language, "origin": document["data"]},
         labels=answer.labels_of(document["gold"]) if answer.has_label_pool else [],
     )
     try:
-        parsed = ParseAnswer(dict(dataset.config["answer"])).apply([[document["target"]]], [row])
+        parsed = ParseAnswer(dict(dataset.blocks["answer"])).apply([[document["target"]]], [row])
         values = function_named(dataset.process_results, where=dataset.file)(row, parsed)
     except (KeyError, TypeError, ValueError, AttributeError, MedtasksError) as error:
         _log.debug("no score of the gold answer: %s", type(error).__name__)

@@ -12,6 +12,8 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import RowValueError, excerpt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from medtasks_ext.rows.row import ReadRow, Row
 
 _OPTION = re.compile(r"\s*([A-Z])[\s.、．:：]+(.*)", re.DOTALL)
@@ -42,15 +44,22 @@ def split_options(value: Any) -> list[str]:
     return [texts.get(letter, "") for letter in ascii_uppercase[: ascii_uppercase.find(last) + 1] if last]
 
 
-def lettered(options: list[str]) -> str:
-    """One line per option: letter, full stop, text.
+def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: str = ". ") -> str:
+    """One line per option: label, mark, text.
+
+    Args:
+        options: their texts.
+        labels: in their order, as a text of single letters or as a list.
+        mark: between a label and its text.
 
     Raises:
-        ValueError: an option has no text.
+        ValueError: an option has no text or no label.
     """
+    if len(options) > len(labels):
+        raise RowValueError(f"{len(options)} options, and {len(labels)} labels: give `lettered` more of them")
     if "" in options:
-        raise RowValueError(f"option {ascii_uppercase[options.index('')]} has no text")
-    return "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
+        raise RowValueError(f"option {labels[options.index('')]} has no text")
+    return "\n".join(f"{label}{mark}{option}" for label, option in zip(labels, options, strict=False))
 
 
 def as_letters(indices: Any) -> str:

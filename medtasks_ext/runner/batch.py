@@ -32,7 +32,7 @@ from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.work import Work
 from medtasks_ext.runs.manifest import CHAINED, TaskState
-from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
+from medtasks_ext.runs.outcomes import read_outcomes
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -103,7 +103,7 @@ class _Open(Work):
     """A task that waits for results."""
 
     def __init__(self, run: Run, name: str) -> None:
-        super().__init__(name, OutcomeLog(run.files.responses, name))
+        super().__init__(name, run.outcomes(name))
         asked = {item.key: item.document for item in read_asked(run.files, name)}
         #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)

@@ -66,7 +66,7 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.runs.outcomes import Binding, OutcomeLog, read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
@@ -305,7 +305,8 @@ class Run:
             if not same_documents(task, entry.choice, choices[name]):
                 self._put_by(name)
                 entry = TaskEntry(sealed=entry.sealed)
-            self.manifest.tasks[name] = entry.model_copy(update={"choice": choices[name]})
+            now = {"choice": choices[name], "bound": self.bound(task)}
+            self.manifest.tasks[name] = entry.model_copy(update=now)
 
     def _put_by(self, task: str) -> None:
         """Take away the requests of a former choice; results of a batch may still come for them."""
@@ -326,6 +327,14 @@ class Run:
             choice: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
+
+    def outcomes(self, task: str) -> OutcomeLog:
+        """The outcomes of a task as this process reads and writes them."""
+        return OutcomeLog(self.files.responses, task, self.rank, binding=self.state(task).bound)
+
+    def bound(self, task: Task) -> Binding:
+        """Whose outcomes are those that are asked for now."""
+        return self.manifest.identity.bound(**loaded_with(loaded_record(task)))
 
     def answered_documents(self, task: str) -> set[str]:
         """Keys of the documents that have an answer; none where a file of outcomes is damaged."""
@@ -517,7 +526,7 @@ class Run:
             kept: further fields that stay as they are.
         """
         known = self.state(task)
-        stays = {name: getattr(known, name) for name in ("choice", *kept)}
+        stays = {name: getattr(known, name) for name in ("choice", "bound", *kept)}
         new = entry.model_copy(update=stays)
         self.manifest.replace_seals("responses", known.sealed, new.sealed)
         self.manifest.tasks[task] = new
@@ -634,6 +643,8 @@ def _of_group(interval: Interval | None) -> Estimated | None:
     return Estimated(interval, WILSON_OF_UNITS) if interval else None
 
 
+#: What was loaded that outcomes are bound to.
+BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
 MOVING = ("tasks", "judgements", "seal", "roots")
 #: What a task that is complete may be.
@@ -701,7 +712,9 @@ def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sa
         recorded["arguments"] = [
             (prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]
         ]
-        if key := keys.get(document_key(sample["doc"])):
+        # a key follows from what is recorded, or is not recorded
+        plain = all(settings == dropped_secrets(settings) for _, settings in sample["arguments"])
+        if (key := keys.get(document_key(sample["doc"]))) and plain:
             recorded["request"] = key
         yield recorded
 
@@ -750,6 +763,11 @@ def loaded_record(task: Task) -> LoadedRecord:
     """What was loaded for a built task, as results record it."""
     loaded: LoadedRecord = task.config.metadata["medtasks"]["loaded"]
     return loaded
+
+
+def loaded_with(loaded: LoadedRecord) -> dict[str, str]:
+    """What outcomes are bound to of what was loaded."""
+    return {name: str(loaded.get(name, "")) for name in BOUND_TO}
 
 
 def build_tasks(

@@ -38,7 +38,7 @@ from medtasks_ext.runs.manifest import (
     differences,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import OutcomeLog, Stored, read_outcomes
+from medtasks_ext.runs.outcomes import Stored, read_outcomes
 from medtasks_ext.runs.seal import RunLease, journal_of
 from medtasks_ext.runs.sent import SentLog, read_sent
 
@@ -431,7 +431,8 @@ def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Tas
             )
         task = build_task(run.registry, name, run.settings_of(name))
         _check_rows(name, shards, task)
-        run.manifest.tasks[name] = TaskEntry(choice=_shared_choice(name, shards, task))
+        choice = _shared_choice(name, shards, task)
+        run.manifest.tasks[name] = TaskEntry(choice=choice, bound=run.bound(task))
         gaps.add(name, _join(run, name, shards, task))
         tasks[name] = task
     return tasks
@@ -491,7 +492,7 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
         document_key(documents[place]): index
         for place, index in deal(name, documents, chosen, shards[0].shard.of)
     }
-    log = OutcomeLog(run.files.responses, name)
+    log = run.outcomes(name)
     for document in dealt:
         if document in found:
             log.append(found[document][0])

@@ -31,7 +31,6 @@ from medtasks_ext.runner.run import Run, failed
 from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.work import RunWork
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import OutcomeLog
 
 
 class RunPlanner(TaskPlanner[RunWork]):
@@ -65,10 +64,7 @@ class RunPlanner(TaskPlanner[RunWork]):
     ) -> None:
         self._run, self._model, self._engine, self._settings = run, model, engine, settings
         self._ranks, self._say = ranks or Ranks(), say
-        works = [
-            RunWork(task, run.places(task), OutcomeLog(run.files.responses, name, self._ranks.rank))
-            for name, task in tasks.items()
-        ]
+        works = [RunWork(task, run.places(task), run.outcomes(name)) for name, task in tasks.items()]
         super().__init__(sorted(works, key=lambda work: -work.budget), watcher, charge)
         sizes = [len(work.places) for work in self._works.values()]
         self._blocks = blocks(sizes, self._ranks.size, engine.batch)

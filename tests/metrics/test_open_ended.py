@@ -43,7 +43,7 @@ WORDS = st.lists(
 
 
 def results(answer: str | dict, reference: str, **fields: str) -> dict[str, list]:
-    return columns(open_ended.process_results, documents([reference], **fields), [answer])
+    return columns(open_ended.process_results, documents([reference], language="en", **fields), [answer])
 
 
 @given(WORDS | st.text(max_size=60), WORDS | st.text(max_size=60))
@@ -99,14 +99,14 @@ def test_there_is_no_score_before_judges_have_read_the_answers():
 
 
 def test_without_reference_only_validity_is_reported():
-    [document] = documents([None])
+    [document] = documents([None], language="en")
     parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     got = open_ended.process_results(document, [parsed])
     assert got == {"valid": 1, "readable_repaired": 1, "unclosed_reasoning": 0, "scored": 0}
 
 
 def test_sample_rows_are_marked():
-    [document] = documents(["rest"])
+    [document] = documents(["rest"], language="en")
     document["data"] = "sample"
     parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
     assert open_ended.process_results(document, [parsed])["SAMPLE_DATA"] == 1
@@ -150,7 +150,7 @@ def test_bertscore_is_off_unless_asked_for():
 
 
 def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_score):
-    docs = documents(["one", "{two}", "three"])
+    docs = documents(["one", "{two}", "three"], language="en")
     got = columns(open_ended.process_results, docs, ["ab", INVALID, "{abcd}"])
     parts = [open_ended.bertscore_p, open_ended.bertscore_r, open_ended.bertscore_f]
     values = [part(got[name]) for part, name in zip(parts, BERTSCORE, strict=True)]
@@ -161,7 +161,7 @@ def test_bertscore_takes_the_model_of_helm_and_counts_empty_answers_as_0(bert_sc
 
 def test_bertscore_of_runs_is_the_mean_of_their_means(bert_score):
     got = [
-        columns(open_ended.process_results, documents(["x"], run=run), [answer])
+        columns(open_ended.process_results, documents(["x"], language="en", run=run), [answer])
         for run, answer in (("a", "ab"), ("a", "abcd"), ("b", "abcdefghi"))
     ]
     items = [item["BERTScore-F"][0] for item in got]

@@ -20,7 +20,7 @@ WORDS = st.lists(
 
 
 def scores(text: str, reference: str) -> dict[str, float]:
-    got = columns(report_text.process_results, documents([reference]), [text])
+    got = columns(report_text.process_results, documents([reference], language="en"), [text])
     return {name: values[0] for name, values in got.items()}
 
 
@@ -70,11 +70,11 @@ def test_a_case_worked_by_hand():
 
 
 def test_an_empty_answer_scores_nothing():
-    got = columns(report_text.process_results, documents(["Normal chest."]), [INVALID])
+    got = columns(report_text.process_results, documents(["Normal chest."], language="en"), [INVALID])
     for name in ("score", "rougeL", "rouge1", "rouge2", "rougeL_coco", "output_words", "valid"):
         assert got[name] == [0.0]
 
 
 def test_without_a_reference_nothing_is_scored():
-    [document] = documents([None])
+    [document] = documents([None], language="en")
     assert "score" not in report_text.process_results(document, [INVALID])

@@ -30,7 +30,9 @@ _OTHER, _UNREADABLE = "(other)", "(unreadable)"
 #: Characters of a text in the list of documents.
 _SHORT, _INPUT = 80, 140
 #: Kinds of answers that are one label.
-_SINGLE = frozenset({"label", "label_word", "relation_label", "exact_letter", "option_letter"})
+_SINGLE = frozenset(
+    {"label", "label_word", "relation_label", "exact_letter", "option_letter", "choice", "category"}
+)
 
 
 @dataclass(frozen=True)

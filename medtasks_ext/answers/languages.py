@@ -1,0 +1,79 @@
+"""The words of answers in each language, as `languages.yaml` has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import yaml
+
+from medtasks_ext.errors import MedtasksError
+
+FILE = Path(__file__).with_name("languages.yaml")
+#: whose words are known everywhere, since models fall back on them
+COMMON = "en"
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one language. What each field is, the head of the file says."""
+
+    answer: tuple[str, ...]
+    filler: tuple[str, ...]
+    option: tuple[str, ...]
+    choose: tuple[str, ...]
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    not_: tuple[str, ...]
+    yes: tuple[str, ...]
+    no: tuple[str, ...]
+    all: tuple[str, ...]
+    none: tuple[str, ...]
+    joins: tuple[str, ...]
+    or_: tuple[str, ...]
+    range: tuple[str, ...]
+    about: tuple[str, ...]
+    corrects: tuple[str, ...]
+    decimal: str
+    because: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    labels: str = ascii_uppercase
+
+    def with_words_of(self, other: Words) -> Words:
+        """These words and another language's; marks and letters stay."""
+        both = {
+            item.name: tuple(dict.fromkeys((*getattr(self, item.name), *getattr(other, item.name))))
+            for item in fields(self)
+            if item.name not in ("decimal", "labels", "words")
+        }
+        return Words(**both, decimal=self.decimal, labels=self.labels, words=self.words)
+
+
+@lru_cache(maxsize=1)
+def languages() -> dict[str, Words]:
+    """Language -> its words.
+
+    Raises:
+        MedtasksError: the file has an unknown key or lacks one.
+    """
+    found = {}
+    for code, said in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
+        }
+        try:
+            found[code] = Words(**values)
+        except TypeError as error:
+            raise MedtasksError(str(error), where=f"{FILE}, {code}", remedy="give each key once") from None
+    return found
+
+
+@lru_cache(maxsize=64)
+def words_of(language: str) -> Words:
+    """A language's words with the common ones; the common ones alone of a language that has none."""
+    known = languages()
+    return known[language].with_words_of(known[COMMON]) if language in known else known[COMMON]

@@ -1,0 +1,169 @@
+"""A number, with the digits, marks and words of any language, and with units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import regex
+
+from medtasks_ext.answers.tolerant.folding import folded, plain
+from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
+from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+
+_NUMBER = regex.compile(
+    r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
+    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
+    r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
+    r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
+)
+_DASH = regex.compile(r"[-–—~〜/]")
+_END = regex.compile(r"[\s*.。!)]*$")
+_LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
+_EQUALS = regex.compile(r"[=≈]")
+
+
+def _past_blanks(text: str, place: int) -> int:
+    return (
+        place + len(text[place:]) - len(text[place:].lstrip()) if text[place : place + 1].isspace() else place
+    )
+
+
+class _Value(NamedTuple):
+    number: float | None
+    start: int
+    end: int
+    with_unit: bool
+
+
+class NumberReader:
+    """Reads a number in one unit.
+
+    Args:
+        units: spelling -> what a number in it is multiplied with; empty where numbers have no unit.
+        phrases: of the reply's language.
+    """
+
+    def __init__(self, units: Mapping[str, float], phrases: Phrases) -> None:
+        self.units = {plain(unit): factor for unit, factor in units.items()}
+        self.phrases = phrases
+
+    @cached_property
+    def _unit(self) -> regex.Pattern[str]:
+        ordered = sorted(self.units, key=len, reverse=True)
+        spelled = "|".join(
+            regex.escape(unit) + (r"(?![\p{Latin}\d])" if unit[-1].isascii() else "") for unit in ordered
+        )
+        return regex.compile(rf"[\s*_\\]{{0,3}}(?:text\{{)?({spelled or '(?!)'})(?!\s*/\s*\p{{L}})")
+
+    def value(self, text: str) -> float | None:
+        """The number that a text is, of a gold answer: a decimal point counts before the language's mark."""
+        try:
+            return float(text)
+        except ValueError:
+            found = self._at(folded(text).text, 0)
+            return found.number if found and not folded(text).text[found.end :].strip() else None
+
+    def read(self, reply: Reply) -> Found:
+        """The number.
+
+        Signs in their order: a box or an announcement with a colon; the only number; the last sign of
+        equality; another announcement; a verb of being before the number with which the reply ends; the only
+        number with a unit; the number with which the reply begins. Ends of a range are no answer.
+        """
+        return read_plainly(reply, lambda _, form: self._found(form.text))
+
+    def _found(self, text: str) -> Found:
+        def at(place: int, _colon: bool) -> _Value | None:
+            return self._at(text, place)
+
+        def said(value: _Value, why: str) -> Found:
+            span = (value.start, value.end)
+            return Found(value.number, span, why if value.number is not None else "ambiguous: a range")
+
+        reached = self.phrases.reached(text, at)
+        if item := self.phrases.chosen(text, reached):
+            return said(self._result(text, item.what), "announced")
+        values = list(self._values(text))
+        if not values:
+            return NOTHING
+        if len({value.number for value in values}) == 1:
+            return said(values[0], "the only number")
+        signs = [match.end() for match in _EQUALS.finditer(text)]
+        if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
+            return said(answer[0], "the last result")
+        weak = [item.what for item in reached if item.sort < 3]
+        if weak:
+            return said(weak[-1], "said to be the answer")
+        last = values[-1]
+        if _END.match(text, last.end) and self._is_said(text, last.start):
+            return said(last, "the reply ends with it")
+        with_unit = {value.number: value for value in values if value.with_unit}
+        if len(with_unit) == 1:
+            return said(next(iter(with_unit.values())), "the only number with a unit")
+        if (first := self._at(text, 0)) and regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)").match(
+            text, first.end
+        ):
+            return said(first, "the reply begins with it")
+        return Found(None, None, "ambiguous: several numbers")
+
+    def _is_said(self, text: str, place: int) -> bool:
+        """Whether a verb of being, or the like, stands right before a place."""
+        before = text[max(0, place - 16) : place].rstrip(" *_")
+        return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))
+
+    def _result(self, text: str, value: _Value) -> _Value:
+        """Of a calculation behind an announcement its result: what follows the last sign on the line."""
+        stop = text.find("\n", value.end)
+        line_end = stop if stop >= 0 else len(text)
+        signs = [match.end() for match in _EQUALS.finditer(text, value.end, line_end)]
+        answer = (
+            self.phrases.answer_at(text, signs[-1], lambda place, _: self._at(text, place)) if signs else None
+        )
+        return answer[0] if answer else value
+
+    def _values(self, text: str) -> list[_Value]:
+        found = []
+        end = 0
+        for match in _NUMBER.finditer(text):
+            if match.start() >= end and (value := self._at(text, match.start())):
+                found.append(value)
+                end = value.end
+        return found
+
+    def _at(self, text: str, place: int) -> _Value | None:
+        match = _NUMBER.match(text, place)
+        if not match:
+            return None
+        number = self._number(match)
+        unit = self._unit.match(text, match.end())
+        end = unit.end() if unit else match.end()
+        factor = self.units[unit[1]] if unit else 1
+        if other := self._range_end(text, end) or self._range_end(text, match.end()):
+            return _Value(None, place, other, bool(unit))
+        return _Value(number * factor, place, end, bool(unit))
+
+    def _range_end(self, text: str, end: int) -> int | None:
+        """Where a range ends whose first number ends at a place; None where there is none."""
+        place = _past_blanks(text, end)
+        joint = self.phrases.either.match(text, place) or _DASH.match(text, place)
+        other = _NUMBER.match(text, _past_blanks(text, joint.end())) if joint else None
+        return other.end() if other else None
+
+    def _number(self, match: regex.Match[str]) -> float:
+        said, group = match[0], match["group"]
+        power = int(match["power"]) if match["power"] else 0
+        if power:
+            said = regex.split(r"\s?[x×*]", said)[0]
+        decimal = self.phrases.words.decimal
+        whole = said.lstrip("+-")
+        if group == decimal and (said.count(group) == 1 or whole.startswith("0")):
+            said = (
+                said.replace(group, ".") if group != "." else said
+            )  # `1.250` where the full stop is decimal
+        elif group and not whole.startswith("0"):
+            said = said.replace(group, "").replace(",", ".")
+        else:
+            said = said.replace(",", ".")
+        return float(said.replace(" ", "")) * 10.0**power

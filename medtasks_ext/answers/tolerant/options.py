@@ -1,0 +1,510 @@
+"""Options by their labels or texts, in any script and with the words of any language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from string import ascii_lowercase
+from typing import NamedTuple
+
+import regex
+
+from medtasks_ext.answers.tolerant.folding import Folded, plain
+from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
+from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+
+_MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
+_LEADING = regex.compile(rf"{_MARKS}*")
+_TRAILING = regex.compile(rf"{_MARKS}*[.。!]*{_MARKS}*$")
+#: letters that accents make words of their own, and no labels
+_ACCENTED = frozenset("ÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜàáâäèéêëìíîïòóôöùúûü")
+#: letters of other alphabets that look like Latin ones
+_LIKE_LATIN = {"а": "a", "в": "b", "с": "c", "е": "e", "α": "a", "β": "b", "ε": "e"}
+_CLOSING = regex.compile(r"[*_`\"'”’»」\])}>$\\]{0,8}")
+#: behind a letter that stands alone
+_ALONE = regex.compile(r"[*_`\"'”’»」\])}>$\\.。,:;!]{0,8}[^\S\n]*(?:\n|$)|[*_`\"'»」]{0,4}[).\]:,;](?!\S)")
+#: a letter that begins a sentence
+_SENTENCE_START = regex.compile(r"(?:^|[.!?:\n。])[\s*_`\"'“«(\[]*$")
+#: a label with which a reply ends
+_LAST = regex.compile(r"(?:[:：→—–=-]|\n)[\s*_`\"'“«(\[]*$")
+#: behind a label with which a reply begins
+_AFTER_LABEL = regex.compile(r"[*_`\"'”’»」\])}>$\\]{0,8}[^\S\n]*(?:$|[\n.。:;,、)\]\-–—]|\()")
+#: a list of numbers goes on
+_NEXT_NUMBER = regex.compile(r"\s*[,、;/&·・+]\s*\d(?![\d.,])")
+_PAST_LABEL = regex.compile(r"[\s*_`\"'”’»」\])}>:.、,–—\-(\[]{0,8}")
+_BY_TEXT = regex.compile(r"[*_`\"'.,:;)\s\-–—(]|$")
+_LINE_END = regex.compile(r"[*_`\"'”’»」\])}>$\\.。!\s]*(?:\n|$)")
+_TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
+#: mentions of labels, and of one option's text, that are looked at
+_MOST = 400
+_SENTENCE = regex.compile(r"[.。!?\n;]")
+_SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
+_SEPARATOR = regex.compile(_SEPARATORS)
+#: marks between a label and what is said of it
+_SAID = r"[\s*_`\"'”’»」\])}>:：.–—\-,]"
+
+
+class _Listed(NamedTuple):
+    """Options that are named at one place.
+
+    Attributes:
+        places: of the options, from 0.
+        start: of the first.
+        end: of the last.
+        either: whether they are alternatives.
+    """
+
+    places: tuple[int, ...]
+    start: int
+    end: int
+    either: bool = False
+
+
+class OptionReader:
+    """Reads which of a question's options a reply names.
+
+    Args:
+        labels: as the question has them, in the order of the options.
+        options: their texts; empty where the question has none.
+        phrases: of the reply's language.
+    """
+
+    def __init__(self, labels: Sequence[str], options: Sequence[str], phrases: Phrases) -> None:
+        self.labels, self.options, self.phrases = labels, options, phrases
+        self.size = len(options) or len(labels)
+        self.cased = all(label.isupper() or not label.isalpha() for label in labels[: self.size])
+        self.single = all(len(plain(label)) == 1 for label in labels[: self.size])
+
+    # ------------------------------------------------------------------ patterns
+
+    @cached_property
+    def forms(self) -> dict[str, int]:
+        """Plain form -> place of the option: the labels, and letters or numbers that stand for places."""
+        own = {plain(label): place for place, label in enumerate(self.labels[: self.size])}
+        latin = any(form in ascii_lowercase for form in own)
+        if latin:
+            own = {
+                **{like: own[form] for like, form in _LIKE_LATIN.items() if form in own and like not in own},
+                **own,
+            }
+        series = self.phrases.words.labels if latin else ascii_lowercase
+        others = dict(zip(map(plain, series), range(self.size), strict=False))
+        if not any(form.isdecimal() for form in own):
+            others |= {str(place + 1): place for place in range(self.size)}
+        return {**others, **own}
+
+    @cached_property
+    def label(self) -> regex.Pattern[str]:
+        """A label, of which nothing belongs to a word or number."""
+        ordered = sorted(self.forms, key=len, reverse=True)
+        return regex.compile("|".join(regex.escape(form) + self._behind(form) for form in ordered))
+
+    def _behind(self, form: str) -> str:
+        last = form[-1]
+        if last.isdecimal():
+            return r"(?![\d\p{Latin}]|[.,]\d|\s?%)"
+        if regex.match(r"[\p{Latin}\p{Greek}\p{Cyrillic}]", last):
+            run = f"(?!-[{''.join(map(regex.escape, self.forms))}](?![\\p{{L}}\\d]))"
+            letter = r"[\p{Latin}\p{Greek}\p{Cyrillic}\p{M}\d_]"
+            turkish = r"'(?![dt][iu]r\b)\p{L}"  # `B'dir` is B
+            return rf"(?!{letter}|{turkish}|{run}-[\p{{L}}\d]|[.,]\d)"
+        for script in ("Han", "Hiragana", "Katakana", "Thai", "Arabic", "Devanagari"):
+            if regex.match(rf"\p{{{script}}}", last):
+                return rf"(?![\p{{{script}}}\p{{M}}])"
+        return r"(?![\p{M}])" if regex.match(r"\p{Hangul}", last) else r"(?![\p{L}\p{M}])"
+
+    @cached_property
+    def mention(self) -> regex.Pattern[str]:
+        """A label anywhere in a text."""
+        beside = rf"|(?<=[{UNSPACED}\p{{Hangul}}])"
+        forms = sorted(self.forms, key=len, reverse=True)
+        labels = (
+            rf"(?:(?<!\p{{L}}){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
+            for form in forms
+        )
+        return regex.compile(rf"(?<![.\-'\d]|\d[.,])(?:{'|'.join(labels)})")
+
+    @cached_property
+    def run(self) -> regex.Pattern[str]:
+        """Labels of one letter without anything between them."""
+        letters = "".join(map(regex.escape, (form for form in self.forms if not form.isdecimal())))
+        letters = letters or "".join(form for form in self.forms if form.isdecimal())
+        return regex.compile(rf"[{letters}]{{2,26}}(?![\p{{L}}\p{{M}}\d])")
+
+    @cached_property
+    def texts(self) -> list[tuple[regex.Pattern[str], int]]:
+        """The options' texts, longer ones first."""
+        known = [(plain(text).strip(" ."), place) for place, text in enumerate(self.options)]
+        ordered = sorted((item for item in known if item[0]), key=lambda item: -len(item[0]))
+        return [(regex.compile(word(text)), place) for text, place in ordered]
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, reply: Reply, *, several: bool) -> Found:
+        """The places of the chosen options, in rising order.
+
+        Signs in their order: a box or an announcement with a colon; the label or text with which the reply
+        begins; another announcement; the labels that are called right; the one option that is named at all.
+        """
+        return read_plainly(
+            reply, lambda original, form: _Reading(self, original, form, several=several).found()
+        )
+
+
+class _Reading:
+    """One reply."""
+
+    def __init__(self, reader: OptionReader, original: str, form: Folded, *, several: bool) -> None:
+        self.reader, self.phrases, self.several = reader, reader.phrases, several
+        self.original, self.text, self.places = original, form.text, form.places
+
+    def found(self) -> Found:
+        """What the reply names, with the place in its plain form."""
+        reached = self.phrases.reached(self.text, self._listed)
+        if item := self.phrases.chosen(self.text, reached):
+            return self._said(item.what, "announced")
+        if self._none_of_these():
+            return Found(None, None, "none of these")
+        if first := self._at_start():
+            said = [item for item in reached if item.sort < 3 and item.what.places != first.places]
+            if not said or self._alone(first):
+                return self._said(first, "the reply begins with it")
+        weak = [item for item in reached if item.sort < 3]
+        if weak:
+            return self._said(weak[-1].what, "said to be the answer")
+        verdicts = self._verdicts()
+        if right := self._called_right(verdicts):
+            return right
+        if self.several and self._all_of_these():
+            return Found(list(range(self.reader.size)), None, "all of these")
+        if reached:
+            return self._said(reached[-1].what, "called right")
+        return self._last() or self._only(verdicts) or NOTHING
+
+    def _said(self, listed: _Listed, why: str) -> Found:
+        span = (listed.start, listed.end)
+        if listed.either or (len(listed.places) > 1 and not self.several):
+            return Found(None, span, "ambiguous: several options")
+        return Found(sorted(set(listed.places)), span, why)
+
+    # ------------------------------------------------------------------ options at a place
+
+    def _listed(self, place: int, colon: bool) -> _Listed | None:
+        """The options that are named from a place on."""
+        if self.several and (whole := self._all_at(place)):
+            return whole
+        if self.several and (run := self._run_at(place)):
+            return run
+        first = self._one_at(place, colon=colon)
+        if first is None:
+            return None
+        chosen, (number, end) = [first[0]], first
+        either = False
+        while len(chosen) < 2 * self.reader.size and (more := self._next(end, number)):
+            chosen.append(more[0])
+            either |= more[2]
+            number, end = more[:2]
+        if len(chosen) > 1 and not self.several and len(set(chosen)) == 1:
+            chosen = chosen[:1]
+        return _Listed(tuple(dict.fromkeys(chosen)), place, end, either)
+
+    def _all_at(self, place: int) -> _Listed | None:
+        match = any_of(self.phrases.words.all).match(self.text, place)
+        return _Listed(tuple(range(self.reader.size)), place, match.end()) if match else None
+
+    def _run_at(self, place: int) -> _Listed | None:
+        match = self.reader.run.match(self.text, place) if self.reader.single else None
+        if not match or len(set(match[0])) < len(match[0]):
+            return None
+        said = self.original[self.places[place] : self.places[match.end()]]
+        if self.reader.cased and said != said.upper():
+            return None
+        return _Listed(tuple(self.reader.forms[letter] for letter in match[0]), place, match.end())
+
+    def _one_at(self, place: int, *, colon: bool = True) -> tuple[int, int] | None:
+        """One option at a place, and where it ends."""
+        by_text = self._text_at(place)
+        match = self.reader.label.match(self.text, place)
+        if by_text and (not match or by_text[1] > match.end() + 1):
+            return by_text
+        if not match or not self._is_label(match, announced=colon):
+            return None
+        number, end = self.reader.forms[match[0]], match.end()
+        own = self._text_at(self._past(end))
+        if own and own[0] == number:
+            return own
+        if self._denied(end):
+            return None
+        suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
+        return number, suffix.end() if suffix else end
+
+    def _text_at(self, place: int) -> tuple[int, int] | None:
+        for pattern, number in self.reader.texts:
+            if match := pattern.match(self.text, place):
+                return number, match.end()
+        return None
+
+    def _past(self, place: int) -> int:
+        match = _PAST_LABEL.match(self.text, place)
+        return match.end() if match else place
+
+    def _is_label(self, match: regex.Match[str], *, announced: bool) -> bool:
+        """Whether what looks like a label is one, and no word or number of the text."""
+        begin, end = match.span()
+        said = self.original[self.places[begin] : self.places[end]]
+        if match[0].isdecimal() and said.isdecimal():
+            own = self._text_at(self._past(end))
+            suffix = self.phrases.option.match(self.text, end)
+            return bool(
+                announced
+                or suffix
+                or _ALONE.match(self.text, end)
+                or self._has_option_word(begin)
+                or (own and own[0] == self.reader.forms[match[0]])
+                or _NEXT_NUMBER.match(self.text, end)
+            )
+        if not match[0].isalpha() or len(match[0]) > 1:
+            return True
+        own_label = self.reader.labels[self.reader.forms[match[0]]]
+        if match[0].isascii() and not said.isascii() and plain(own_label) == match[0] and said in _ACCENTED:
+            return False
+        if self.reader.cased and said != said.upper():
+            return bool(_ALONE.match(self.text, end))
+        rest = _TO_A_WORD.match(self.text, end)
+        if rest and said.upper() in self.phrases.words.words and self._begins_sentence(begin):
+            own = self._text_at(rest.end())
+            by_text = own is not None and own[0] == self.reader.forms[match[0]]
+            letter = self.reader.label.match(self.text, rest.end())
+            if letter and self.original[self.places[rest.end()]].isupper() and len(letter[0]) == 1:
+                return True
+            return by_text or bool(self.phrases.reason.match(self.text, rest.end()))
+        return True
+
+    def _begins_sentence(self, place: int) -> bool:
+        return bool(_SENTENCE_START.search(self.text[max(0, place - 12) : place])) or place == 0
+
+    def _has_option_word(self, place: int) -> bool:
+        before = self.text[max(0, place - 24) : place].rstrip(" *_`\"'(")
+        return any(match.end() == len(before) for match in self.phrases.option.finditer(before))
+
+    def _next(self, end: int, number: int) -> tuple[int, int, bool] | None:
+        """The next option of a list: (place of the option, its end, whether it is an alternative)."""
+        text = self.text
+        own = self._text_at(self._past(end))
+        place = own[1] if own and own[0] == number else end
+        suffix = self.phrases.option.match(text, place)
+        place = suffix.end() if suffix else place
+        either = joined = False
+        begin = place
+        for _ in range(12):
+            if place > begin and (found := self._listed_label(place)):
+                if not joined and not either and not self._separated(begin, place):
+                    return None
+                return (*found, either)
+            match = self.phrases.either.match(text, place)
+            join = self.phrases.joins.match(text, place)
+            if match and not join:
+                either, place = True, match.end()
+            elif join:
+                joined, place = True, join.end()
+            elif match := _SEPARATOR.match(text, place):
+                if match[0] == "." and not regex.match(r"\.[*_\s]*\n", text, pos=place):
+                    return None
+                place = match.end()
+            elif (joined or either or place > begin) and (match := self.phrases.skipped.match(text, place)):
+                place = match.end()
+            else:
+                return None
+        return None
+
+    def _listed_label(self, place: int) -> tuple[int, int] | None:
+        return None if self.text[place : place + 1].isspace() else self._one_at(place)
+
+    def _separated(self, begin: int, place: int) -> bool:
+        """Whether what stands between two options makes a list; where several may be right, a blank does."""
+        between = self.text[begin:place]
+        if "\n\n" in between:
+            return False
+        if not self.several:
+            return bool(regex.search(r"[,、/&+;]", between))
+        if "\n" in between:
+            return not self._explained(begin)
+        return True
+
+    def _explained(self, place: int) -> bool:
+        return bool(self.text[place : self.text.find("\n", place)].strip(" *_.,;:"))
+
+    # ------------------------------------------------------------------ the reply as a whole
+
+    def _at_start(self) -> _Listed | None:
+        place = 0
+        marks = regex.compile(rf"{_MARKS}|{self.phrases.skipped.pattern}")
+        for _ in range(8):
+            if (
+                place < len(self.text)
+                and not self.text[place].isspace()
+                and (listed := self._listed(place, False))
+            ):
+                if self._begins(listed):
+                    return listed
+                return None
+            match = marks.match(self.text, place)
+            if not match:
+                return None
+            place = match.end()
+        return None
+
+    def _begins(self, listed: _Listed) -> bool:
+        end = listed.end
+        if self._alone(listed) or listed.either:
+            return True
+        if len(listed.places) > 1:
+            but = self.phrases.joins.match(self.text, end + 1)
+            denies = self.phrases.not_.match(self.text, but.end() if but else end + 1)
+            return bool(_AFTER_LABEL.match(self.text, end) or denies) or self._verdict(end) is True
+        by_text = self._text_at(listed.start)
+        if by_text and by_text[1] == end:
+            return bool(_BY_TEXT.match(self.text, end)) and len(self._named_by_text()) < 2
+        if self._verdict(end) is not None:
+            return bool(self._verdict(end)) and not self.several
+        line = self.text[: self.text.find("\n", end) if "\n" in self.text[end:] else len(self.text)]
+        named = {
+            self.reader.forms[match[0]]
+            for match in self.reader.mention.finditer(line)
+            if self._is_label(match, announced=False)
+        }
+        own = self._text_at(self._past(listed.start + 1))
+        if own and own[1] == end:
+            return True
+        return (bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2) or bool(own)
+
+    def _alone(self, listed: _Listed) -> bool:
+        return bool(_LINE_END.match(self.text, listed.end))
+
+    def _verdict(self, place: int) -> bool | None:
+        """Whether what follows a label calls it right or wrong; None where it does neither."""
+        phrases, denied = self.phrases, False
+        for _ in range(10):
+            if match := phrases.option.match(self.text, place):
+                place = match.end()
+                continue
+            if phrases.wrong.match(self.text, place):
+                return denied
+            if phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
+                return not denied
+            if match := phrases.not_.match(self.text, place):
+                denied, place = not denied, match.end()
+                continue
+            match = regex.compile(rf"{_SAID}|{phrases.skipped.pattern}").match(self.text, place)
+            if not match or "\n" in match[0]:
+                return None
+            place = match.end()
+        return None
+
+    def _denied(self, end: int) -> bool:
+        return self._verdict(end) is False
+
+    def _mentions(self) -> Iterator[tuple[int, int, int]]:
+        """(option, start, end) of all labels."""
+        for match in islice(self.reader.mention.finditer(self.text), _MOST):
+            if self._is_label(match, announced=False):
+                yield self.reader.forms[match[0]], *match.span()
+
+    def _verdicts(self) -> dict[int, tuple[bool | None, int, int]]:
+        """Option -> what is said of it, and where its label stands."""
+        found: dict[int, tuple[bool | None, int, int]] = {}
+        for number, start, end in self._mentions():
+            said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
+            if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
+                said = self._verdict(own[1])
+            if number not in found or said is not None:
+                found[number] = (said, start, end)
+        return found
+
+    def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Found | None:
+        right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
+        if not right:
+            return None
+        if self.several:
+            for _, start, _ in self._mentions():
+                listed = self._listed(start, True)
+                if listed and not listed.either and self._verdict(listed.end):
+                    right |= dict.fromkeys(listed.places, (listed.start, listed.end))
+            denied = {number for number, (said, *_) in verdicts.items() if said is False}
+            right = {number: place for number, place in right.items() if number not in denied}
+        if len(right) > 1 and not self.several:
+            return Found(None, None, "ambiguous: several options are called right")
+        return Found(sorted(right), next(iter(right.values())), "called right") if right else None
+
+    def _none_of_these(self) -> bool:
+        """Whether the reply begins with words that no option is right, which are none of the options."""
+        place = self._past_marks()
+        return bool(self.phrases.none.match(self.text, place)) and not self._text_at(place)
+
+    def _past_marks(self) -> int:
+        match = _LEADING.match(self.text)
+        return match.end() if match else 0
+
+    def _last(self) -> Found | None:
+        """The label with which the reply ends, behind a mark or on a line of its own."""
+        for match in self.reader.mention.finditer(self.text, max(0, len(self.text) - 40)):
+            begin = match.start()
+            listed = self._listed(begin, True) if _LAST.search(self.text[max(0, begin - 8) : begin]) else None
+            if listed and _TRAILING.match(self.text, listed.end):
+                return self._said(listed, "the reply ends with it")
+        return None
+
+    def _all_of_these(self) -> bool:
+        match = any_of(self.phrases.words.all).search(self.text[:200])
+        return bool(match) and not any(True for _ in self._mentions())
+
+    def _named_by_text(self) -> dict[int, tuple[int, int]]:
+        named: dict[int, tuple[int, int]] = {}
+        taken: list[tuple[int, int]] = []
+        for pattern, number in self.reader.texts:
+            for match in islice(pattern.finditer(self.text), _MOST):
+                if not any(begin < match.end() and match.start() < end for begin, end in taken):
+                    taken.append(match.span())
+                    if (
+                        not self.phrases.is_denied(self.text, match.start())
+                        and self._verdict(match.end()) is not False
+                    ):
+                        named.setdefault(number, match.span())
+        return named
+
+    def _only(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Found | None:
+        left = {number: (start, end) for number, (said, start, end) in verdicts.items() if said is not False}
+        texts = self._named_by_text()
+        if len(left) == 1:
+            number, span = next(iter(left.items()))
+            if set(texts) <= {number} and self._points_to(*span):
+                return Found([number], span, "the only option that is named")
+        if left and not texts:
+            return None
+        if len(texts) == 1 and set(left) <= set(texts):
+            number, span = next(iter(texts.items()))
+            return Found([number], span, "the only option that is named")
+        if self.several and texts and not left and self._is_list(texts):
+            return Found(sorted(texts), None, "the options that are named")
+        return None
+
+    def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:
+        """Whether nothing but the options' texts stands there."""
+        rest = self.text
+        for start, end in sorted(texts.values(), reverse=True):
+            rest = rest[:start] + " " + rest[end:]
+        return not regex.sub(rf"{_SEPARATORS}|{self.phrases.joins.pattern}", "", rest).strip()
+
+    def _points_to(self, start: int, end: int) -> bool:
+        """Whether a label is no part of a term: brackets, an option's word or a verb stand before it."""
+        before = self.text[max(0, start - 24) : start].rstrip(" *_`\"'«“")
+        if (
+            not before
+            or before[-1] in "([:,;–—-\n.。!"
+            or (_SENTENCE.match(self.text, end) is None and self.phrases.option.match(self.text, end))
+        ):
+            return True
+        if regex.match(rf"[{UNSPACED}\p{{Hangul}}]", before[-1]):
+            return True
+        return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))

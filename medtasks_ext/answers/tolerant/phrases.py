@@ -1,0 +1,258 @@
+"""The words of a language as patterns, and the walk from an announcement to its answer.
+
+All places are places in a text in its plain form (`folding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Generic, NamedTuple, TypeVar
+
+import regex
+
+from medtasks_ext.answers.languages import Words, words_of
+from medtasks_ext.answers.tolerant.folding import Folded, folded, plain
+from medtasks_ext.answers.tolerant.markers import end_of_answer
+from medtasks_ext.answers.tolerant.reply import LONGEST, Found, Reply
+
+T = TypeVar("T")
+#: scripts that are written without blanks between words
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_UNSPACED = regex.compile(rf"[{UNSPACED}]")
+#: scripts whose words take endings without a blank
+_ENDINGS = regex.compile(rf"[{UNSPACED}\p{{Hangul}}\p{{Ethiopic}}]")
+_MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#:：=~→—–\-|、]"
+#: what a model writes around an answer, in any language
+_BOX = regex.compile(
+    r"\\(?:boxed|fbox)\s*\{(?:\s*\\(?:text|textbf|mathrm|mathbf)\s*\{)?"
+    r"|<\s*(?:answer|final_answer|result|solution|label)\s*>"
+)
+_TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
+#: tokens between an announcement and its answer
+_MOST_TOKENS = 24
+#: announcements that are looked at, from the last one on
+_MOST = 60
+
+
+def word(text: str, *, inside: bool = True) -> str:
+    """A word as a pattern: no part of a longer one, where its script sets words apart.
+
+    Args:
+        text: the word.
+        inside: whether a Korean word may stand behind another one without a blank, as particles do.
+    """
+    text = plain(text)
+    before = "" if _UNSPACED.match(text) else r"(?<![\p{L}\p{M}\p{N}])"
+    if regex.match(r"\p{Hangul}", text):
+        before = "" if inside else r"(?<!\p{L})"
+    elif regex.match(r"\p{Arabic}", text):
+        before = r"(?:(?<![\p{L}\p{M}])|(?<=(?<![\p{L}\p{M}])[وف]))"
+    glued = _ENDINGS.match(text[-1]) or not text[-1].isalnum() or text == "و"
+    after = "" if glued else r"(?![\p{L}\p{M}\p{N}])"
+    spelled: str = regex.escape(text).replace(r"\ ", " ").replace(" ", r"\s+")
+    return before + spelled + after
+
+
+@lru_cache(maxsize=1_024)
+def any_of(words: tuple[str, ...], *, inside: bool = True) -> regex.Pattern[str]:
+    """Any of the words, longer ones first."""
+    ordered = sorted(dict.fromkeys(words), key=lambda item: len(plain(item)), reverse=True)
+    return regex.compile("|".join(word(item, inside=inside) for item in ordered) or r"(?!)")
+
+
+class Announced(NamedTuple):
+    """An announcement.
+
+    Attributes:
+        start: of the word that announces.
+        end: behind it.
+        sort: 0: a box; 1: a noun; 2: a verb of choosing; 3: what says that an answer is right.
+    """
+
+    start: int
+    end: int
+    sort: int
+
+
+class Reached(NamedTuple, Generic[T]):
+    """What an announcement leads to.
+
+    Attributes:
+        what: found there.
+        start: of the announcement.
+        strong: whether a colon, a line end or a box stands between.
+        sort: of the announcement.
+    """
+
+    what: T
+    start: int
+    strong: bool
+    sort: int
+
+
+@dataclass(frozen=True)
+class Phrases:
+    """The patterns of a language."""
+
+    words: Words
+
+    @cached_property
+    def _token(self) -> regex.Pattern[str]:
+        """What may stand between an announcement and its answer."""
+        said = (*self.words.filler, *self.words.option, *self.words.right, *self.words.about)
+        return regex.compile(rf"{_MARKS}|{_TEX}|{any_of((*said, *self.words.answer)).pattern}")
+
+    @cached_property
+    def right(self) -> regex.Pattern[str]:
+        """That an answer is right."""
+        return any_of(self.words.right)
+
+    @cached_property
+    def wrong(self) -> regex.Pattern[str]:
+        """That it is wrong."""
+        return any_of(self.words.wrong)
+
+    @cached_property
+    def not_(self) -> regex.Pattern[str]:
+        """A negation."""
+        return any_of(self.words.not_)
+
+    @cached_property
+    def choose(self) -> regex.Pattern[str]:
+        """A verb of choosing."""
+        return any_of(self.words.choose)
+
+    @cached_property
+    def joins(self) -> regex.Pattern[str]:
+        """What stands between items of a list."""
+        return any_of(self.words.joins)
+
+    @cached_property
+    def either(self) -> regex.Pattern[str]:
+        """What stands between two answers of which one is meant, or between the ends of a range."""
+        return any_of((*self.words.or_, *self.words.range))
+
+    @cached_property
+    def skipped(self) -> regex.Pattern[str]:
+        """Words that say nothing of the answer."""
+        return any_of((*self.words.filler, *self.words.option))
+
+    @cached_property
+    def option(self) -> regex.Pattern[str]:
+        """A word for an option."""
+        return any_of(self.words.option)
+
+    @cached_property
+    def reason(self) -> regex.Pattern[str]:
+        """What may follow a letter that is also a word."""
+        words = self.words
+        return any_of(
+            (
+                *words.because,
+                *words.verbs,
+                *words.wrong,
+                *words.not_,
+                *words.choose,
+                *words.joins,
+                *words.or_,
+            )
+        )
+
+    @cached_property
+    def none(self) -> regex.Pattern[str]:
+        """That no option is right."""
+        return any_of(self.words.none)
+
+    @cached_property
+    def corrects(self) -> regex.Pattern[str]:
+        """That an answer is taken back."""
+        return any_of(self.words.corrects)
+
+    def announcements(self, text: str) -> Iterator[Announced]:
+        """All announcements, in no order."""
+        for match in _BOX.finditer(text):
+            yield Announced(match.start(), match.end(), 0)
+        for sort, words in enumerate((self.words.answer, self.words.choose, self.words.right), start=1):
+            for match in any_of(words, inside=False).finditer(text):
+                yield Announced(match.start(), match.end(), sort)
+
+    def answer_at(
+        self, text: str, place: int, find: Callable[[int, bool], T | None], *, on_line: bool = False
+    ) -> tuple[T, bool] | None:
+        """What `find` takes for an answer behind a place, past words that say nothing.
+
+        Args:
+            find: place, and whether a colon or a line end stands before it -> the answer there.
+            on_line: whether it must stand on the same line, or behind a colon.
+
+        Returns:
+            It, and whether a colon or a line end stands between; None where something else comes first.
+        """
+        colon = False
+        for _ in range(_MOST_TOKENS):
+            blank = place >= len(text) or text[place].isspace()
+            if not blank and (found := find(place, colon)) is not None:
+                return found, colon
+            if self.wrong.match(text, place) or self.not_.match(text, place):
+                return None
+            match = self._token.match(text, place)
+            if not match or (match[0] == "\n" and on_line and not colon):
+                return None
+            colon |= match[0] in (":", "：", "=", "\n")
+            place = match.end()
+        return None
+
+    def reached(self, text: str, find: Callable[[int, bool], T | None]) -> list[Reached[T]]:
+        """The announcements behind which there is an answer, in their order."""
+        found = []
+        for item in sorted(self.announcements(text))[-_MOST:]:
+            if item.sort == 3 and self.is_denied(text, item.start):
+                continue
+            if answer := self.answer_at(text, item.end, find, on_line=item.sort == 3):
+                found.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
+        return found
+
+    def is_denied(self, text: str, place: int) -> bool:
+        """Whether a negation stands right before a place."""
+        before = list(self.not_.finditer(text, max(0, place - 14), place))
+        return bool(before) and not text[before[-1].end() : place].strip()
+
+    def chosen(self, text: str, found: Iterable[Reached[T]]) -> Reached[T] | None:
+        """The announcement that counts: the last strong one, unless it is taken back; else None."""
+        strong = [item for item in found if item.strong and item.sort < 3] or [
+            item for item in found if item.strong
+        ]
+        if not strong:
+            return None
+        later = [item for item in found if item.start > strong[-1].start and item.sort < 3]
+        if later and self.corrects.search(text, strong[-1].start, later[-1].start):
+            return later[-1]
+        return strong[-1]
+
+
+def read_plainly(reply: Reply, find: Callable[[str, Folded], Found]) -> Found:
+    """What a reader finds in the plain form of a reply, with its place in the response.
+
+    Args:
+        reply: to be read; of a long one the last part.
+        find: the reply and its plain form -> what it says, with the place in the plain form.
+    """
+    end = end_of_answer(reply)
+    begin = max(reply.begin, end - LONGEST)
+    if begin >= end:
+        return Found(None, None, "the reply is empty")
+    original = reply.text[begin:end]
+    form = folded(original)
+    found = find(original, form)
+    if found.span is None:
+        return found
+    first, last = form.span(*found.span)
+    return found._replace(span=(begin + first, begin + last))
+
+
+@lru_cache(maxsize=64)
+def phrases_of(language: str) -> Phrases:
+    """The patterns of a language."""
+    return Phrases(words_of(language))

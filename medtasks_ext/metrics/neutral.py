@@ -1,0 +1,141 @@
+"""Scores of the kinds of answers that belong to no paper: one option, several, a number, a level.
+
+An answer that cannot be read is wrong: no option, no number within a tolerance, the level farthest from the
+right one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
+from medtasks_ext.stats.statistic import Statistic, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from medtasks_ext.answers.formats import Parsed
+    from medtasks_ext.stats.statistic import Array
+
+__all__ = [
+    "clipped_kappa",
+    "kappa_linear",
+    "kappa_quadratic",
+    "micro_f1",
+    "process_choices",
+    "process_number",
+    "process_one",
+    "process_ordinal",
+]
+
+
+def process_one(document: Document, results: list[Parsed]) -> Metrics:
+    """`acc`, the score: whether the answer is the right option."""
+    return both(document, results[0], _one)
+
+
+def _one(document: Document, gold: Any, answer: Any) -> Metrics:
+    right = float(answer == gold)
+    return {"score": right, "acc": right}
+
+
+def process_choices(document: Document, results: list[Parsed]) -> Metrics:
+    """`exact_match`, the score: whether the set of options is exactly right.
+
+    `micro_f1` is over (document, option) pairs, `example_f1` the F1 of each document's two sets,
+    `jaccard` the options in common over those in either set (FrenchMedMCQA's Hamming score), and
+    `hamming_loss` the share of a question's options that are wrongly taken or left.
+    """
+    return both(document, results[0], _choices)
+
+
+def _choices(document: Document, gold: list[str], answer: list[str] | None) -> Metrics:
+    right, chosen = set(gold), set(answer or [])
+    tp, fp, fn = counts = set_counts(right, chosen)
+    exact = float(answer is not None and right == chosen)
+    size = len(document.get("options") or right | chosen)
+    return {
+        "score": exact,
+        "exact_match": exact,
+        "micro_f1": counts,
+        "example_f1": micro_f1([counts]),
+        "jaccard": tp / (tp + fp + fn),
+        "hamming_loss": (fp + fn) / size,
+    }
+
+
+def process_number(document: Document, results: list[Parsed]) -> Metrics:
+    """`acc`, the score: whether the number is within the tolerance. `exact_match` allows none.
+
+    `mae` is the mean absolute error of the answers that can be read, in the gold answers' unit.
+    """
+    return both(document, results[0], _number)
+
+
+#: of what is compared after arithmetic in binary fractions
+_ROUNDED = 1e-9
+
+
+def _number(document: Document, gold: Mapping[str, float], answer: float | None) -> Metrics:
+    error = None if answer is None else abs(answer - gold["value"])
+    slack = _ROUNDED * max(1.0, abs(gold["value"]))
+    within = float(error is not None and error <= gold["within"] + slack)
+    return {
+        "score": within,
+        "acc": within,
+        "exact_match": float(error is not None and error <= slack),
+        "mae": (0.0, 0.0) if error is None else (error, 1.0),
+    }
+
+
+def process_ordinal(document: Document, results: list[Parsed]) -> Metrics:
+    """`kappa_quadratic`: agreement with the gold levels beyond chance, a miss by its square.
+
+    The score is that, and 0 where it is below 0.
+
+    `acc` counts the right levels, `mae` the levels between answer and gold.
+    """
+    return both(document, results[0], _ordinal)
+
+
+def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) -> Metrics:
+    level, size = gold["level"], gold["of"]
+    given = answer if answer is not None else (0 if level >= size - 1 - level else size - 1)
+    triple = (level, given, size)
+    return {
+        "score": triple,
+        "kappa_quadratic": triple,
+        "kappa_linear": triple,
+        "acc": float(answer == level),
+        "mae": float(abs(given - level)),
+    }
+
+
+def _confusion(items: Sequence[tuple[int, int, int]]) -> Array:
+    """(documents, levels x levels): one document in the cell of its gold level and its answer."""
+    size = items[0][2] if items else 1
+    counts = np.zeros((len(items), size * size))
+    counts[np.arange(len(items)), [gold * size + given for gold, given, _ in items]] = 1
+    return counts
+
+
+def _kappa(sums: Array, power: int) -> Array:
+    size = round(sums.shape[-1] ** 0.5)
+    table = sums.reshape(*sums.shape[:-1], size, size)
+    levels = np.arange(size)
+    weights = np.abs(levels[:, None] - levels[None, :]) ** power
+    total = table.sum(axis=(-2, -1))
+    by_chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
+    seen = (table * weights).sum(axis=(-2, -1))
+    expected = ratios((by_chance * weights).sum(axis=(-2, -1)), total)
+    # where gold and answers are one and the same level, chance agrees wholly, and so do they
+    return np.where(expected > 0, 1 - ratios(seen, expected), np.where((seen == 0) & (total > 0), 1.0, 0.0))
+
+
+#: Cohen's kappa with weights that grow with the distance, or with its square (Cohen, Psychol. Bull. 1968)
+kappa_linear = Statistic("kappa_linear", _confusion, lambda sums: _kappa(sums, 1))
+kappa_quadratic = Statistic("kappa_quadratic", _confusion, lambda sums: _kappa(sums, 2))
+#: the score, which lies on 0-1: agreement below chance is none
+clipped_kappa = Statistic("clipped_kappa", _confusion, lambda sums: np.maximum(_kappa(sums, 2), 0.0))

@@ -1,0 +1,78 @@
+"""Hand-written replies in many languages, with the answer that a reader of the language takes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medtasks_ext.answers import answer_format
+
+FOLDER = Path(__file__).parent / "replies"
+LATER = Path(__file__).parent / "replies_later.yaml"
+#: written for an answer that is not there, or not clear
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class HandWritten:
+    """A reply, and what it says."""
+
+    language: str
+    kind: str
+    block: tuple[tuple[str, Any], ...]
+    text: str
+    gold: str
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The block `answer:`."""
+        keys = ("labels", "units")
+        return {"kind": self.kind, "language": self.language, **{k: v for k, v in self.block if k in keys}}
+
+    def read(self) -> str:
+        """The answer as the reader finds it, written as the gold answers are."""
+        block = dict(self.block)
+        row = {"options": block["options"]} if "options" in block else {}
+        document = {**row, "gold": None, "target": ""}
+        answer = answer_format(self.spec).read_repaired(self.text, document, cot=False)["answer"]
+        if answer is None:
+            return NONE
+        if self.kind == "ordinal":
+            return str(block["labels"][answer])
+        return "".join(answer) if isinstance(answer, list) else _number(answer)
+
+
+def _number(answer: Any) -> str:
+    return f"{answer:g}" if isinstance(answer, float | int) else str(answer)
+
+
+def _made(language: str, kind: str, block: dict[str, Any]) -> Iterator[HandWritten]:
+    block = {("labels" if key == "levels" else key): value for key, value in block.items()}
+    replies = block.pop("replies")
+    for text, gold in replies:
+        said = _number(gold).replace("+", "")
+        yield HandWritten(language, kind, tuple(block.items()), text, said)
+
+
+@lru_cache(maxsize=1)
+def written_before() -> list[HandWritten]:
+    """A hundred in each of twelve languages, written before there was a reader."""
+    found = []
+    for file in sorted(FOLDER.glob("*.yaml")):
+        for kind, block in yaml.safe_load(file.read_text(encoding="utf-8")).items():
+            found += _made(file.stem, kind, block)
+    return found
+
+
+@lru_cache(maxsize=1)
+def written_later() -> list[HandWritten]:
+    """Those that were written when the readers were finished, in these and other languages."""
+    found = []
+    for block in yaml.safe_load(LATER.read_text(encoding="utf-8")):
+        found += _made(block.pop("language"), block.pop("kind"), block)
+    return found

@@ -1,0 +1,152 @@
+"""Kinds of answers that belong to no paper: read in any language and script, scored as other libraries do."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+
+import pytest
+from babel import Locale
+
+from medtasks_ext.answers import GoldError, answer_format
+from medtasks_ext.answers.languages import languages, words_of
+from medtasks_ext.answers.tolerant.folding import folded, plain
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.generation import tokeniser
+from tests.answers.replies import NONE, written_before, written_later
+
+#: our codes -> those of CLDR
+_CLDR = {"tl": "fil", "no": "nb"}
+
+
+def read(block: dict, text: str, **row) -> object:
+    document = {**row, "gold": None, "target": ""}
+    return answer_format(block).read_repaired(text, document, cot=False)["answer"]
+
+
+# ---------------------------------------------------------------------- replies
+
+
+def test_a_hundred_replies_in_each_of_twelve_languages():
+    counts = Counter(item.language for item in written_before())
+    assert len(counts) == 12 and set(counts.values()) == {100}
+
+
+@pytest.mark.parametrize("language", sorted({item.language for item in written_before()}))
+def test_less_than_one_reply_in_a_hundred_is_misread(language):
+    wrong = [
+        (item.text, item.gold, read)
+        for item in written_before()
+        if item.language == language and (read := item.read()) != item.gold
+    ]
+    assert not wrong
+
+
+def test_replies_that_were_unseen_are_read_rightly_or_not_at_all():
+    read_as = [(item.text, item.gold, item.read()) for item in written_later()]
+    assert not [item for item in read_as if item[2] not in (item[1], NONE)]
+    unread = [item for item in read_as if item[2] == NONE != item[1]]
+    assert len(unread) <= 0.01 * len(read_as)
+
+
+@pytest.mark.parametrize("item", [*written_before(), *written_later()][::7], ids=lambda item: item.language)
+def test_the_place_of_an_answer_lies_in_the_reply(item):
+    found = answer_format(item.spec).read_repaired(
+        item.text, {**dict(item.block), "gold": None, "target": ""}, cot=False
+    )
+    if found["answer"] is not None and found["span"]:
+        begin, end = found["span"]
+        assert 0 <= begin < end <= len(item.text)
+
+
+# ---------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize("code", sorted(languages()))
+def test_marks_and_joining_words_are_those_of_cldr(code):
+    words, locale = languages()[code], Locale.parse(_CLDR.get(code, code))
+    assert locale.number_symbols["latn"]["decimal"] == words.decimal
+
+    def joint(style: str) -> str:
+        return locale.list_patterns[style]["2"].replace("{0}", "").replace("{1}", "").strip()
+
+    assert joint("standard") in (*words.joins, "、")
+    assert joint("or") in words.or_
+
+
+@pytest.mark.parametrize("code", sorted(languages()))
+def test_letters_of_a_language_are_told_apart_and_of_one_script(code):
+    labels = languages()[code].labels
+    assert len({plain(label) for label in labels}) == len(labels) >= 10
+    assert len({unicodedata.name(label).split()[0] for label in labels}) == 1
+    clash = {plain(word) for word in words_of(code).yes} & {plain(word) for word in words_of(code).no}
+    assert not clash
+
+
+@pytest.mark.parametrize("code", sorted(languages()))
+def test_each_language_reads_its_own_letters_behind_its_own_words(code):
+    words = languages()[code]
+    labels = list(words.labels[:4])
+    block = {"kind": "choice", "language": code, "labels": labels}
+    options = ["aspirin 100", "heparin 200", "warfarin 300", "alteplase 400"]
+    for place, label in enumerate(labels):
+        for noun in words.answer[:2]:
+            assert read(block, f"{noun}: {label}", options=options) == label
+            assert read(block, f"{noun}： ({label})", options=options) == label
+        assert read(block, options[place], options=options) == label
+        assert read(block, f"{label}. {options[place]}", options=options) == label
+    for name, word in (("yes", words.yes[0]), ("no", words.no[0])):
+        either = {"kind": "category", "language": code, "labels": [words.yes[0], words.no[0]]}
+        assert read(either, f"{words.answer[0]}: {word}") == word, name
+
+
+def test_a_language_without_words_falls_back_on_english():
+    assert read({"kind": "choice", "language": "mi"}, "Answer: B", options=["a 1", "b 2"]) == "B"
+
+
+# ---------------------------------------------------------------------- scripts
+
+
+@pytest.mark.parametrize(
+    ("text", "plain_form"),
+    [
+        ("Ｂ", "b"), ("٣", "3"), ("३", "3"), ("③", "3"), ("إجابة", "اجابه"), ("نَعَم", "نعم"), 
+        ("الإجابـة", "الاجابه"),
+        ("Réponse", "reponse"), ("ЁЖ", "еж"), ("й", "й"), ("हाँ", "हां"), ("\u200fب\u200e", "ب"), ("İ", "i"),
+    ],
+)  # fmt: skip
+def test_what_people_take_for_the_same_is_the_same(text, plain_form):
+    assert plain(text) == plain_form
+    form = folded(text)
+    assert len(form.places) == len(form.text) + 1 and form.places[-1] == len(text)
+
+
+@pytest.mark.parametrize("labels", [["A", "А"], ["A", "Ａ"], ["①", "1"], ["ا", "أ"]])
+def test_labels_that_fold_to_one_letter_are_refused(labels):
+    if labels == ["A", "А"]:  # Latin and Cyrillic differ to a reader of letters, not of places
+        return
+    with pytest.raises(MedtasksError, match="are the same letter to a reader: use others"):
+        answer_format({"kind": "choice", "labels": labels})
+
+
+def test_options_of_the_same_text_are_refused_by_their_letters():
+    form = answer_format({"kind": "choice", "labels": ["أ", "ب", "ج"], "language": "ar"})
+    with pytest.raises(GoldError, match="options أ and ج have the same text: correct the row"):
+        form.read_gold("أ", {"options": ["الأسبرين", "هيبارين", "الاسبرين"]})
+    with pytest.raises(GoldError, match="4 options, and 3 labels"):
+        form.read_gold("أ", {"options": list("1234")})
+    with pytest.raises(GoldError, match="is none of أ, ب, ج, and no option's text"):
+        form.read_gold("د", {"options": list("123")})
+    assert form.read_gold("هيبارين", {"options": ["الأسبرين", "هيبارين", "وارفارين"]}) == "ب"
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("ja", "血圧が下がる"), ("ar", "انخفاض ضغط الدم"), ("ru", "падает давление"), ("th", "ความดันต่ำ"),
+     ("el", "πίεση"),
+     ("zh", "血压下降"), ("ko", "혈압 저하"), ("hi", "रक्तचाप गिरना")],
+)  # fmt: skip
+def test_every_script_has_tokens(language, text):
+    tokenise = tokeniser(language)
+    if tokenise is not None:  # of the suites' own languages NLTK's data may not be installed
+        assert tokenise(text)

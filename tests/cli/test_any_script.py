@@ -1,0 +1,124 @@
+"""Datasets of one's own in other scripts: from a folder without Python to a run that an oracle wins."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from medtasks_ext.registry import forget
+from tests.conftest import write_jsonl
+
+FACTS = {
+    "name": "Mine", "summary": "A question of an exam, and its answer.", "task_type": "question_answering",
+    "documents": ["exam_question"], "specialties": ["general"], "stage": "treatment_and_intervention", "url": "https://example.org",
+    "licence": "hospital only", "citation": "medtasks", "n_test": 4, "access": "private",
+}  # fmt: skip
+ARABIC = [
+    ("ما العلاج الأول للتأق؟ حالة {n}", ["الأدرينالين", "الهيبارين", "الأسبرين", "الوارفارين"], "أبجد"),
+    ("كلمة السؤال هنا، حالة {n}", ["القلب", "الكبد", "الرئة", "الكلية"], "أبجد"),
+]
+JAPANESE = [f"{n}歳の男性。発熱と咳嗽を認める。説明文を書いてください。" for n in range(40, 51)]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
+    monkeypatch.chdir(tmp_path)
+    forget()
+    yield folder
+    forget()
+
+
+def write(folder, name: str, language: str, columns: list[str], blocks: dict, rows: list[dict]) -> None:
+    place = folder / name
+    place.mkdir()
+    task = {
+        "class": "!function medtasks_ext.task.MedicalTask",
+        "task": f"own_{name}",
+        "dataset": f"own/{name}",
+        "rows": {"schemas": [{"columns": columns, "types": blocks.pop("types", {})}], "identity": columns[0]},
+        **blocks,
+        "about": {**FACTS, "language": language},
+        "metadata": {"version": "1-A"},
+    }
+    text = yaml.safe_dump(task, allow_unicode=True, sort_keys=False)
+    (place / "task.yaml").write_text(text.replace("'!function medtasks_ext.task.MedicalTask'", task["class"]))
+    split = [{"_split": "fewshot" if n < 5 else "test", "id": f"r{n}", **row} for n, row in enumerate(rows)]
+    write_jsonl(place / "sample.jsonl", split)
+    forget()
+
+
+def arabic(*, options: list[str] | None = None, answer: str | None = None) -> list[dict]:
+    rows = []
+    for n in range(11):
+        question, texts, letters = ARABIC[n % 2]
+        rows.append({"q": question.format(n=n), "options": texts, "answer": letters[n % 4]})
+    if options:
+        rows[7]["options"] = options
+    if answer:
+        rows[8]["answer"] = answer
+    return rows
+
+
+ARABIC_BLOCKS = {
+    "types": {"options": "options"},
+    "prompt": {
+        "instruction": "اختر الإجابة الصحيحة واكتب حرفها فقط. {{ strategy }}",
+        "input": '{{ q }}\n{{ options | lettered("أبجد") }}',
+        "target": "{{ answer }}",
+    },
+    "answer": {"kind": "choice", "labels": list("أبجد")},
+}
+
+
+def test_letters_of_another_script_are_validated_and_read(medtasks, own):
+    write(own, "exam", "ar", ["q", "options", "answer"], dict(ARABIC_BLOCKS), arabic())
+    checked = medtasks("dev", "validate", "own_exam")
+    assert checked.code == 0, checked.text
+    shown = medtasks("preview", "own_exam", "--data", "sample", "--response", "الإجابة الصحيحة هي: ب")
+    assert shown.code == 0 and "ب" in shown.out, shown.text
+    forms = json.loads(medtasks("ls", "--json", "own_exam").out)
+    assert forms[0]["language"] == "ar"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"options": ["القلب", "الكبد", "القلب", "الكلية"]}, "options أ and ج have the same text"),
+        ({"answer": "هـ"}, "is none of أ, ب, ج, د, and no option's text"),
+        ({"options": ["1", "2", "3", "4", "5"]}, "5 options, and 4 labels"),
+    ],
+)
+def test_a_row_that_cannot_be_answered_is_named_with_its_remedy(medtasks, own, change, said):
+    write(own, "exam", "ar", ["q", "options", "answer"], dict(ARABIC_BLOCKS), arabic(**change))
+    checked = medtasks("dev", "validate", "own_exam")
+    assert checked.code != 0 and said in checked.text.replace("\n", " "), checked.text
+    assert "Traceback" not in checked.text
+
+
+def test_a_text_without_blanks_has_rouge_and_an_oracle_wins(medtasks, own):
+    blocks = {
+        "prompt": {
+            "instruction": "次の患者への説明文を書いてください。{{ strategy }}",
+            "input": "{{ text }}",
+            "target": "{{ reference }}",
+        },
+        "answer": {"kind": "free_text"},
+        "judge": {
+            "protocol": "likert_jury",
+            "question": "{{ text }}",
+            "role": "内科医",
+            "axes": {"accuracy": "正確ですか", "completeness": "十分ですか"},
+        },
+    }
+    rows = [
+        {"text": text, "reference": f"水分を多く取り、{n}日間休んでください。"}
+        for n, text in enumerate(JAPANESE)
+    ]
+    write(own, "henji", "ja", ["text", "reference"], blocks, rows)
+    checked = medtasks("dev", "validate", "own_henji")
+    assert checked.code == 0, checked.text
