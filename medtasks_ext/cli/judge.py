@@ -124,16 +124,20 @@ def judge(
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.seal import RunLease
 
-    jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
+    jury, egress, source = (
+        load_jury(jury_name, allow_key),
+        Egress.of(allow_host or []),
+        prompt_source_of(prompts),
+    )
     if red_team:
         _check_red_team(tasks, ratings, decisions, requests, responses)
         check_prices(jury, max_cost, allow_field)
         attack = hook(JUDGE, "red-team")
-        return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
+        return int(attack(folders, jury, egress, source, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
     state: State = "rated" if ratings or decisions else "judged"
@@ -147,7 +151,7 @@ def judge(
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements, bound=run.manifest.bound)
-            chosen = tasks_to_judge(run, wanted, store, wish)
+            chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
             _say_changed(run, store)
             if egress.allowed and not dry_run:

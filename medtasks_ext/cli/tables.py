@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted, readable_line, readable_shares
-from medtasks_ext.prompts.documents import kept_of
+from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
 
@@ -345,7 +345,7 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
         )
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
-            lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+            lines.append(f"{name}: {row_counts_words(excluded, item['loaded']['n_source'])}")
         if faulty := item["loaded"].get("n_faulty"):
             n = faulty + item["loaded"]["n_test"]
             lines.append(f"{name}: {faulty:,} of {n:,} rows left out as faulty (--drop-faulty)")

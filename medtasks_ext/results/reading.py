@@ -50,7 +50,7 @@ _LOG_AGAIN = "run the task again with --log_samples"
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """The runs that a path holds, an entry for each; labels are left to `told_apart`.
+    """The runs that a path holds, an entry for each; labels are left to `label_entries`.
 
     Args:
         path: a folder of `medtasks run`, one of `lm_eval --output_path`, or a `results_….json` file.

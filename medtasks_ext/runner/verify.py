@@ -20,7 +20,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.prompts.documents import same_anywhere
+from medtasks_ext.prompts.documents import without_places
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -268,7 +268,7 @@ def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
         yield Change(file, f"cannot be scored again: {copy.state(task).error}")
         return
     stated, again = files.read_task(task), copy.files.read_task(task)
-    loaded = [same_anywhere(record["loaded"]) for record in (stated, again)]
+    loaded = [without_places(record["loaded"]) for record in (stated, again)]
     if stated["version"] != again["version"] or loaded[0] != loaded[1]:
         yield Change(
             file, "the task, its rows or its prompts are others here; the score cannot be computed again"

@@ -14,11 +14,17 @@ from medtasks_lab.cli.jury_study import Asking, JuryStudy, run_study
 if TYPE_CHECKING:
     from medtasks_ext.egress import Egress
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
 
 
 def attack_judges(
-    folders: Sequence[str], jury: Jury, egress: Egress, wish: Wish, *, max_cost: float | None, dry_run: bool
+    folders: Sequence[str],
+    jury: Jury,
+    egress: Egress,
+    prompts: PromptSource,
+    *,
+    max_cost: float | None,
+    dry_run: bool,
 ) -> int:
     """Ask the judges about attacked answers and controls, and print how many attacks succeed.
 
@@ -36,7 +42,7 @@ def attack_judges(
             "attacks are kept in one folder", where="--red-team", remedy="name one RUN; any of them serves"
         )
     run = Path(folders[0])
-    attacked = panels(jury, registry(), wish)
+    attacked = panels(jury, registry(), prompts)
     for task in (task for panel in attacked for task in panel.tasks):
         whose = "the suite's own" if task.rubric.words else "our"
         say(f"{task.name}: asked in {whose} words")

@@ -26,7 +26,7 @@ from medtasks_ext.judge.procedures import Request, ratings_by_judge, weighted_me
 from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.judge.store import JudgementStore
-from medtasks_ext.prompts.official.choice import Wish
+from medtasks_ext.prompts.official.choice import PromptSource
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
@@ -147,7 +147,7 @@ class AttackPanel(NamedTuple):
         return list(found.values())
 
 
-def panels(jury: Jury, registry: Registry, wish: Wish) -> list[AttackPanel]:
+def panels(jury: Jury, registry: Registry, prompts: PromptSource) -> list[AttackPanel]:
     """Who is asked what: each judge once about each case, an adjudicator as it is asked in earnest.
 
     Raises:
@@ -155,13 +155,13 @@ def panels(jury: Jury, registry: Registry, wish: Wish) -> list[AttackPanel]:
     """
     one_by_one = jury.adjudicator if jury.points_one_by_one else None
     together = [judge for judge in jury.models if judge is not one_by_one]
-    found = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, wish)])]
+    found = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, prompts)])]
     if one_by_one is not None:
         found.append(AttackPanel(Jury(judges=[one_by_one]), [*_single_points()]))
     return found
 
 
-def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[AttackedPair]:
+def _axes_and_points(registry: Registry, prompts: PromptSource) -> Iterator[AttackedPair]:
     for group in red_team().questions:
         if group.task not in registry.datasets:
             raise MedtasksError(
@@ -170,7 +170,7 @@ def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[AttackedPair]:
                 remedy="leave MEDTASKS_TASKS_DIR unset for --red-team",
             )
         dataset = registry.datasets[group.task]
-        rubric = rubric_of(dataset, wish if dataset.blocks["judge"].get("official") else "own")
+        rubric = rubric_of(dataset, prompts if dataset.blocks["judge"].get("official") else "own")
         assert rubric is not None
         task = JudgedTask(f"{FOLDER}_{group.task}", _asked_once(rubric), open_access=True)
         for item in group.items:
