@@ -27,7 +27,7 @@ from medtasks_ext.cli.judging import (
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
-from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
+from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
@@ -154,6 +154,7 @@ def judge(
             chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
             _say_changed(run, store)
+            say_changed([run.folder])
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
                 run.save()
