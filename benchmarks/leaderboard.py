@@ -78,7 +78,7 @@ def make(folder: str, n: int) -> dict[str, int]:
     for number in range(n):
         draw, kind = random.Random(number), _KINDS[number % len(_KINDS)]
         strategies = ("zero_shot", "cot", "five_shot") if kind == "three strategies" else ("zero_shot",)
-        datasets = [item for item in tasks.datasets.values() if not item.metadata.twin_of]
+        datasets = [item for item in tasks.datasets.values() if not item.metadata.control_of]
         if kind == "a part":
             chosen = draw.choice(("bridge", "medhelm", "open"))
             datasets = [item for item in datasets if chosen in (item.metadata.suite, item.metadata.access)]

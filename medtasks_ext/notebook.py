@@ -111,7 +111,7 @@ def datasets() -> pl.DataFrame:
     for item in registry().datasets.values():
         record = item.metadata.model_dump()
         best = record.pop("oracle_max")
-        record.pop("suite_words")
+        record.pop("source_terms")
         records.append(
             {
                 "dataset": item.id,

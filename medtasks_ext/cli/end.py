@@ -24,7 +24,7 @@ from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.records import Fault
+    from medtasks_ext.errors import MedtasksError
     from medtasks_ext.results.rollup import Row
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.records import TaskRecord
@@ -124,7 +124,7 @@ def say_end(
     n_missing: int,
     *,
     again: Sequence[str] | None,
-    cause: Fault | None = None,
+    cause: MedtasksError | None = None,
     how: str = SAME_COMMAND,
 ) -> int:
     """Name what failed, what must be known and what comes next; returns the exit code.
@@ -136,13 +136,11 @@ def say_end(
         cause: what ended the run before its time.
         how: the user gets what is missing.
     """
-    from medtasks_ext.runner.trouble import stopped
-
     failed, unfinished = list(_failed(run)), list(_unfinished(run, how))
     _say_some(failed, f"failed, too (details in {run.manifest_file})")
     _say_some(unfinished, "unfinished, too")
     if cause is not None:
-        say(f"✗ {stopped(cause)}")
+        say(f"✗ {cause}")
     for note in run.manifest.notes:
         say(f"note: {note}")
     for note in (*_not_decided(run), *_without_punkt(run)):

@@ -216,7 +216,7 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "official_budget": budget.at_most if (budget := dataset.official_budget) else None,
         "published_strategy": metadata.published_strategy,
         "version": dataset.version,
-        "twin_of": metadata.twin_of,
+        "control_of": metadata.control_of,
         "draft": metadata.draft,
         "data": origin,
     }
@@ -234,15 +234,15 @@ def _print(records: list[dict[str, Any]]) -> None:
         typer.echo(line.rstrip())
     if hidden := [name for name in _COLUMNS if name not in shown]:
         say(f"a wider terminal also shows {', '.join(hidden)}; --json has all")
-    twins = sum(record["twin_of"] is not None for record in records)
+    controls = sum(record["control_of"] is not None for record in records)
     drafts = {record["id"]: record["draft"] for record in records if record["draft"]}
     if any(record["task"] != record["id"] for record in records):
         n_datasets = len({record["id"] for record in records})
         typer.echo(f"{counted(len(records), 'task')} of {counted(n_datasets, 'dataset')}")
     else:
         typer.echo(
-            counted(len(records) - twins - len(drafts), "dataset")
-            + (f" and {twins} with rows of others, outside all groups" if twins else "")
+            counted(len(records) - controls - len(drafts), "dataset")
+            + (f" and {controls} with rows of others, outside all groups" if controls else "")
             + (f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else "")
             + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
         )

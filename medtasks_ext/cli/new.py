@@ -26,7 +26,9 @@ def new(
     kind: Annotated[str | None, typer.Option(help="Answer kind (docs/answers.md).")] = None,
     language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
     task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
-    documents: Annotated[str | None, typer.Option(help="Kinds of documents: A,B.")] = None,
+    document_types: Annotated[
+        str | None, typer.Option("--document-types", "--documents", help="Kinds of documents: A,B.")
+    ] = None,
     specialties: Annotated[str | None, typer.Option(help="Medical specialties: A,B.")] = None,
     stage: Annotated[str | None, typer.Option(help="Clinical stage.")] = None,
     access: Annotated[str | None, typer.Option(help="open, gated, private.")] = None,

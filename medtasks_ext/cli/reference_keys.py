@@ -58,7 +58,7 @@ def _keys(tasks: Registry) -> Iterator[str]:
         "",
         "## `card.yaml`",
         *_section(card_schema(), ""),
-        *_section(models["SuiteWords"], "`SuiteWords`"),
+        *_section(models["SourceTerms"], "`SourceTerms`"),
     )
     yield from ("", "## `data.lock`", *_section(described(DataLock.model_json_schema()), ""))
     for model in (LockedFile, LockedDatabase, LockedRows, LockedPart, Seen):

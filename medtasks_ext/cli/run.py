@@ -13,7 +13,7 @@ import typer
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
-    at_hand,
+    available,
     lm_eval_config,
     own_flags,
     quiet,
@@ -27,12 +27,14 @@ from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
+from medtasks_ext.engines.budget import budget_of
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runner.charge import Charge, budget_of, check_limit
+from medtasks_ext.runner.alarms import StopRule
+from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.engine import Engine
-    from medtasks_ext.engines.records import Fault
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.evaluate import Settings
@@ -72,6 +73,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
                       the command line gets its key without it, one in a file of your own does not
   --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
+  --stop-if RULE      pause a run that is worth nothing: cut>30%, empty>10% or unreadable>50% of all
+                      answers, once 50 were looked at; repeatable
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
@@ -95,7 +98,7 @@ REFUSED = {
 
 
 @dataclass
-class Wanted:
+class RunRequest:
     """What a call asks for."""
 
     registry: Registry
@@ -163,7 +166,14 @@ def run_command(arguments: list[str]) -> int:
         cause = None
         if waiting:
             ranks, cause = _execute(
-                run, waiting, wanted, config, own.max_cost, price, preflight=not own.no_preflight
+                run,
+                waiting,
+                wanted,
+                config,
+                own.max_cost,
+                price,
+                preflight=not own.no_preflight,
+                rules=own.stop_if,
             )
             if not ranks.first:
                 return 0  # the first of several processes writes the results
@@ -171,10 +181,17 @@ def run_command(arguments: list[str]) -> int:
             _print_shard(run)
         else:
             _print_scores(run)
-        return say_end(run, len(wanted.missing), again=arguments, cause=cause)
+        again = _without_rules(arguments) if cause else arguments
+        return say_end(run, len(wanted.missing), again=again, cause=cause)
 
 
-def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
+def _without_rules(arguments: list[str]) -> list[str]:
+    """A command without the rules that would end it at once."""
+    pairs = zip(["", *arguments], arguments, strict=False)
+    return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
+
+
+def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
     """The requested tasks, built as far as their rows are here; what is missing is said.
 
     Raises:
@@ -186,15 +203,15 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
-    availability = at_hand(tasks, leaves, settings, strict=own.strict)
+    availability = available(tasks, leaves, settings, strict=own.strict)
     built, faults = build_tasks(tasks, availability.present, settings)
     say_faults(faults, stop=own.strict or not built)
     say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
-    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
+    return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Task]:
+def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -206,7 +223,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Tas
     if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
         wanted.settings = run.settings
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
-    wanted.built = run.in_begun_words(wanted.built)
+    wanted.built = run.in_stored_wording(wanted.built)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
     run.manifest.allow(sorted(wanted.egress.allowed))
@@ -268,7 +285,7 @@ def _say_without_gold(built: dict[str, Task]) -> None:
         )
 
 
-def _say_terms(wanted: Wanted) -> None:
+def _say_terms(wanted: RunRequest) -> None:
     """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
     from medtasks_ext.runner.run import loaded_record
 
@@ -349,13 +366,14 @@ def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterab
 def _execute(
     run: Run,
     waiting: dict[str, Task],
-    wanted: Wanted,
+    wanted: RunRequest,
     config: EvaluatorConfig,
     limit: float | None,
     price: Price | None,
     *,
     preflight: bool,
-) -> tuple[Ranks, Fault | None]:
+    rules: Sequence[StopRule],
+) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.ranks import ranks_of
@@ -379,11 +397,11 @@ def _execute(
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
     names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
-    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
     say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget)
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget, rules)
 
 
 def _stream(
@@ -395,7 +413,8 @@ def _stream(
     settings: Settings,
     charge: Charge | None,
     budget: Budget,
-) -> Fault | None:
+    rules: Sequence[StopRule],
+) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.runner.alarms import Alarms
@@ -423,6 +442,7 @@ def _stream(
         budget=budget,
         say=progress.say,
     )
+    stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress if shows else nullcontext():
         try:
             stream.go()
@@ -432,7 +452,7 @@ def _stream(
                 run.save()
             if shows:
                 progress.say_money(budget)
-    return stream.trouble.cause
+    return stream.trouble.error
 
 
 def _score_of(run: Run, task: str) -> str:
@@ -453,7 +473,9 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
-def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tuple[dict[str, Task], Settings]:
+def fitted(
+    run: Run, model: LM, waiting: dict[str, Task], wanted: RunRequest
+) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
     Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
@@ -529,6 +551,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
+    own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
@@ -536,7 +559,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
@@ -551,7 +574,9 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
-        prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
+        prompts=None
+        if (source := prompt_source_of(own.prompts or ours.get("prompts"))) == "auto"
+        else source,
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),

@@ -91,14 +91,14 @@ def _axis_table(axis: str, counted: _Counted) -> list[str]:
 
 
 def _page(suite: Suite, datasets: list[Dataset]) -> str:
-    n_twins = sum(item.metadata.twin_of is not None for item in datasets)
+    n_controls = sum(item.metadata.control_of is not None for item in datasets)
     n_drafts = sum(item.metadata.draft is not None for item in datasets)
     lines = [
         _WRITTEN,
         f"# {suite.title}",
         "",
-        f"{len(datasets) - n_twins - n_drafts} datasets"
-        + (f" and {n_twins} control outside all groups" if n_twins else "")
+        f"{len(datasets) - n_controls - n_drafts} datasets"
+        + (f" and {n_controls} control outside all groups" if n_controls else "")
         + (
             f" and {'1 draft' if n_drafts == 1 else f'{n_drafts} drafts'} outside all groups"
             if n_drafts
@@ -162,7 +162,7 @@ def _section(dataset: Dataset) -> list[str]:
     record = dataset.metadata
     shared = [
         f"{axis.replace('_', ' ')}: {_values(record, axis)}"
-        for axis in ("language", "task_type", "documents", "stage", "specialties")
+        for axis in ("language", "task_type", "document_types", "stage", "specialties")
     ]
     own = [f"{dataset.suite.title_of(axis)}: {_values(record, axis)}" for axis in dataset.suite.axes]
     facts = [
@@ -177,13 +177,13 @@ def _section(dataset: Dataset) -> list[str]:
         f"access: {_access(record)}; <{record.url}>",
         f"licence: {_terms(record)}",
         *_rows(dataset),
-        *(f"control for [{record.twin_of}](#{record.twin_of}), whose rows it asks in another form"
-          for _ in [0] if record.twin_of),
+        *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
+          for _ in [0] if record.control_of),
         *(f"**draft**, in no group: {record.draft}" for _ in [0] if record.draft),
         *("cite: " + ", ".join(f"[{key}](#ref-{key})" for key in cited)
           for cited in [record.axis("citation")] if cited),
     ]  # fmt: skip
-    doubts = [f"unsettled: {doubt}" for doubt in record.verify]
+    doubts = [f"unsettled: {doubt}" for doubt in record.open_questions]
     return [
         f'<a id="{dataset.id}"></a>',
         "",
@@ -245,7 +245,7 @@ def _mark(record: Metadata, axis: str) -> str:
     """What stands behind a value that the suite's paper does not give."""
     if record.assigned_by(axis) == "paper":
         return ""
-    own = record.own_words(axis)
+    own = record.own_terms(axis)
     return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from medtasks_ext.registry.groups import is_apart, shared_group_name
+from medtasks_ext.registry.groups import in_totals, shared_group_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -92,7 +92,7 @@ def _facts(tasks: Registry, dataset: Dataset, axes: Sequence[str]) -> Json:
         "task_type": record.task_type,
         "stage": record.stage,
         "specialties": list(record.specialties),
-        "documents": list(record.documents),
+        "document_types": list(record.document_types),
         "access": record.access,
         "scoreable": record.scoreable,
         "licence": record.licence.title,
@@ -106,14 +106,14 @@ def _facts(tasks: Registry, dataset: Dataset, axes: Sequence[str]) -> Json:
         "version": dataset.version,
         "oracle_max": record.oracle_max,
         "assigned": assigned,
-        "twin_of": record.twin_of,
+        "control_of": record.control_of,
         "left_out": {
             suite.id: axes
             for suite in suites
             if (axes := [axis for axis in suite.left_out if suite.leaves_out(axis, dataset.key)])
         },
         "added": [dataset.suite.id] if dataset.joined_later else [],
-        "apart": is_apart(tasks, dataset),
+        "in_totals": in_totals(tasks, dataset),
         "averaged": all(suite.averaged for suite in suites),
     }
 

@@ -48,7 +48,7 @@ def _own_names(dataset: Dataset, suite: Suite, axes: dict[str, str]) -> list[str
 def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
     """What a dataset belongs to: its suites with the axes that have groups, then the groups across suites."""
     metadata, suites = dataset.metadata, known.suites_of(dataset)
-    across = [] if is_apart(known, dataset) else [SHARED]
+    across = [SHARED] if in_totals(known, dataset) else []
     owners = [*(suite.id for suite in suites), *across]
     shared = [
         f"{owner}_{prefix}{value}"
@@ -70,10 +70,10 @@ def _memberships(known: Datasets, dataset: Dataset) -> list[str]:
     ]
 
 
-def is_apart(known: Datasets, dataset: Dataset) -> bool:
-    """Whether a dataset is in no group across suites: all suites that have it stand apart."""
+def in_totals(known: Datasets, dataset: Dataset) -> bool:
+    """Whether a dataset is in groups across suites: one of the suites that have it is, or it has none."""
     suites = known.suites_of(dataset)
-    return bool(suites) and all(suite.apart for suite in suites)
+    return not suites or any(suite.in_totals for suite in suites)
 
 
 def _sets(dataset: Dataset, suite: Suite) -> list[str]:
@@ -89,8 +89,8 @@ def _sets(dataset: Dataset, suite: Suite) -> list[str]:
 def tags_of(known: Datasets, dataset: Dataset, strategy: str) -> list[str]:
     """The tags of one variant of a dataset, coarse axes first.
 
-    The twin of a dataset asks its rows in another form, and a draft is not ready: neither is a dataset of the
-    suite, so neither has a tag, belongs to a group or counts in a mean.
+    A control asks the rows of a dataset in another form, and a draft is not ready: neither is a dataset of
+    the suite, so neither has a tag, belongs to a group or counts in a mean.
     """
     if not dataset.metadata.grouped:
         return []
@@ -227,6 +227,7 @@ class Registry(Datasets):
             for match in matches or [name]:
                 if match not in known:
                     self._check_suite_of(match)
+                    self.check_readable(match)
                     near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",

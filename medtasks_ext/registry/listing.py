@@ -59,9 +59,9 @@ def _check_listed(known: Datasets, suite: Suite, key: str, names: list[str]) -> 
                 where=suite.file,
                 remedy="leave it out until `draft` is gone from its card",
             )
-        if twin := metadata.twin_of:
+        if control := metadata.control_of:
             raise MedtasksError(
-                f"{key}: {name!r} asks the rows of {twin} in another form, and counts in no suite",
+                f"{key}: {name!r} asks the rows of {control} in another form, and counts in no suite",
                 where=suite.file,
                 remedy="leave it out",
             )

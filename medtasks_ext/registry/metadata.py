@@ -7,6 +7,7 @@ depends on the suite in whose folder the dataset lies (`suites.py`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -92,10 +93,10 @@ TaskType = Annotated[str, _InVocabulary("task_type")]
 Specialty = Annotated[str, _InVocabulary("specialties")]
 StageId = Annotated[str, _InVocabulary("stage")]
 AccessId = Annotated[str, _InVocabulary("access")]
-DocumentType = Annotated[str, _InVocabulary("documents")]
+DocumentType = Annotated[str, _InVocabulary("document_types")]
 
 
-class SuiteWords(Strict):
+class SourceTerms(Strict):
     """The suite's own words, where they are not those that its `suite.yaml` maps to ours.
 
     Attributes:
@@ -117,6 +118,20 @@ class SuiteWords(Strict):
                 f" (a new one goes into {suite.where}, under access)"
             )
         return given
+
+
+#: Keys of facts in files of earlier versions -> what they are called now.
+FORMER_KEYS = {
+    "documents": "document_types",
+    "suite_words": "source_terms",
+    "verify": "open_questions",
+    "twin_of": "control_of",
+}
+
+
+def with_present_keys(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts by their present names; a former name beside the present one stays, as a key too many."""
+    return {new if (new := FORMER_KEYS.get(key, key)) not in record else key: v for key, v in record.items()}
 
 
 class TaskFacts(Strict):
@@ -163,35 +178,35 @@ class Card(Strict):
     Attributes:
         summary: one sentence: what goes in, what comes out.
         task_type: what is done with a document.
-        documents: the kinds of documents.
+        document_types: the kinds of documents.
         specialties: medical specialties; a task counts fully in each of them.
         stage: clinical stage.
         axes: the values on the suite's own axes, which its `suite.yaml` lists.
-        suite_words: the suite's own words for access and specialties, where they differ.
+        source_terms: the suite's own words for access and specialties, where they differ.
         url: where the data is.
         licence: the terms under which it is: a name of `registry/licences.yaml`, or a record (`Licence`).
         citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries. Private data
             that belongs to no paper needs none.
         n_test: number of test documents that the paper states.
-        verify: what could not be settled, one sentence each.
-        twin_of: the dataset whose rows this one asks in another form, as a control; it belongs to no group.
+        open_questions: what could not be settled, one sentence each.
+        control_of: the dataset whose rows this one asks in another form, as a control, in no group.
         draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
             group.
     """
 
     summary: str
     task_type: TaskType
-    documents: list[DocumentType] = Field(min_length=1)
+    document_types: list[DocumentType] = Field(min_length=1)
     specialties: list[Specialty] = Field(min_length=1)
     stage: StageId
     axes: dict[str, str] = Field(default={}, validate_default=True)
-    suite_words: SuiteWords = SuiteWords()
+    source_terms: SourceTerms = SourceTerms()
     url: str
     licence: Licence
     citation: str | Annotated[list[str], Field(min_length=1)] = Field(default="", validate_default=True)
     n_test: int
-    verify: list[str] = []
-    twin_of: str | None = None
+    open_questions: list[str] = []
+    control_of: str | None = None
     draft: str | None = Field(default=None, min_length=1)
 
     @field_validator("citation")
@@ -258,22 +273,22 @@ class Metadata(Card, TaskFacts):
 
     @property
     def grouped(self) -> bool:
-        """Whether it belongs to groups and counts in means: it is neither a twin nor a draft."""
-        return not (self.twin_of or self.draft)
+        """Whether it belongs to groups and counts in means: it is neither a control nor a draft."""
+        return not (self.control_of or self.draft)
 
     def assigned_by(self, axis: str) -> AssignedBy:
         """Who says the value of specialties, stage or access: the suite's paper, or medtasks."""
         if axis != "access":
             return self.declared.assigned_by
-        word = self.own_words("access")
+        word = self.own_terms("access")
         return "paper" if word and self.declared.access.get(word[0]) == self.access else "medtasks"
 
-    def own_words(self, axis: str) -> list[str]:
+    def own_terms(self, axis: str) -> list[str]:
         """The suite's words for its access or its specialties; `[]` where it has none of its own."""
         if axis == "access":
-            word = self.suite_words.access or self.declared.own_access(self.access)
+            word = self.source_terms.access or self.declared.own_access(self.access)
             return [word] if word else []
-        return self.suite_words.specialties if axis == "specialties" else []
+        return self.source_terms.specialties if axis == "specialties" else []
 
     def axis(self, name: str) -> list[str]:
         """The values of one axis or fact as a list, whatever its shape (`[]` where the suite has none)."""

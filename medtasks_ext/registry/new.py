@@ -118,7 +118,7 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     yield _language(tasks, suite)
     for key, text, many in (
         ("task_type", "What is done with a document", False),
-        ("documents", "Kinds of documents", True),
+        ("document_types", "Kinds of documents", True),
         ("specialties", "Medical specialties", True),
         ("stage", "Clinical stage", False),
         ("access", "Who can get the data", False),
@@ -313,7 +313,7 @@ def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
     cited = [] if private and not answers.get("citation") else ["citation"]
     record = {
         "summary": _scalar(_told(answers, "summary")),
-        **{key: _scalar(answers[key]) for key in ("task_type", "documents", "specialties", "stage")},
+        **{key: _scalar(answers[key]) for key in ("task_type", "document_types", "specialties", "stage")},
         **({"axes": axes} if axes else {}),
         **{key: _scalar(_told(answers, key)) for key in ("url", "licence", *cited)},
         "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",

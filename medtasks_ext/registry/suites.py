@@ -47,24 +47,37 @@ TERMS = {
     "task_type": "task_types",
     "specialties": "specialties",
     "stage": "stages",
-    "documents": "documents",
+    "document_types": "document_types",
     "access": "access",
 }
 #: Names that no axis of a suite may have: they mean something else where axes are named.
 RESERVED = frozenset(
     {
         *TERMS,
-        *("all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "verify"),
         *(
+            "all",
+            "suite",
+            "id",
+            "kind",
+            "name",
+            "summary",
+            "url",
+            "licence",
+            "citation",
+            "n_test",
+            "open_questions",
+        ),
+        *(
+            "open_questions",
             "primary_metric",
             "oracle_max",
             "gold_loss",
             "published_strategy",
             "official_budget",
-            "twin_of",
+            "control_of",
             "draft",
             "axes",
-            "suite_words",
+            "source_terms",
             "scoreable",
             "pinned",
             "use",
@@ -204,13 +217,13 @@ class Suite(Strict):
         left_out: axis -> datasets that the means of its groups leave out.
         averaged: false: its tasks are measured unlike each other. No group of several of them has a score.
         mean_rule: these rules in words, for readers of a report.
-        apart: true: the suite is shown beside the others. Its datasets are in its own groups alone, and in no
-            mean with tasks of other suites.
+        in_totals: false: the suite is shown beside the others. Its datasets are in its own groups alone, and
+            in no mean with tasks of other suites.
         assigned_by: who says what a dataset's specialties and stage are: `paper` or `medtasks`.
         access: the paper's word for who gets data -> open, gated or private; null where the word does not
             say.
-        vocabulary: values besides the shared vocabulary: task_types, specialties, stages or documents -> id
-            -> title.
+        vocabulary: values besides the shared vocabulary: task_types, specialties, stages or document_types ->
+            id -> title.
         strategy_lines: language -> `answer` and `reason`, the line in which prompts of the strategies differ;
             else the suite's English lines, else those of medtasks.
         instruction_role: the turn in which the instructions of its datasets stand, `system` or `user`, where
@@ -252,10 +265,10 @@ class Suite(Strict):
     left_out: dict[str, list[str]] = {}
     averaged: bool = True
     mean_rule: str = ""
-    apart: bool = False
+    in_totals: bool = True
     assigned_by: AssignedBy
     access: dict[str, Annotated[str | None, AfterValidator(_known_access)]] = {}
-    vocabulary: dict[Literal["task_types", "specialties", "stages", "documents"], Terms] = {}
+    vocabulary: dict[Literal["task_types", "specialties", "stages", "document_types"], Terms] = {}
     strategy_lines: dict[str, Lines] = {}
     instruction_role: Literal["system", "user"] = "user"
     answers: list[str] = []
@@ -529,9 +542,8 @@ def _no_suite(files: tuple[tuple[Path, int], ...]) -> Suite:
     }
     added: dict[str, Terms] = {}
     for file, _ in files:
-        words = read_mapping(file)
-        _validated({**said, "vocabulary": words}, file, Path(NO_SUITE))
-        for kind, terms in words.items():
+        own = _validated({**said, "vocabulary": read_mapping(file)}, file, Path(NO_SUITE))
+        for kind, terms in own.vocabulary.items():
             added[kind] = {**added.get(kind, {}), **terms}
     return Suite.model_validate({**said, "vocabulary": added}, context=Path(NO_SUITE))
 
@@ -587,9 +599,27 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
     return _validated(read_mapping(file), file, file.parent)
 
 
+def _with_present_keys(said: Mapping[str, Any]) -> Config:
+    """What a file of an earlier version says, by the keys and the axis that have other names now."""
+    former, axis = "documents", "document_types"
+    found = {key: value for key, value in said.items() if key != "apart"}
+    if "apart" in said:
+        found["in_totals"] = not said["apart"]
+    for key in ("groups", "tags", "sets", "left_out", "vocabulary"):
+        if isinstance(found.get(key), dict):
+            found[key] = {axis if name == former else name: value for name, value in found[key].items()}
+    for key in ("partition", "main_axes"):
+        if isinstance(found.get(key), list):
+            found[key] = [axis if name == former else name for name in found[key]]
+    for key in ("sections", "averaged_over"):
+        if found.get(key) == former:
+            found[key] = axis
+    return found
+
+
 def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
     try:
-        return Suite.model_validate(said, context=folder)
+        return Suite.model_validate(_with_present_keys(said), context=folder)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(faults_of(error, known=Suite.model_fields)),

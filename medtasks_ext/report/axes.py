@@ -18,7 +18,7 @@ _SHARED = {
     "specialties": "specialty",
     "stage": "clinical stage",
     "task_type": "kind of task",
-    "documents": "kind of document",
+    "document_types": "kind of document",
     "access": "access to the data",
 }
 

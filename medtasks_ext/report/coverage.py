@@ -23,7 +23,7 @@ _LENGTH = 200
 
 
 def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
-    """The frame `gaps`, each entry's in the registry's order; twins and drafts belong to no suite."""
+    """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
     found = []
     for entry in entries:
         for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_groups
-from medtasks_ext.registry.groups import is_apart
+from medtasks_ext.registry.groups import in_totals
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table_of
@@ -32,7 +32,7 @@ ALL = "all"
 #: the value that stands for the mean over the values of an axis
 AVERAGE = "average"
 #: Axes on which tasks of all suites can be put side by side.
-ACROSS = ("language", "stage", "specialties", "task_type", "documents", "access")
+ACROSS = ("language", "stage", "specialties", "task_type", "document_types", "access")
 _DIGITS = 12  # what differs in later ones is equal: it is rounding
 
 
@@ -145,7 +145,7 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
     for dataset in tasks.datasets.values():
         if not dataset.metadata.grouped:
             continue
-        alone = is_apart(tasks, dataset)
+        alone = not in_totals(tasks, dataset)
         places: list[tuple[str, str, str | None]] = [] if alone else [(ALL, ALL, None)]
         for suite in tasks.suites_of(dataset):
             places.append(("suite", suite.id, suite.id))

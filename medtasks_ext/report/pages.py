@@ -53,7 +53,7 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
         "prompts": _prompts(dataset, strategies),
         "rule": rule(dataset),
         "metrics": [[name, words] for name in names if (words := meaning(name))],
-        "verify": list(dataset.metadata.verify),
+        "open_questions": list(dataset.metadata.open_questions),
         "note": _OFFICIAL if official else None,
         "examples": [],
     }

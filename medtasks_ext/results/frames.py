@@ -24,7 +24,7 @@ SCHEMA = 1
 #: that score less.
 SPREAD = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
 #: Axes that all suites share.
-SHARED_AXES = ("language", "task_type", "stage", "specialties", "documents", "access")
+SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types", "access")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "ended",
         ),
         Columns(_AXES, "axes of the metadata ([metadata.md](metadata.md))"),
-        Columns("twin_of draft", "whose control the dataset is, why it is not ready"),
+        Columns("control_of draft", "whose control the dataset is, why it is not ready"),
         Columns(
             "task_version prompt data rows rebuilt:bool",
             "`N-X`, wording and hash of the prompt, origin @ revision, hash of the documents, rows rebuilt "

@@ -63,7 +63,7 @@ def _of_datasets(tasks: Registry) -> pa.Table:
         "dataset": lambda dataset: dataset.id,
         "name": lambda dataset: dataset.metadata.name,
         **{axis: listed(axis) for axis in known},
-        "twin_of": lambda dataset: dataset.metadata.twin_of,
+        "control_of": lambda dataset: dataset.metadata.control_of,
         "draft": lambda dataset: dataset.metadata.draft,
     }
     return _of_each(list(tasks.datasets.values()), values)

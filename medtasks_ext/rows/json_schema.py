@@ -55,7 +55,7 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     _say_what_suites_say(definitions, known)
     needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")
     card = {**definitions["Card"], "$schema": _DRAFT, "title": "medtasks: card.yaml of a dataset"}
-    card["$defs"] = {name: definitions[name] for name in ("SuiteWords", "Licence", "Evidence")}
+    card["$defs"] = {name: definitions[name] for name in ("SourceTerms", "Licence", "Evidence")}
     definitions["About"] = {
         **definitions["Card"],
         "description": "All facts in the task file, in place of a card and of facts at the top level.",
@@ -109,7 +109,7 @@ def _axes_needed(suite: Suite) -> Json:
 def _say_what_suites_say(definitions: Json, known: list[Suite]) -> None:
     """Offer the axes and words of the suites; which of them a file may use depends on its folder."""
     definitions["DatasetSpec"]["required"].remove("rows")
-    card, words = definitions["Card"], definitions["SuiteWords"]
+    card, words = definitions["Card"], definitions["SourceTerms"]
     card["properties"]["axes"] = {
         "description": card["properties"]["axes"]["description"],
         "anyOf": [_axes_of(suite) for suite in known] or [MAPPING],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Request
-    from medtasks_ext.runner.tally import TaskTally
+    from medtasks_ext.runner.tally import Tally, TaskTally
 
 #: Answers that must have come before most of them mean anything, unless the task has fewer.
 ENOUGH = 20
@@ -23,6 +26,46 @@ class Kind(str, Enum):
     CUT = "fill the token budget"
     EMPTY = "are empty"
     UNREADABLE = "cannot be read"
+
+
+#: What a user calls each kind.
+STOP_WORDS = {"cut": Kind.CUT, "empty": Kind.EMPTY, "unreadable": Kind.UNREADABLE}
+#: Answers that must have been looked at, over all tasks, before a rule ends a run.
+STOP_AFTER = 50
+_RULE = re.compile(r"(\w+)\s*>\s*(\d+(?:\.\d+)?)\s*%")
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """Ends a run whose answers are worth nothing."""
+
+    kind: Kind
+    percent: float  # of the answers that were looked at; more of them end the run
+
+    @classmethod
+    def parse(cls, text: str) -> StopRule:
+        """A rule as a user writes it, such as `unreadable>50%`.
+
+        Raises:
+            MedtasksError: it is none.
+        """
+        found = _RULE.fullmatch(text.strip())
+        if not found or found[1] not in STOP_WORDS or float(found[2]) >= 100:
+            raise MedtasksError(
+                f"{text!r} is no rule",
+                where="--stop-if",
+                remedy=f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'",
+            )
+        return cls(STOP_WORDS[found[1]], float(found[2]))
+
+    def met(self, tally: Tally) -> str | None:
+        """Why the run ends, from all answers of this call so far; None if it goes on."""
+        of_tasks = {name: _figures(task)[self.kind] for name, task in tally.tasks.items()}
+        n, of = (sum(figures[i] for figures in of_tasks.values()) for i in (0, 1))
+        if of < STOP_AFTER or 100 * n <= self.percent * of:
+            return None
+        shares = {name: hits / looked for name, (hits, looked) in of_tasks.items() if hits}
+        return f"{n} of {of} answers that were looked at {self.kind.value}, in {_named(shares)}"
 
 
 class Alarms:
@@ -39,7 +82,7 @@ class Alarms:
 
     def look(self, task: TaskTally, request: Request) -> str | None:
         """The line to say after an answer of a task; None if there is nothing new to say."""
-        for kind, n, of in _figures(task):
+        for kind, (n, of) in _figures(task).items():
             known = self._said[kind]
             if task.name in known:
                 return None  # it explains the later kinds, too
@@ -77,7 +120,7 @@ class Alarms:
 
     def ended(self, task: TaskTally) -> None:
         """Remember what still holds at the end of a task."""
-        for kind, n, of in _figures(task):
+        for kind, (n, of) in _figures(task).items():
             if 2 * n > of and task.name in self._said[kind]:
                 self._held[kind][task.name] = n / of
 
@@ -92,13 +135,13 @@ class Alarms:
         ]
 
 
-def _figures(task: TaskTally) -> tuple[tuple[Kind, int, int], ...]:
+def _figures(task: TaskTally) -> dict[Kind, tuple[int, int]]:
     """How many answers of a task are of each kind, and of how many."""
-    return (
-        (Kind.CUT, task.cut, task.answers),
-        (Kind.EMPTY, task.empty, task.answers),
-        (Kind.UNREADABLE, task.read - task.readable, task.read),
-    )
+    return {
+        Kind.CUT: (task.cut, task.answers),
+        Kind.EMPTY: (task.empty, task.answers),
+        Kind.UNREADABLE: (task.read - task.readable, task.read),
+    }
 
 
 def _named(tasks: dict[str, float]) -> str:

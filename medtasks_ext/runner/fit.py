@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.engines.lm import tokenizer_of
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.runner.prompts import rendered_prompt
 
@@ -32,7 +33,7 @@ class PromptFitter:
     def __init__(self, lm: LM, task: Task, settings: Settings) -> None:
         self._lm, self._task, self._settings = lm, task, settings
         context = getattr(lm, "max_length", None)
-        can_count = isinstance(context, int) and getattr(lm, "tokenizer", None) is not None
+        can_count = isinstance(context, int) and tokenizer_of(lm) is not None
         self._context: int | None = context if can_count else None
 
     def fitted(self, document: Document, settings: Mapping[str, Any]) -> tuple[Any, str]:

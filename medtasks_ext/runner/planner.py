@@ -57,7 +57,10 @@ class TaskPlanner(Planner, Generic[WorkT]):
 
     Attributes:
         trouble: what the outcomes say about the cause of failures; one that no request escapes ends it all.
+        met: why a rule of the user's ends it all, looked at when outcomes were shown; None while it does not.
     """
+
+    met: Callable[[], str | None] | None = None
 
     def __init__(self, works: Iterable[WorkT], watcher: Watcher, charge: Charge | None = None) -> None:
         super().__init__()
@@ -140,9 +143,13 @@ class TaskPlanner(Planner, Generic[WorkT]):
                 self._watcher.answered(request, outcome)
             else:
                 self._watcher.faulted(request, outcome)
+        if fresh and self.met and (why := self.met()):
+            with self.lock:
+                if not all(work.complete for work in self._works.values()):
+                    self.trouble.wish, self.over = why, True
         for work in complete:
             self.completed(work)
-        self.visited([request for request, _ in fresh])
+        self.after_visit([request for request, _ in fresh])
 
-    def visited(self, fresh: list[Request]) -> None:
+    def after_visit(self, fresh: list[Request]) -> None:
         """What else a visit does, given the requests whose outcomes are new."""

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.lm import tokenizer_of
 from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Settled, Stream
 from medtasks_ext.errors import MedtasksError
@@ -22,7 +23,7 @@ from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
+from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.trouble import stopped
@@ -137,7 +138,7 @@ def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
         MedtasksError: it leaves none.
     """
     longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int) or getattr(model, "tokenizer", None) is None:
+    if not isinstance(longest, int) or tokenizer_of(model) is None:
         return  # of an API model lm-eval only guesses the context
     budget = max(_budget(task) for task in tasks.values())
     if budget >= longest:
@@ -185,7 +186,7 @@ def preflight(
 
 
 def _counter(model: LM) -> Counter | None:
-    tokenizer = getattr(model, "tokenizer", None)
+    tokenizer = tokenizer_of(model)
     if tokenizer is None:
         return None
     return counter_of(tokenizer) or (lambda texts: [len(model.tok_encode(text)) for text in texts])
@@ -211,7 +212,7 @@ def _first_answer(
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
-        outcome = _asked(run, engine, builder, asked, found, charge, budget or Budget())
+        outcome = _asked(run.outcomes(found.task), engine, builder, asked, found, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -230,16 +231,15 @@ def _first_answer(
 
 
 def _asked(
-    run: Run,
+    log: OutcomeLog,
     engine: Engine,
     builder: RequestBuilder,
-    asked: Asked,
+    asked: AskedPrompt,
     found: Preflight,
     charge: Charge | None,
     budget: Budget,
 ) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    log = OutcomeLog(run.files.responses, found.task)
     try:
         for stored in log.read():
             if stored.key == asked.key and isinstance(stored.entry, Answer):
@@ -356,7 +356,7 @@ def _unclosed(found: Preflight) -> list[str]:
 
 def _without_template(model: LM, settings: Settings) -> list[str]:
     """A chat template that the tokenizer has and nobody asked for."""
-    template = getattr(getattr(model, "tokenizer", None), "chat_template", None)
+    template = getattr(tokenizer_of(model), "chat_template", None)
     if settings.templated or not template:
         return []
     return [

@@ -35,6 +35,7 @@ class Trouble:
 
     def __init__(self, n_tasks: int = 1) -> None:
         self.cause: Fault | None = None  # the fault that ends the run, once there is one
+        self.wish: str | None = None  # why a rule of the user's ends it, once it does
         self.answered = False  # whether any request was answered
         self._last: Fault | None = None
         self._in_a_row = 0
@@ -45,7 +46,7 @@ class Trouble:
         """Take note of the outcome of a task's request; whether the run should stop."""
         if isinstance(outcome, Answer):
             self.answered, self._in_a_row, self._last = True, 0, None
-            return self.cause is not None
+            return self.ends
         if self._last is None or _cause(self._last) != _cause(outcome):
             self._in_a_row, self._tasks = 0, set()
         self._in_a_row += 1
@@ -53,12 +54,31 @@ class Trouble:
         self._last = outcome
         if self.cause is None and (outcome.kind.ends_all or (self._in_a_row >= IN_A_ROW and self._of_all())):
             self.cause = outcome
-        return self.cause is not None
+        return self.ends
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run should stop."""
+        return self.cause is not None or self.wish is not None
+
+    @property
+    def error(self) -> MedtasksError | None:
+        """What ended the run before its time, in words; None if nothing did."""
+        if self.cause is not None:
+            return stopped(self.cause)
+        if self.wish is not None:
+            return MedtasksError(
+                self.wish,
+                where="stopped (--stop-if)",
+                remedy="`medtasks view` shows the answers; without --stop-if the same command goes on, and "
+                "nothing is asked twice",
+            )
+        return None
 
     def _of_all(self) -> bool:
         """Whether requests of other tasks would fail like the last ones."""
         assert self._last is not None
-        return self._last.kind.may_pass or (not self.answered and len(self._tasks) >= self._needed)
+        return self._last.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
 
     def settle(self) -> None:
         """At the end of a stream: where nothing was answered, the one cause is the cause of all."""

@@ -31,11 +31,12 @@ def site(
     """Build the static leaderboard.
 
     Published and submitted models on all suites and axes, a page for each model, tables as CSV and Parquet.
-    The pages open as files, too, and load nothing from elsewhere.
+    The pages open as files, too, and load nothing from elsewhere. Every submission is checked: its answers
+    are fetched once and scored again. What is not proven, or waits for a person, has no rank.
 
     Example: medtasks site -o build/leaderboard
 
-    Exit code 1: a submission could not be read, and is named.
+    Exit code 1: a submission could not be read or does not follow, and is named.
     """
     from medtasks_lab.site.gather import gather_site
     from medtasks_lab.site.write import write_site
@@ -47,7 +48,7 @@ def site(
         found = gather_site(registry(), folder if folder.is_dir() else None, published=published)
         files = write_site(Path(out), found)
     for fault in found.faults:
-        say(f"left out: {fault}")
+        say(f"{'left out' if fault.skipped else 'not ranked'}: {fault}")
     if found.invented:
         say("INVENTED: some submissions say that their scores are invented; every page says so")
     own = sum(not line.published for line in found.lines)
@@ -56,4 +57,4 @@ def site(
     for file in files:
         typer.echo(str(file))
     say_next(f"open {Path(out) / 'index.html'}")
-    return 1 if found.faults else 0
+    return 1 if any(fault.skipped for fault in found.faults) else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,11 @@ from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
+from medtasks_lab.submissions.record import read_record
 from medtasks_lab.submissions.trust import levels_words
+
+if TYPE_CHECKING:
+    from medtasks_lab.submissions.check import Checked
 
 PANEL = "Leaderboard"
 AFTER_INTERRUPT = "begins again"
@@ -48,6 +52,28 @@ def submit(
     without: Annotated[
         bool, typer.Option("--no-answers", help="Give no answers: every score is self-reported.")
     ] = False,
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm",
+            metavar="SUBMISSION",
+            help="Write into the submission of somebody else how far this run agrees with it.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", metavar="SITE", help="With --confirm: who confirms.")
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            help="With --confirm: by which command the model was run again, as others may see it.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", min=0.0001, max=0.05, help="With --confirm: what counts as agreement."),
+    ] = 0.02,
     check: Annotated[
         bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
     ] = False,
@@ -63,14 +89,21 @@ def submit(
     anew here. Refused: another score, another version, texts, links, the same model and conditions twice, a
     level of trust that does not follow.
 
+    With --confirm a second site states how far its own run agrees, task by task: over all documents or N of
+    them, or over the same answers. For data that is not open nothing else lifts a result above self-reported.
+
     Example: medtasks submit runs/MODEL -o results/submissions/Qwen/Qwen3-8B/2026-05-01
 
     Example: medtasks submit --check results/submissions/Qwen/Qwen3-8B/2026-05-01
+
+    Example: medtasks submit runs/MODEL --confirm results/submissions/Qwen/Qwen3-8B/2026-05-01 --by charite
 
     Exit code 1: with --check, something does not fit, and is named.
     """
     if check:
         return _check(folders, Path(answers) if answers else None)
+    if confirm:
+        return _confirm(folders, Path(confirm), by, command, tolerance)
     if len(folders) > 1 or out is None:
         raise MedtasksError(
             "one run goes to one folder",
@@ -94,9 +127,10 @@ def submit(
     typer.echo(
         f"{counted(len(written.record.tasks), 'task')}, {counted(documents, 'document')}; no text, no ids"
     )
-    typer.echo(f"trust: {levels_words(written.verdicts.values())}")
+    typer.echo(f"trust: {levels_words(written.checked.verdicts.values())}")
     for why, names in written.no_rank.items():
         typer.echo(f"no rank: {counted(len(names), 'task')} ({some(names, 3)}): {why}")
+    _print_flags(written.checked)
     steps = ["read submission.json", "commit the folder", "open a pull request (docs/submitting.md)"]
     said = written.record.answers
     if written.answers and said:
@@ -123,6 +157,7 @@ def _check(folders: list[str], answers: Path | None) -> int:
         found = check_submission(Path(folder), registry(), answers)
         for finding in found.findings:
             typer.echo(f"✗ {finding}")
+        _print_flags(found)
         if found.findings:
             code = 1
             typer.echo(f"{folder}: {counted(len(found.findings), 'thing')} must be mended")
@@ -132,6 +167,39 @@ def _check(folders: list[str], answers: Path | None) -> int:
     if not code:
         say_next("commit the folder, open a pull request (docs/submitting.md)")
     return code
+
+
+def _print_flags(found: Checked) -> None:
+    for flag in found.flags:
+        waits = "no rank until a maintainer has looked" if flag.waits else "the other one waits"
+        typer.echo(f"⚑ {flag} ({waits}; record {found.record})")
+
+
+def _confirm(
+    folders: list[str], submission: Path, by: str | None, command: str | None, tolerance: float
+) -> int:
+    quiet()
+    from medtasks_lab.submissions.submission import write_confirmation_of
+
+    if len(folders) > 1 or not by:
+        raise MedtasksError(
+            "a second site confirms by one run, and says who it is",
+            where="medtasks submit --confirm",
+            remedy="write: medtasks submit RUN --confirm SUBMISSION --by SITE",
+        )
+    file, said, left_out = write_confirmation_of(
+        Path(folders[0]), submission, registry(), by=by, command=command, tolerance=tolerance
+    )
+    for name, why in left_out.items():
+        say(f"left out: {name}: {why}")
+    agreed, record = 0, read_record(submission)
+    for name in said.tasks:
+        agrees = said.agrees(name, record.tasks[name].n)
+        agreed += agrees
+        typer.echo(f"{'✓' if agrees else '✗'} {name}: {said.words(name)}")
+    typer.echo(f"{file}: {agreed} of {counted(len(said.tasks), 'task')} confirmed, by {said.basis}")
+    say_next("commit the file, open a pull request from your own account (docs/submitting.md)")
+    return 0
 
 
 def _fact(text: str) -> tuple[str, str]:

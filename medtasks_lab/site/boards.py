@@ -43,6 +43,7 @@ class Scores:
     rows: Mapping[tuple[int, str, Group], GroupScore]  # place of a line, strategy, group
     classes: Mapping[tuple[str | None, str], Classes]  # suite (None: all tasks) and strategy
     whole: Mapping[str | None, Group]  # suite -> its own group; None -> all tasks
+    unproven: frozenset[tuple[int, str, Group]]  # of those rows, the ones that nobody else has checked whole
 
     def ranks(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
         """Place of a line that is whole in the group -> its rank in its class, and among how many."""
@@ -50,7 +51,9 @@ class Scores:
         scores: dict[int, int] = {}
         for place in range(len(self.site.lines)):
             row = self.rows.get((place, strategy, group))
-            if row is not None and row.score is not None and is_whole(row):
+            if row is None or row.score is None or not is_whole(row):
+                continue
+            if (place, strategy, group) not in self.unproven:
                 scores[place] = whole_of(row.score)
         by_class: dict[int | None, list[int]] = {}
         for place, score in scores.items():
@@ -92,7 +95,19 @@ def scores_of(site: Site) -> Scores:
         for strategy in strategies
     }
     held = {group for _, _, group in rows}
-    return Scores(site, strategies, tuple(group for group in every if group in held), rows, classes, whole)
+    unproven = frozenset(key for key in rows if not _is_proven(site.lines[key[0]], *key[1:]))
+    return Scores(
+        site, strategies, tuple(group for group in every if group in held), rows, classes, whole, unproven
+    )
+
+
+def _is_proven(line: BoardLine, strategy: str, group: Group) -> bool:
+    """Whether every score behind a line's score in a group is proven."""
+    return line.published or all(
+        line.is_proven(item)
+        for item in line.entry.experiments.values()
+        if item.strategy == strategy and item.dataset.id in group.counted and item.score is not None
+    )
 
 
 def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
@@ -137,7 +152,7 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
             for group in groups
         ],
         "scores": [
-            [[_cell(scores.rows.get((place, strategy, group))) for place in shown] for group in groups]
+            [[_cell(scores, place, strategy, group) for place in shown] for group in groups]
             for strategy in scores.strategies
         ],
         "intervals": [
@@ -180,16 +195,25 @@ def _entries(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
         "page": [line.page for line in lines],
         "published": [int(line.published) for line in lines],
         "invented": [int(bool(line.record and line.record.invented)) for line in lines],
+        "trust": [line.trust for line in lines],
+        "level": [line.lowest.place if line.lowest else None for line in lines],
+        "waits": [line.checked.waits for line in lines],
         **{name: [line.facts.get(name) for line in lines] for name in _FACTS},
     }
 
 
-def _cell(row: GroupScore | None) -> int | list[int] | None:
-    """A score; with the number of tasks where it does not stand on all tasks, rows and judgements."""
+def _cell(scores: Scores, place: int, strategy: str, group: Group) -> int | list[int] | None:
+    """A score; with the number of tasks where it does not stand on all tasks, rows and judgements.
+
+    One that stands on all, and is not proven, has a third number.
+    """
+    row = scores.rows.get((place, strategy, group))
     if row is None or row.score is None:
         return None
     value = whole_of(row.score)
-    return value if is_whole(row) else [value, row.scored or 0]
+    if not is_whole(row):
+        return [value, row.scored or 0]
+    return [value, row.scored or 0, 1] if (place, strategy, group) in scores.unproven else value
 
 
 def _interval(scores: Scores, place: int, strategy: str, group: Group) -> tuple[int, int, int] | None:

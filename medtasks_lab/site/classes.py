@@ -46,7 +46,7 @@ class Classes:
 def classes_of(
     lines: Sequence[BoardLine], datasets: frozenset[str], strategy: str, *, paper: str | None
 ) -> Classes:
-    """Divide lines into classes; no line is in two.
+    """Divide lines into classes; no line is in two, and what is not proven is in none.
 
     Args:
         lines: of the leaderboard.
@@ -62,7 +62,10 @@ def classes_of(
         items = [
             item
             for item in line.entry.experiments.values()
-            if item.strategy == strategy and item.dataset.id in datasets and item.score is not None
+            if item.strategy == strategy
+            and item.dataset.id in datasets
+            and item.score is not None
+            and line.is_proven(item)
         ]
         if line.published:
             has = bool(items or line.entry.groups) and line.entry.paper == paper

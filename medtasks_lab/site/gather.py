@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
-from medtasks_ext.results.experiments import Entry, Experiment, Fault, told_apart
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
 from medtasks_ext.results.models import facts_of, identity_of
 from medtasks_ext.results.published import published_entries
+from medtasks_lab.submissions.check import Answered, Checked, check_submission, read_scores
+from medtasks_lab.submissions.kept import answered
 from medtasks_lab.submissions.read import submission_folders, submitted_entry
-from medtasks_lab.submissions.record import Submission, read_record
+from medtasks_lab.submissions.record import Place, Submission, read_record
+from medtasks_lab.submissions.trust import Trust, Verdict, levels_words, self_reported
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
+    from medtasks_lab.submissions.flags import Evidence
 
 #: fact of the registry of models -> what it is called here
 _FACTS = {
@@ -31,8 +35,12 @@ _FACTS = {
     "released": "date",
     "licence": "license",
 }
+_LOOK = "a maintainer looks at it, and clears it in register.yaml, or takes it out"
 #: Weights that nobody may have.
 _ACCESS = {"closed": "proprietary"}
+
+
+_UNCHECKED = self_reported("the check did not come to its answers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +51,8 @@ class BoardLine:
     record: Submission | None  # of a submitted one
     #: what is known of the model (`results.models.facts_of`)
     known: Mapping[str, str] = field(default_factory=dict)
+    #: what the check found of a submitted one
+    checked: Checked = field(default_factory=Checked)
 
     @property
     def published(self) -> bool:
@@ -81,6 +91,29 @@ class BoardLine:
         if self.published:
             return {}
         return {name: item.beside_the_paper for name, item in self.entry.experiments.items()}
+
+    def verdict(self, item: Experiment) -> Verdict:
+        """How far a submitted result is trusted."""
+        return self.checked.verdicts.get(item.task, _UNCHECKED)
+
+    def is_proven(self, item: Experiment) -> bool:
+        """Whether somebody else than the submitter has seen that a score follows, and no flag waits."""
+        return self.published or (self.verdict(item).is_proven and not self.checked.waits)
+
+    @cached_property
+    def trust(self) -> str:
+        """How far its results are trusted, in words; empty of a published one."""
+        if self.published:
+            return ""
+        return levels_words(self.verdict(item) for item in self.entry.experiments.values())
+
+    @cached_property
+    def lowest(self) -> Trust | None:
+        """The lowest level of its results; None of a published one."""
+        if self.published:
+            return None
+        levels = [self.verdict(item).trust for item in self.entry.experiments.values()]
+        return min(levels, key=lambda trust: trust.place)
 
     def unlike(self, item: Experiment) -> tuple[Difference, ...]:
         """What differs from how the suite's paper asked, and can move the score."""
@@ -126,10 +159,12 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     """
     site = Site(tasks)
     own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
-    told_apart([entry for entry, _ in own])
+    label_entries([entry for entry, *_ in own])
     papers = published_entries(tasks) if published else []
-    for entry, record in [*((entry, None) for entry in papers), *own]:
-        site.lines.append(BoardLine(entry, record, facts_of(entry, papers)))
+    site.lines += [BoardLine(entry, None, facts_of(entry, papers)) for entry in papers]
+    site.lines += [
+        BoardLine(entry, record, facts_of(entry, papers), checked) for entry, record, checked in own
+    ]
     if not site.lines:
         raise MedtasksError(
             "there is nothing to show",
@@ -139,21 +174,55 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     return site
 
 
-def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Sequence[tuple[Entry, Submission]]:
-    found = []
+def _submitted(
+    root: Path, tasks: Registry, faults: list[Fault]
+) -> Iterator[tuple[Entry, Submission, Checked]]:
+    """The submissions of a folder, each checked; what cannot be read or does not follow is left out."""
+    records: dict[Path, Submission] = {}
     for folder in submission_folders(root):
         try:
-            record = read_record(folder)
+            records[folder] = read_record(folder)
         except MedtasksError as error:
             faults.append(Fault(str(error.where), error.what, error.remedy))
+    looked = {folder: _looked_at(folder, record, tasks) for folder, record in records.items()}
+    every = [item.evidence for item in looked.values() if item]
+    for folder, record in records.items():
+        checked = _checked(folder, record, tasks, looked[folder], every)
+        name = "/".join(folder.parts[-3:])
+        faults += [
+            Fault(
+                f"{name}/{item.file}",
+                f"{item.key}: {item.what}".removeprefix(": "),
+                item.remedy,
+                skipped=not item.shown,
+            )
+            for item in checked.findings
+        ]
+        faults += [Fault(name, str(flag), _LOOK, skipped=False) for flag in checked.flags]
+        if any(not item.shown for item in checked.findings):
             continue
         entry = submitted_entry(record, folder, tasks)
         if unknown := record.tasks.keys() - entry.experiments.keys():
-            faults.append(
-                Fault(
-                    str(folder), f"{len(unknown)} tasks are not known (first: {min(unknown)})", "submit anew"
-                )
-            )
+            what = f"{len(unknown)} tasks are not known (first: {min(unknown)})"
+            faults.append(Fault(str(folder), what, "submit anew"))
         if entry.experiments:
-            found.append((entry, record))
-    return found
+            yield entry, record, checked
+
+
+def _looked_at(folder: Path, record: Submission, tasks: Registry) -> Answered | None:
+    """What its answers prove, and what it is compared by; None where the check does not come so far."""
+    if record.invented is not None:
+        return None
+    try:
+        return answered(Place.of(folder), record, read_scores(folder, record, tasks), tasks)
+    except MedtasksError:
+        return None  # the check says why
+
+
+def _checked(
+    folder: Path, record: Submission, tasks: Registry, known: Answered | None, every: Sequence[Evidence]
+) -> Checked:
+    """What the check finds. Scores that are said to be invented are shown as such, and nothing is checked."""
+    if record.invented is not None:
+        return Checked(verdicts=dict.fromkeys(record.tasks, self_reported("its scores are invented")))
+    return check_submission(folder, tasks, known=known, others=every)

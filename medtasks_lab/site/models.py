@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.standing import mark_of, standings
+from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Experiment
     from medtasks_lab.site.gather import BoardLine
+    from medtasks_lab.submissions.trust import Verdict
 
 _COMPUTED = "submission, whose scores were computed again from its documents"
 _FACT_TITLES = {
@@ -98,6 +99,12 @@ class ModelPages:
         digest = sha256(heads.encode()).hexdigest()[:32]
         return [
             ["Source", "invented scores" if line.record.invented else _COMPUTED],
+            ["Trust", line.trust],
+            *(["A person looks at it first", str(flag)] for flag in line.checked.flags),
+            *(
+                [f"By {item.by}", f"{item.trust.value}, {item.basis}, {item.day}"]
+                for item in line.checked.confirmations
+            ),
             ["Submitted", line.record.date],
             *([["Run began", line.record.started]] if line.record.started else []),
             *([["Called in the run", line.record.called]] if line.record.called else []),
@@ -127,6 +134,7 @@ class ModelPages:
                     "rank": self._ranks[strategy, group.suite].get(place),
                     "of_paper": number == 0,
                     "otherwise": "" if number is None else classes.found[number].words,
+                    "unproven": (place, strategy, group) in self._scores.unproven,
                 }
 
 
@@ -137,14 +145,15 @@ def _standing(row: Json) -> Json:
         "sentence": row["sentence"],
         "remarks": row["remarks"],
         "placed": row["placed"],
-        "own": whole_of(mark_of(row)),
+        "own": whole_of(own_score(row)),
         "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }
 
 
 def _task(item: Experiment, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
-    """Suite, name, strategy, score, interval, documents, of the suite, readable share, grade, reason."""
+    """Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust."""
     unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
+    verdict = line.verdict(item)
     interval, coverage = item.intervals.get("score"), item.coverage
     valid = item.metrics.get("valid")
     return [
@@ -158,4 +167,9 @@ def _task(item: Experiment, line: BoardLine, reasons: dict[str, int]) -> list[An
         None if valid is None else whole_of(valid),
         beside.grade if beside else None,
         reasons.setdefault(unlike, len(reasons)) if unlike else None,
+        None if line.published else reasons.setdefault(_trust(verdict), len(reasons)),
     ]
+
+
+def _trust(verdict: Verdict) -> str:
+    return f"{verdict.words}: {verdict.why}" if verdict.why else verdict.words

@@ -18,6 +18,7 @@ from medtasks_ext.version import __version__
 from medtasks_lab.site.boards import Scores, front_board, scores_of, suite_board
 from medtasks_lab.site.models import ModelPages
 from medtasks_lab.site.tables import TABLES, write_tables
+from medtasks_lab.submissions.flags import undetected
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -132,7 +133,9 @@ def _about(site: Site) -> Json:
         "tables": [[f"data/{name}", what] for name, what in TABLES.items()],
         "references": [[entry.reference, entry.link or "", entry.text] for entry in found],
         "rules": [[suite.title, suite.mean_rule] for suite in suites if suite.mean_rule],
-        "left_out": [[fault.where, fault.what] for fault in site.faults],
+        "undetected": list(undetected().values()),
+        "left_out": [[fault.where, fault.what] for fault in site.faults if fault.skipped],
+        "unranked": [[fault.where, fault.what] for fault in site.faults if not fault.skipped],
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,12 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
 from medtasks_ext.stats.statistic import mean
+from medtasks_lab.submissions.confirmations import (
+    Confirmation,
+    faults_in,
+    is_confirmation,
+    read_confirmations,
+)
 from medtasks_lab.submissions.documents import (
     PublicScores,
     documents_of,
@@ -24,18 +30,29 @@ from medtasks_lab.submissions.documents import (
     read_documents,
     spread_of,
 )
+from medtasks_lab.submissions.flags import Evidence, Flag, flags_of, waiting
 from medtasks_lab.submissions.make import TOLERANCE, suite_results
-from medtasks_lab.submissions.read import submitted_entry
-from medtasks_lab.submissions.record import DOCUMENTS, FILES, RECORD, Place, Submission, read_record
+from medtasks_lab.submissions.read import submission_folders, submitted_entry
+from medtasks_lab.submissions.record import (
+    DOCUMENTS,
+    FILES,
+    RECORD,
+    Place,
+    Submission,
+    read_record,
+    record_digest,
+)
+from medtasks_lab.submissions.register import REGISTER, read_register
 from medtasks_lab.submissions.rescored import check_answers
+from medtasks_lab.submissions.trust import Verdict
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.submissions.record import Spread, TaskResult
-    from medtasks_lab.submissions.trust import Verdict
 
 _MADE = "the files are written by `medtasks submit`, never by hand"
+_TWICE = "tasks"
 _CLAIM = "see that the file of answers can be had and is the one of this submission, or submit anew"
 _RESCORE = "`medtasks rescore RUN`, then submit anew"
 
@@ -48,10 +65,18 @@ class Finding:
     key: str  # inside it; empty for the file as a whole
     what: str  # is wrong
     remedy: str  # how to mend it
-    only_old: bool = False  # the result is of another version of its task, and nothing else is wrong
+    shown: bool = False  # the leaderboard shows the submission all the same, without a rank
 
     def __str__(self) -> str:
         return f"{self.file}: {f'{self.key}: ' if self.key else ''}{self.what}\n  → {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the answers of a submission prove, and what it is compared by."""
+
+    verdicts: dict[str, Verdict]  # task -> how far its score is trusted
+    evidence: Evidence
 
 
 @dataclass
@@ -63,13 +88,22 @@ class Checked:
     documents: int = 0  # they follow from
     findings: list[Finding] = field(default_factory=list)  # what does not fit
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # task -> how far its score is trusted
+    flags: list[Flag] = field(default_factory=list)  # what a person should look at, and has not
+    confirmations: list[Confirmation] = field(default_factory=list)  # of second sites that count
+    record: str = ""  # digest of the record, which a maintainer clears flags of
+
+    @property
+    def waits(self) -> str:
+        """Why nothing of it has a rank yet; empty where a person need not look."""
+        return waiting(self.flags)
 
 
 def check_submission(
     folder: Path,
     tasks: Registry,
     answers: Path | None = None,
-    known: Mapping[str, Verdict] | None = None,
+    known: Answered | None = None,
+    others: Sequence[Evidence] | None = None,
 ) -> Checked:
     """Compute everything in a submission that can be computed, and compare.
 
@@ -77,6 +111,8 @@ def check_submission(
         folder: `ORG/MODEL/DATE`; its neighbours are looked at for the same model and conditions.
         answers: the file of answers; None: it is downloaded from where the record says.
         known: what the answers prove, where they were checked just now.
+        others: what other submissions are compared by; None: it is read from the neighbours, without
+            their answers.
     """
     found = Checked()
     try:
@@ -86,6 +122,7 @@ def check_submission(
             found.findings += findings
             return found
         record = read_record(folder)
+        found.record = record_digest(record)
         found.findings += _names(record, place)
         found.findings += [
             finding for name, item in record.tasks.items() for finding in _known(name, item, tasks)
@@ -95,15 +132,84 @@ def check_submission(
         documents = read_scores(folder, record, tasks)
         found.findings += _scores(record, documents, tasks, found)
         found.findings += _groups(folder, record, tasks)
-        if not found.findings:
-            found.verdicts = dict(known or check_answers(record, documents, tasks, answers))
-            found.findings += _claims(record, found.verdicts)
+        if found.findings:
+            return found
+        looked = known or look_at(place, record, documents, tasks, answers)
+        found.verdicts = dict(looked.verdicts)
+        found.findings += _claims(record, found.verdicts)
+        found.findings += _confirmed(place, record, documents, found)
         found.findings += _twice(place, record, tasks)
+        beside = _neighbours(place, tasks) if others is None else others
+        found.flags += _flags(place, record, looked.evidence, beside, tasks, found)
     except MedtasksError as error:
         where = Path(str(error.where or folder))
         name = where.name if where.parent == folder else str(where)
         found.findings.append(Finding(name, "", error.what, error.remedy or _MADE))
     return found
+
+
+def look_at(
+    place: Place,
+    record: Submission,
+    documents: Mapping[str, PublicScores],
+    tasks: Registry,
+    answers: Path | None,
+) -> Answered:
+    """Check the answers of a submission, and gather what it is compared by."""
+    evidence = Evidence.of(place.name, record, documents, tasks)
+    return Answered(check_answers(record, documents, tasks, answers, evidence.look), evidence)
+
+
+def _neighbours(place: Place, tasks: Registry) -> Iterator[Evidence]:
+    """What other submissions are compared by, as far as their folders say it."""
+    for folder in submission_folders(place.root):
+        if folder.absolute() == place.folder.absolute():
+            continue
+        try:
+            record = read_record(folder)
+            yield Evidence.of(Place.of(folder).name, record, read_scores(folder, record, tasks), tasks)
+        except MedtasksError:
+            continue  # its own check says what is wrong with it
+
+
+def _flags(
+    place: Place,
+    record: Submission,
+    mine: Evidence,
+    others: Iterable[Evidence],
+    tasks: Registry,
+    found: Checked,
+) -> Iterator[Flag]:
+    register = read_register(place.root)
+    flags = list(flags_of(record, mine, (other for other in others if other.name != mine.name), tasks))
+    if twice := [item for item in found.findings if item.key == _TWICE]:
+        flags.append(Flag("the same model and conditions twice", twice[0].what))
+    yield from (flag for flag in flags if not register.clears(place.name, found.record, flag.kind))
+
+
+def _confirmed(
+    place: Place, record: Submission, documents: Mapping[str, PublicScores], found: Checked
+) -> Iterator[Finding]:
+    """What second sites say; the levels of tasks about which they agree rise."""
+    register = read_register(place.root)
+    for file, said in read_confirmations(place.folder):
+        if isinstance(said, MedtasksError):
+            yield Finding(file, "", said.what, said.remedy or _MADE, shown=True)
+            continue
+        faults = list(faults_in(said, record, documents))
+        if not register.knows(said.by):
+            faults.append(f"no site of {REGISTER} is called {said.by}")
+        if faults:
+            yield Finding(file, "", faults[0], "let a second site write it", shown=True)
+            continue
+        found.confirmations.append(said)
+        for name in said.tasks:
+            before = found.verdicts[name]
+            if not said.agrees(name, record.tasks[name].n):
+                words = f"{before.why}; " * bool(before.why) + f"not confirmed: {said.words(name)}"
+                found.verdicts[name] = replace(before, why=words)
+            elif said.trust.place > before.trust.place:
+                found.verdicts[name] = Verdict(said.trust, said.words(name), before.judged)
 
 
 def _files(place: Place) -> Iterator[Finding]:
@@ -119,7 +225,7 @@ def _files(place: Place) -> Iterator[Finding]:
     for item in sorted(os.scandir(place.folder), key=lambda item: item.name):
         if item.is_symlink():
             yield Finding(item.name, "", "is a symbolic link", "put the file itself there")
-        elif item.name not in FILES:
+        elif item.name not in FILES and not is_confirmation(item.name):
             yield Finding(item.name[:80], "", f"is no file of a submission ({', '.join(FILES)})", "delete it")
         elif not stat.S_ISREG(item.stat(follow_symlinks=False).st_mode):
             yield Finding(item.name, "", "is no file", "put the file itself there")
@@ -153,7 +259,7 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     key_asked = f"{key}.conditions.asked"
     if item.version.partition("-")[0] != dataset.version.partition("-")[0]:
         what = f"is {item.version}, and the task is {dataset.version} here"
-        yield Finding(RECORD, f"{key_asked}.version", what, _RESCORE, only_old=True)
+        yield Finding(RECORD, f"{key_asked}.version", what, _RESCORE, shown=True)
     if said.strategy != strategy:
         what = f"is {said.strategy}, and the task is {strategy}"
         yield Finding(RECORD, f"{key_asked}.strategy", what, _MADE)
@@ -165,7 +271,7 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     statistic = score_statistic(dataset)
     if item.statistic != statistic.name:
         what = f"is {item.statistic[:40]}, and the task's is {statistic.name}"
-        yield Finding(RECORD, f"{key}.statistic", what, _RESCORE, only_old=True)
+        yield Finding(RECORD, f"{key}.statistic", what, _RESCORE, shown=True)
     withheld = dataset.metadata.access != "open" and statistic is not mean
     if withheld != (item.sums is not None):
         what = (
@@ -221,7 +327,7 @@ def _claims(record: Submission, verdicts: Mapping[str, Verdict]) -> Iterator[Fin
         found = verdicts[name]
         if item.trust.place > found.trust.place:
             what = f"is {item.trust.value}, and the check finds {found.words}: {found.why}"
-            yield Finding(RECORD, f"tasks.{name}.trust", what, _CLAIM)
+            yield Finding(RECORD, f"tasks.{name}.trust", what, _CLAIM, shown=True)
 
 
 def _task(name: str, item: TaskResult, documents: PublicScores, dataset: Dataset) -> Iterator[Finding]:
@@ -321,17 +427,15 @@ def _twice(place: Place, record: Submission, tasks: Registry) -> Iterator[Findin
         if same and not unlike_runs(own, entry):
             named = f"{folder.parent.parent.name}/{folder.parent.name}/{folder.name}"
             what = f"{len(same)} tasks are those of {named}: same model, same conditions (first: {same[0]})"
-            yield Finding(
-                RECORD, "tasks", what, f"delete {named}, which this one replaces, or leave this one out"
-            )
+            remedy = f"delete {named}, which this one replaces, or leave this one out"
+            yield Finding(RECORD, _TWICE, what, remedy, shown=True)
 
 
 def _beside(place: Place) -> list[Path]:
     """Other submissions of the model, however its name is spelled."""
-    root, wanted = place.folder.absolute().parents[2], place.model.casefold()
-    found = (file.parent for file in root.glob(f"*/*/*/{RECORD}"))
-    return sorted(
+    wanted = place.model.casefold()
+    return [
         folder
-        for folder in found
+        for folder in submission_folders(place.root)
         if folder != place.folder.absolute() and "/".join(folder.parts[-3:-1]).casefold() == wanted
-    )
+    ]

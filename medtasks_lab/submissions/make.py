@@ -118,11 +118,20 @@ def _refuse(entry: Entry, place: Place) -> None:
             where=run,
             remedy="run the tasks on their own data",
         )
+    refuse_another_model(entry, place)
+
+
+def refuse_another_model(entry: Entry, place: Place) -> None:
+    """Refuse a run of a model that a folder does not name.
+
+    Raises:
+        MedtasksError: it is one.
+    """
     called, named = _called(entry.model), place.model.rpartition("/")[2]
     if called and _plain(called.rpartition("/")[2]) != _plain(named):
         raise MedtasksError(
             f"is a run of {called}, and the folder names {place.model}",
-            where=run,
+            where=entry.folders[0],
             remedy="name the folder ORG/MODEL/DATE after the model of the run",
         )
 

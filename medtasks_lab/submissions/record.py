@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,8 +31,18 @@ LONGEST = 240
 
 #: A line of names, numbers and signs.
 _LINE = re.compile(rf"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]{{0,{LONGEST}}}")
-_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
+#: A name of an organisation, a model or a site.
+NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,95}"
 _DATE = r"\d{4}-\d{2}-\d{2}"
+
+#: Why a person looks at a submission before it has a rank.
+FlagKind = Literal[
+    "answers of another submission",
+    "scores of another submission",
+    "far above the best published",
+    "answers in the gold's own words",
+    "the same model and conditions twice",
+]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -53,7 +64,7 @@ class Place:
             MedtasksError: its last three parts are no organisation, model and date.
         """
         parts = folder.absolute().parts[-3:]
-        names = len(parts) == 3 and all(re.fullmatch(_NAME, part) for part in parts[:2])
+        names = len(parts) == 3 and all(re.fullmatch(NAME, part) for part in parts[:2])
         if not names or not _is_date(parts[2]):
             raise MedtasksError(
                 "is not ORG/MODEL/DATE",
@@ -61,6 +72,16 @@ class Place:
                 remedy="such as results/submissions/Qwen/Qwen3-8B/2026-05-01",
             )
         return cls(folder, "/".join(parts[:2]), parts[2])
+
+    @property
+    def name(self) -> str:
+        """ORG/MODEL/DATE."""
+        return f"{self.model}/{self.date}"
+
+    @property
+    def root(self) -> Path:
+        """The folder of all submissions."""
+        return self.folder.absolute().parents[2]
 
 
 def _is_date(text: str) -> bool:
@@ -130,7 +151,7 @@ class About(Strict):
     reasoning: Literal["yes", "no"] | None = None
     release_date: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")] | None = None
     license: str | None = None
-    hub_id: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")] | None = None
+    hub_id: Annotated[str, Field(pattern=rf"^{NAME}/{NAME}$")] | None = None
 
 
 class AnswersFile(Strict):
@@ -168,7 +189,7 @@ class Submission(Strict):
         validation_alias=AliasChoices("schema", "schema_version"),
         serialization_alias="schema",
     )
-    model: Annotated[str, Field(pattern=rf"^{_NAME}/{_NAME}$")]
+    model: Annotated[str, Field(pattern=rf"^{NAME}/{NAME}$")]
     date: Annotated[str, Field(pattern=rf"^{_DATE}$")]
     called: str | None = None
     about: About = About()
@@ -190,6 +211,15 @@ class Submission(Strict):
     def write(self, folder: Path) -> None:
         """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def record_digest(record: Submission) -> str:
+    """Identifies what a record says of results; where answers are had and levels of trust may change."""
+    said = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+    said.get("answers", {}).pop("addresses", None)
+    for item in said["tasks"].values():
+        item.pop("trust")
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _lines(content: Any) -> Any:

@@ -14,22 +14,27 @@ from pydantic import ValidationError
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.reading import read_runs
+from medtasks_ext.results.reading import read_runs, run_folder
 from medtasks_ext.runner.verify import refuse_changed
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import read_outcomes
 from medtasks_ext.strict import faults_of
 from medtasks_lab.submissions.answers import FinalAnswer, described, write_answers
-from medtasks_lab.submissions.check import Checked, check_submission
+from medtasks_lab.submissions.check import Checked, check_submission, look_at, read_scores
+from medtasks_lab.submissions.confirmations import (
+    Confirmation,
+    confirm,
+    faults_in,
+    write_confirmation,
+)
 from medtasks_lab.submissions.documents import write_documents
 from medtasks_lab.submissions.make import make_submission
 from medtasks_lab.submissions.ranked import no_ranks
 from medtasks_lab.submissions.read import submitted_entry
-from medtasks_lab.submissions.record import DOCUMENTS, FILES, About, Place, Submission
+from medtasks_lab.submissions.record import DOCUMENTS, FILES, About, Place, Submission, read_record
 from medtasks_lab.submissions.rescored import (
     OtherDocumentsError,
     answers_of,
-    check_answers,
     why_no_answers,
     with_trust,
 )
@@ -37,7 +42,6 @@ from medtasks_lab.submissions.rescored import (
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
-    from medtasks_lab.submissions.trust import Verdict
 
 
 #: What the file of answers is called beside a run's folder.
@@ -53,7 +57,7 @@ class Submitted:
     answers: Path | None  # the file of final answers, which is no part of the folder
     left_out: dict[str, str]  # task -> why it is no part of it
     no_rank: dict[str, list[str]]  # why results have no rank among published ones -> their tasks
-    verdicts: dict[str, Verdict]  # task -> how far its score is trusted
+    checked: Checked  # what the check found: how far its scores are trusted, what a person should look at
     faults: tuple[Fault, ...]  # of the run
 
 
@@ -92,20 +96,21 @@ def submit(run: Path, out: Path, tasks: Registry, about: Mapping[str, str], wish
     made = make_submission(entry, tasks, place, _about(about))
     record, file = _with_answers(made.record, run, entry, tasks, wish)
     documents = dict(zip(record.tasks, made.documents, strict=True))
-    verdicts = check_answers(record, documents, tasks, file)
-    record = with_trust(record, verdicts)
+    looked = look_at(place, record, documents, tasks, file)
+    record = with_trust(record, looked.verdicts)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=out.parent, prefix=".submission-") as beside:
             folder = Path(beside, *out.absolute().parts[-3:])
             record.write(folder)
             write_documents(folder / DOCUMENTS, made.documents)
-            _refuse(check_submission(folder, tasks, known=verdicts))
+            _refuse(check_submission(folder, tasks, known=looked, others=()))
             shutil.move(folder, out)
     except OSError as error:
         raise cannot_write(out, error) from None
     try:
-        _refuse(check_submission(out, tasks, known=verdicts))  # beside its neighbours
+        checked = check_submission(out, tasks, known=looked)  # beside its neighbours
+        _refuse(checked)
     except MedtasksError:
         shutil.rmtree(out)
         raise
@@ -115,8 +120,8 @@ def submit(run: Path, out: Path, tasks: Registry, about: Mapping[str, str], wish
         tuple(out / name for name in FILES),
         file,
         made.left_out,
-        no_ranks(written.experiments.values(), verdicts),
-        verdicts,
+        no_ranks(written.experiments.values(), looked.verdicts),
+        checked,
         tuple(faults),
     )
 
@@ -127,8 +132,8 @@ def _entry(run: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     Raises:
         MedtasksError: it does not verify; or a folder of plain `lm_eval` holds several.
     """
-    if RunFolder(run).manifest.is_file():
-        refuse_changed(run, tasks)
+    if (folder := run_folder(run)) is not None:
+        refuse_changed(folder, tasks)
     entries = read_runs(run, tasks, faults)
     if len(entries) != 1:
         raise MedtasksError(
@@ -197,3 +202,33 @@ def _refuse(checked: Checked) -> None:
     if checked.findings:
         first = checked.findings[0]
         raise MedtasksError(f"{first.key or first.file}: {first.what}", where=first.file, remedy=first.remedy)
+
+
+def write_confirmation_of(
+    run: Path, folder: Path, tasks: Registry, *, by: str, command: str | None, tolerance: float
+) -> tuple[Path, Confirmation, dict[str, str]]:
+    """Write beside a submission how far a run of a second site agrees with it.
+
+    Args:
+        run: of this site.
+        folder: of the submission.
+        by: this site, as `register.yaml` names it.
+        command: by which the run was made, where that is stated.
+        tolerance: the largest difference of scores that counts as agreement.
+
+    Returns:
+        The file, what it says, and task -> why nothing is said of it.
+
+    Raises:
+        MedtasksError: the run or the submission does not hold, or they share nothing.
+    """
+    place = Place.of(folder)
+    record = read_record(folder)
+    documents = read_scores(folder, record, tasks)
+    entry = _entry(run, tasks, [])
+    said, left_out = confirm(
+        entry, record, documents, place, tasks, by=by, command=command, tolerance=tolerance
+    )
+    if faults := list(faults_in(said, record, documents)):
+        raise MedtasksError(faults[0], where=folder, remedy="let a second site confirm it (--by SITE)")
+    return write_confirmation(folder, said), said, left_out

@@ -38,7 +38,7 @@ def chosen(report, **filters):
             for key, values in filters.items()
         )
 
-    return [item["id"] for item in report["datasets"] if not item["twin_of"] and fits(item)]
+    return [item["id"] for item in report["datasets"] if not item["control_of"] and fits(item)]
 
 
 def expected(report, ids, strategy="zero_shot"):

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_lab.site.gather import gather_site
+from medtasks_lab.site.gather import BoardLine, gather_site
 from medtasks_lab.site.write import write_site
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
@@ -25,12 +25,16 @@ def site(tmp_path_factory):
     write_submission(root / "in", "Org/Own-Words-A", 0.95, wording="own", prompt="p1")
     write_submission(root / "in", "Org/Own-Words-B", 0.2, wording="own", prompt="p1")
     write_submission(root / "in", "Org/Part-3B", 0.99, first=10)
+    write_submission(root / "in", "Org/Unproven-9B", 0.99)
     record = write_submission(root / "in", "Org/Hostile-1B", 0.5, jury=HOSTILE)
     hostile = record.model_copy(
         update={"settings": {HOSTILE: HOSTILE}, "called": HOSTILE, "versions": {HOSTILE: HOSTILE}}
     )
     hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01")
-    write_site(root / "out", gather_site(registry(), root / "in"))
+    with pytest.MonkeyPatch.context() as patch:  # as if somebody else had checked these invented scores
+        proven = lambda line, _: line.published or "Unproven" not in line.entry.model  # noqa: E731
+        patch.setattr(BoardLine, "is_proven", proven)
+        write_site(root / "out", gather_site(registry(), root / "in"))
     return root / "out"
 
 
@@ -125,6 +129,13 @@ def test_only_what_was_asked_alike_is_ranked_together(opened):
     assert found["Org/Part-3B"][0] == "–" and "not ranked" in found["Org/Part-3B"][1]
 
 
+def test_what_is_not_proven_stands_apart_without_a_rank(opened):
+    found = {name: (rank, section) for name, rank, section in lines(opened("bridge.html"))}
+    rank, section = found["Org/Unproven-9B"]
+    assert rank == "–" and section.startswith("Not proven: self-reported")
+    assert found["Org/Best-8B"][0] == "1"
+
+
 def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     browser = opened("index.html")
     before = {name: rank for name, rank, _ in lines(browser)}
@@ -136,10 +147,10 @@ def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     assert all(before.get(name, rank) == rank for name, rank, _ in lines(browser))
     browser.click("#reset")
     choose(browser, "kind", "submitted")
-    names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B")
+    names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B", "Unproven-9B")
     assert {name for name, *_ in lines(browser)} == {f"Org/{name}" for name in names}
     browser.reload()
-    assert len(lines(browser)) == 6 and "kind=submitted" in address(browser)
+    assert len(lines(browser)) == len(names) and "kind=submitted" in address(browser)
 
 
 def test_another_axis_and_column_rank_by_that_column_by_keyboard(opened):

@@ -23,7 +23,7 @@ FLAGS = {
     "kind": "exact_letter",
     "language": "en",
     "task-type": "text_classification",
-    "documents": "general_ehr_note",
+    "document-types": "general_ehr_note",
     "specialties": "primary_care,general",
     "stage": "triage_and_referral",
     "access": "private",
@@ -174,7 +174,7 @@ def test_a_wrong_answer_is_refused_with_what_is_right(medtasks, tree, change, me
 def test_all_that_is_missing_is_said_at_once(medtasks, tree):
     outcome = medtasks("new", "--id", "mlb_falls", "--kind", "marked_letters")
     assert outcome.code == 2
-    for flag in ("language", "task-type", "documents", "stage", "access"):
+    for flag in ("language", "task-type", "document-types", "stage", "access"):
         assert f"--{flag}: " in outcome.err
     for axis in ("domain", "dimension", "tertiary"):
         assert f"--axis {axis}=: " in outcome.err
@@ -194,7 +194,7 @@ def test_on_a_terminal_it_asks_and_takes_numbers_and_asks_again(medtasks, tree, 
     assert outcome.code == 0, outcome.text
     assert "did you mean exact_letter?" in outcome.err
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
-    assert record.documents == ["case_report", "general_ehr_note"]
+    assert record.document_types == ["case_report", "general_ehr_note"]
     assert (record.name, record.summary) == (
         "Falls clinic",
         "TODO: one sentence: what goes in, what comes out",

@@ -14,7 +14,7 @@ from medtasks_ext.rows.missing import source_of
 from tests.conftest import write_jsonl
 
 FLAGS = (
-    "--task-type", "text_classification", "--documents", "general_ehr_note", "--specialties", "general",
+    "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties", "general",
     "--stage", "initial_assessment",
 )  # fmt: skip
 SECRET = "Patient seen by Dr Unlikely on 31 February"

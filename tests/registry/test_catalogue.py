@@ -25,11 +25,11 @@ def test_a_section_has_every_fact_of_the_metadata(dataset):
         record.name, record.summary, f"`{dataset.id}`, version {dataset.version}", record.licence.title,
         f"use: {record.use}", f"text to a third party: {record.third_party_api}", f"<{record.licence.place}>",
         f"<{record.url}>", f"score: `{record.primary_metric}`", f"test rows: {record.n_test:,}",
-        f"access: {record.access}", *record.verify,
+        f"access: {record.access}", *record.open_questions,
         vocabulary()["languages"][record.language], vocabulary()["task_types"][record.task_type],
         vocabulary()["stages"][record.stage],
         *(vocabulary()["specialties"][value] for value in record.specialties),
-        *(vocabulary()["documents"][value] for value in record.documents),
+        *(vocabulary()["document_types"][value] for value in record.document_types),
         *(f"[{key}](#ref-{key})" for key in record.axis("citation")),
     ]  # fmt: skip
     assert [fact for fact in facts if fact not in text] == []

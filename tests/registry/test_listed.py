@@ -339,7 +339,7 @@ BAD = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_fault_is_one_message_with_file_key_and_remedy(own, medtasks, tmp_path, fault):
-    twin = next(item.key for item in registry().datasets.values() if item.metadata.twin_of)
+    twin = next(item.key for item in registry().datasets.values() if item.metadata.control_of)
     changes, message = json.loads(json.dumps(BAD[fault]).replace("TWIN", twin))
     declare(own, **changes)
     run = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "-o", "run")

@@ -62,16 +62,16 @@ def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
     assert set(counts) == {
         dataset.id + suffix
         for dataset in TASKS.datasets.values()
-        if dataset.metadata.suite == suite and not dataset.metadata.twin_of
+        if dataset.metadata.suite == suite and not dataset.metadata.control_of
     }
 
 
-def test_the_twin_of_a_dataset_is_a_task_that_counts_nowhere():
-    twins = {name for name, dataset in TASKS.datasets.items() if dataset.metadata.twin_of}
+def test_the_control_of_a_dataset_is_a_task_that_counts_nowhere():
+    twins = {name for name, dataset in TASKS.datasets.items() if dataset.metadata.control_of}
     assert "clinicbench_pharmacology_qa_shuffled" in twins
     tagged = {task for tasks in TASKS.tags.values() for task in tasks}
     for name in twins:
-        assert TASKS.datasets[name].metadata.twin_of in TASKS.datasets
+        assert TASKS.datasets[name].metadata.control_of in TASKS.datasets
         assert TASKS.leaves(f"{name}_cot") == [f"{name}_cot"]
         assert not {name, f"{name}_cot", f"{name}_5shot"} & tagged
     assert not any(TASKS.datasets[name].of_paper for name in twins)

@@ -58,7 +58,7 @@ def test_the_group_holds_what_the_filter_finds(medtasks):
     shown = json.loads(medtasks("ls", "use=any", "--json").out)
     assert {record["id"] for record in shown} == chosen
     grouped = {name for name in chosen if TASKS.datasets[name].metadata.grouped}
-    apart = {name for name in grouped if TASKS.datasets[name].suite.apart}
+    apart = {name for name in grouped if not TASKS.datasets[name].suite.in_totals}
     assert {*TASKS.leaves("medtasks_use_any")} == grouped - apart
 
 

@@ -63,7 +63,7 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
     assert offered["enum"] == list(known["languages"])
     assert offered["enumDescriptions"] == list(known["languages"].values())
     assert of_three_letters == {"pattern": "^[a-z]{3}$"}
-    assert RECORD["documents"]["items"]["enum"] == list(known["documents"])
+    assert RECORD["document_types"]["items"]["enum"] == list(known["document_types"])
     assert RECORD["specialties"]["items"]["enum"] == list(known["specialties"])
     offered = {part["description"]: set(part["properties"]) for part in RECORD["axes"]["anyOf"]}
     assert offered == {suite.title: set(suite.axes) for suite in TASKS.suites.values()}
@@ -169,7 +169,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("about.stage", "triage_referral"), "did you mean triage_and_referral?"),
         (changed("about.specialties", ["paliative_care"]), "did you mean palliative_care?"),
         (changed("about.specialties", []), "at least 1 item"),
-        (changed("about.documents", "general_ehr_note"), "should be a list"),
+        (changed("about.document_types", "general_ehr_note"), "should be a list"),
         (changed("about.n_test", "many"), "whole number"),
         (changed("about.url"), "url: missing key → where the data is"),
         (changed("about.licence", rename="license"), "did you mean licence?"),
@@ -177,7 +177,7 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("about.axes.subcategory", "planning_treatments"), "is no value of subcategory"),
         (changed("about.axes.subcategory"), "subcategory: missing key (an axis of medhelm/suite.yaml)"),
         (changed("about.axes"), "category: missing key"),
-        (changed("about.suite_words", {"access": "publik"}), "did you mean public?"),
+        (changed("about.source_terms", {"access": "publik"}), "did you mean public?"),
         (changed("rows.max_test", "a few"), "whole number"),
         (changed("rows.identity", rename="identiy"), "did you mean identity?"),
         (changed("prompt.instruction"), "prompt.instruction: missing key"),

@@ -104,7 +104,7 @@ def root(tasks_of):
     (root / "ward" / "suite.yaml").write_text(MINE, encoding="utf-8")
     add_dataset(root, "ward", "falls", {
         "axes": {"ward": "icu", "bed": "monitored"}, "specialties": ["geriatrics"], "language": "ko",
-        "suite_words": {},
+        "source_terms": {},
     })  # fmt: skip
     forget()
     return root
@@ -150,7 +150,7 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
     given = {
         "id": "ward_triage", "kind": "label_word", "language": "ko", "task-type": "text_classification",
-        "documents": "general_ehr_note", "specialties": "geriatrics", "stage": "triage_and_referral",
+        "document-types": "general_ehr_note", "specialties": "geriatrics", "stage": "triage_and_referral",
         "access": "private",
     }  # fmt: skip
     arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
@@ -166,7 +166,7 @@ def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
 
 def test_any_language_of_iso_639_has_its_name_and_strategy_lines(root, medtasks):
     shutil.rmtree(root / "ward" / "falls")
-    own = {"axes": {"ward": "icu", "bed": "monitored"}, "suite_words": {}}
+    own = {"axes": {"ward": "icu", "bed": "monitored"}, "source_terms": {}}
     add_dataset(root, "ward", "falls", {**own, "language": "yue"})
     lines = {"yue": {"answer": "淨係寫答案。", "reason": "Think."}}
     (root / "ward" / "suite.yaml").write_text(
@@ -273,13 +273,13 @@ def test_a_suite_without_datasets_or_without_a_file_is_refused(root):
         ),
         ({"language": "Korean"}, "(did you mean ko?)"),
         ({"language": "qq"}, "'qq' is no code of ISO 639"),
-        ({"suite_words": {"access": "fre"}}, "'fre' is no word of the suite (did you mean free?)"),
+        ({"source_terms": {"access": "fre"}}, "'fre' is no word of the suite (did you mean free?)"),
         ({"benchmark": "ward"}, "benchmark: unknown key"),
     ],
 )
 def test_a_value_that_the_suite_does_not_have_is_refused_by_build_and_validate(root, facts, message):
     shutil.rmtree(root / "ward" / "falls")
-    own = {"axes": {"ward": "icu", "bed": "monitored"}, "suite_words": {}}
+    own = {"axes": {"ward": "icu", "bed": "monitored"}, "source_terms": {}}
     folder = add_dataset(root, "ward", "falls", {**own, **facts})
     tasks = Registry(root)
     with pytest.raises(MedtasksError) as error:
@@ -295,7 +295,7 @@ def test_a_value_that_the_suite_does_not_have_is_refused_by_build_and_validate(r
 
 def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):
     for name, ward, bed in (("later", "icu", "monitored"), ("new", "er", "waiting")):
-        add_dataset(root, "ward", name, {"axes": {"ward": ward, "bed": bed}, "suite_words": {}})
+        add_dataset(root, "ward", name, {"axes": {"ward": ward, "bed": bed}, "source_terms": {}})
     tasks = Registry(root)
     build(tasks, root.with_name("built"))
     assert set(tasks.leaves("ward")) == {"ward_falls", "ward_later", "ward_new"}

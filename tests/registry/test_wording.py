@@ -23,7 +23,7 @@ def test_every_dataset_of_bridge_has_an_official_length():
     assert set(LENGTHS) == {
         name
         for name, item in TASKS.datasets.items()
-        if item.suite.id == "bridge" and not item.metadata.twin_of
+        if item.suite.id == "bridge" and not item.metadata.control_of
     }
 
 

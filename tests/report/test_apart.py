@@ -18,7 +18,7 @@ SCORES = {TASKS[0]: [1.0, 0.0, 0.0, 1.0], TASKS[1]: [0.5, 0.25, 1.0, 1.0], "brid
 
 def test_names_across_suites_and_names_of_another_suite_hold_none_of_it():
     tasks = registry()
-    apart = {item.id for item in tasks.datasets.values() if item.suite.apart}
+    apart = {item.id for item in tasks.datasets.values() if not item.suite.in_totals}
     assert {*TASKS, "healthbench_full", "healthbench_professional"} <= apart
     across = [name for name in (*tasks.groups, *tasks.tags) if name.startswith("medtasks_")]
     assert across and not apart & {tasks.tasks[leaf][0].id for name in across for leaf in tasks.leaves(name)}
@@ -54,7 +54,7 @@ def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
     content = json.loads(
         text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
     )
-    flags = {item["id"]: (item["apart"], item["averaged"]) for item in content["datasets"]}
+    flags = {item["id"]: (not item["in_totals"], item["averaged"]) for item in content["datasets"]}
     assert flags[TASKS[0]] == (True, False) and flags["bridge_mednli"] == (False, True)
     assert flags["healthbench_full"] == (True, True)
     assert not [item for item in content["comparisons"] if item["suite"] == UNLIKE]

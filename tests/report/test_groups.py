@@ -53,7 +53,9 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
 
 def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_apart():
     [whole] = [group for group in GROUPS if group.axis == "all"]
-    left_out = {name for name, item in TASKS.datasets.items() if item.metadata.twin_of or item.suite.apart}
+    left_out = {
+        name for name, item in TASKS.datasets.items() if item.metadata.control_of or not item.suite.in_totals
+    }
     assert set(whole.datasets) == set(TASKS.datasets) - left_out and whole.n_tasks == len(whole.datasets)
     assert not left_out & {name for group in GROUPS if group.suite is None for name in group.datasets}
     named = {group.name for group in GROUPS if group.name}

@@ -119,9 +119,9 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
     assert any("differ in the rows of 2 tasks" in text for text in found["differences"])
 
 
-def test_the_twin_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
-    twin = next(item for item in registry().datasets.values() if item.metadata.twin_of)
-    shared = twin.metadata.twin_of
+def test_the_control_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
+    twin = next(item for item in registry().datasets.values() if item.metadata.control_of)
+    shared = twin.metadata.control_of
     for name, tasks in (("a", [shared, twin.id]), ("b", [twin.id]), ("c", [shared])):
         write_run(tmp_path / name, f"ORG/{name}", dict.fromkeys(tasks, GOOD))
     found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
@@ -359,7 +359,7 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
     (tmp_path / "a" / "judgements").mkdir()
     stored = json.loads((tmp_path / "a" / "tasks" / f"{OPEN}.json").read_text())
-    stored = {**stored, "task": judged, "metrics": {**stored["metrics"], **metrics}}
+    stored |= {"task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
     (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
     manifest = json.loads((tmp_path / "a" / "run.json").read_text())
     manifest["tasks"][judged] = {"state": "done"}

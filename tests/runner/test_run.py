@@ -273,3 +273,10 @@ def test_two_rows_with_the_same_prompt_get_their_own_responses(medtasks, data_di
     write_jsonl(data_dir / "bridge" / "chip_ctc" / "test.jsonl", rows)
     assert medtasks("run", "--model", "oracle", *CHIP_CTC).code == 0
     assert len(responses(tmp_path / "run")) == 6
+
+
+def test_lm_evals_dummy_model_runs_where_its_tokenizer_cannot_be_loaded(medtasks, chip_ctc):
+    outcome = medtasks(
+        *("run", "--tasks", "bridge_chip_ctc", "--model", "dummy", "--data", "sample", "--output_path", "run")
+    )
+    assert outcome.code == 0 and "1/1" in outcome.out, outcome.err

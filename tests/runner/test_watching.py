@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import time
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +14,7 @@ from lm_eval.api.registry import register_model
 
 from medtasks_ext.cli.progress import Progress
 from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.runner.alarms import STOP_AFTER
 from tests.conftest import sft_row
 
 TASK = "bridge_chip_ctc"
@@ -121,3 +125,73 @@ def test_models_without_weights_raise_no_alarm(medtasks, model, tmp_path, monkey
     monkeypatch.setattr(Oracle, "answer", lambda self, request, requests: "")
     outcome = medtasks(*RUN, "--model", "oracle")
     assert outcome.code == 0 and "!" not in outcome.err and notes(tmp_path) == []
+
+
+# ---------------------------------------------------------------------- rules that end a run
+
+
+@register_model("babbles")
+class Babbles(LM):
+    """Answers with a text that is no label, slowly enough to be stopped."""
+
+    asked: ClassVar[list[str]] = []
+    slow: ClassVar[bool] = True
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__()
+
+    tokenizer_name = "babbles"
+
+    def generate_until(self, requests, disable_tqdm: bool = False) -> list[str]:
+        self.asked.extend(request.args[0] for request in requests)
+        for number, request in enumerate(requests):
+            if self.slow and number > STOP_AFTER:
+                time.sleep(0.02)
+            self.cache_hook.add_partial("generate_until", request.args, "(babble)")
+        return ["(babble)"] * len(requests)
+
+    def loglikelihood(self, requests, disable_tqdm: bool = False):
+        raise NotImplementedError
+
+    loglikelihood_rolling = loglikelihood
+
+
+@pytest.fixture
+def babbles(chip_ctc, monkeypatch):
+    """The command of a run of 600 documents whose answers cannot be read."""
+    rows = [sft_row(i, f"入组标准第{i}条", "clinical trial criterion: 年龄") for i in range(300)]
+    (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows))
+    monkeypatch.setattr(Babbles, "asked", [])
+    monkeypatch.setattr(Babbles, "slow", True)
+    both = f"{TASK},{TASK}_cot"
+    return ("run", "--model", "babbles", "--tasks", both, "--output_path", "run", "--no-preflight")
+
+
+def test_a_rule_pauses_a_run_and_the_command_without_it_goes_on(medtasks, babbles):
+    outcome = medtasks(*babbles, "--stop-if", "unreadable>50%")
+    asked = len(Babbles.asked)
+    assert outcome.code == 1 and STOP_AFTER <= asked < 600, outcome.err
+    [why] = [line for line in outcome.err.splitlines() if line.startswith("✗ stopped (--stop-if): ")]
+    n, of = map(int, re.findall(r"(\d+) of (\d+) answers that were looked at cannot be read", why)[0])
+    assert n == of and STOP_AFTER <= of <= asked and TASK in why
+    typed = shlex.split(outcome.err.partition("next:")[2].strip().splitlines()[0])
+    assert typed == ["medtasks", *babbles]
+
+    Babbles.slow = False
+    assert medtasks(*typed[1:]).code == 0
+    assert len(Babbles.asked) == len(set(Babbles.asked)) == 600
+
+
+def test_a_rule_that_is_not_met_changes_nothing(medtasks, babbles):
+    Babbles.slow = False
+    outcome = medtasks(*babbles, "--stop-if", "empty>0%", "--stop-if=cut>99.5 %")
+    assert outcome.code == 0 and "--stop-if" not in outcome.err and len(Babbles.asked) == 600
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "unreadable", "unreadable>100%", "wrong>5%", "unreadable<5%", "empty>-1%"]
+)
+def test_what_is_no_rule_is_named_before_anything_is_asked(medtasks, babbles, rule):
+    outcome = medtasks(*babbles, f"--stop-if={rule}")
+    assert outcome.code == 2 and "--stop-if" in outcome.err and "unreadable>50%" in outcome.err
+    assert not Babbles.asked

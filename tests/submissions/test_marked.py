@@ -11,6 +11,7 @@ def test_settings_that_were_added_are_in_the_submission_and_on_the_site(medtasks
     assert '"repetition_penalty": 1.8' in record and "Most answers" not in record
     assert '"system_instruction": "text-' in record and '"engines"' in record
     assert medtasks("site", "--submissions", PLACE.partition("/")[0], "-o", "site").code == 0
-    page = (tmp_path / "site" / "bridge.html").read_text(encoding="utf-8")
-    assert "generation settings in 1 of 1" in page and "system instruction in 1 of 1" in page
-    assert "Most answers" not in page
+    [page] = (tmp_path / "site" / "models").glob("org-random-label-*.html")
+    text = page.read_text(encoding="utf-8")
+    assert "generation settings" in text and "system instruction" in text
+    assert "Most answers" not in text

@@ -16,7 +16,7 @@ from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
-from medtasks_lab.site.gather import gather_site
+from medtasks_lab.site.gather import BoardLine, gather_site
 from tests.submissions.conftest import OPEN_MEAN, PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited
@@ -94,7 +94,7 @@ def test_the_tables_are_the_same_in_both_forms_and_hold_every_score(site, submis
     assert {task: row["value"] for task, row in mine.items()} == {
         task: item["score"] for task, item in record["tasks"].items()
     }
-    assert table.column_names == [*frames.names("results"), "invented", "submitted"]
+    assert table.column_names == [*frames.names("results"), "invented", "submitted", "trust", "waits"]
     assert mine[OPEN_MEAN]["wording"] == "own" and "wording" in mine[OPEN_MEAN]["otherwise"]
 
 
@@ -181,6 +181,13 @@ def confirmed_rows(monkeypatch):
     monkeypatch.setattr(Experiment, "confirmed", Confirmed("confirmed", "confirmed", None))
 
 
+@pytest.fixture
+def proven(monkeypatch):
+    """All scores are proven, although these are invented."""
+    monkeypatch.setattr(BoardLine, "is_proven", lambda *_: True)
+
+
+@pytest.mark.usefixtures("proven")
 def test_rows_that_nobody_has_confirmed_are_ranked_in_a_part_of_their_own(tmp_path):
     for number in range(2):
         write_submission(tmp_path, f"Org/Said-{number}", 0.5, wording="official")
@@ -198,7 +205,7 @@ def test_rows_that_nobody_has_confirmed_are_ranked_in_a_part_of_their_own(tmp_pa
     assert own == [(1, 2), (1, 2)]
 
 
-@pytest.mark.usefixtures("confirmed_rows")
+@pytest.mark.usefixtures("confirmed_rows", "proven")
 def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
     """What the paper does not say may differ: the commonest way of asking stands among its models."""
     root = tmp_path / "in"
@@ -222,7 +229,7 @@ def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
     assert sorted(ranks.values()) == [(1, 1), (1, 3), (1, 3), (1, 3)]
 
 
-@pytest.mark.usefixtures("confirmed_rows")
+@pytest.mark.usefixtures("confirmed_rows", "proven")
 def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
     record = write_submission(tmp_path, "Org/Old", 0.5)
     write_submission(tmp_path, "Org/New", 0.4)

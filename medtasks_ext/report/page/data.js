@@ -85,7 +85,7 @@ const isOwn = (entry) => entries[entry].kind !== "published";
 const ownEntries = entries.map((_, index) => index).filter(isOwn);
 
 // Tasks that count: the twin of a dataset asks its rows in another form, a draft is not ready.
-const isGrouped = (dataset) => !dataset.twin_of && !dataset.draft;
+const isGrouped = (dataset) => !dataset.control_of && !dataset.draft;
 const counted = datasets.map((_, index) => index).filter((index) => isGrouped(datasets[index]));
 
 const axisRank = new Map(axes.map((axis) => [axis.key, new Map(axis.values.map(([id], place) => [id, place]))]));

@@ -16,7 +16,7 @@ axes.forEach((axis, axisIndex) =>
     const members =
       axis.key === "all" ? counted : counted.filter((task) => valuesOf(datasets[task], axis.key).includes(value));
     for (const suite of [null, ...suites]) {
-      const inside = (task) => (suite ? isOfSuite(datasets[task], suite) : !datasets[task].apart);
+      const inside = (task) => (suite ? isOfSuite(datasets[task], suite) : datasets[task].in_totals);
       const key = members.filter(inside).join();
       if (!key) continue;
       if (!groupSets.has(key)) groupSets.set(key, []);
@@ -36,11 +36,11 @@ function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length))
 
 const withResults = new Set(results.dataset);
 // The tasks of the package, and of suites that stand apart those that were run.
-const expected = counted.filter((task) => !datasets[task].apart || withResults.has(task));
+const expected = counted.filter((task) => datasets[task].in_totals || withResults.has(task));
 
 // Suites that stand apart count in no mean with other suites' tasks.
 function together(tasks) {
-  const among = tasks.filter((task) => !datasets[task].apart);
+  const among = tasks.filter((task) => datasets[task].in_totals);
   return among.some((task) => withResults.has(task)) ? among : tasks;
 }
 

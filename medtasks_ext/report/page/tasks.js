@@ -124,8 +124,8 @@ function drawTask() {
   const page = report.tasks[dataset.id] ?? {};
   return [
     make("p", { className: "lead", textContent: dataset.summary }),
-    dataset.twin_of
-      ? note(`A twin of ${dataset.twin_of}: the same rows asked in another form. It counts in no mean and in no group.`)
+    dataset.control_of
+      ? note(`A control of ${dataset.control_of}: the same rows asked in another form. It counts in no mean and in no group.`)
       : null,
     dataset.draft ? note(`A draft, which counts in no mean and in no group: ${dataset.draft}`) : null,
     taskFacts(dataset),
@@ -375,12 +375,12 @@ function scoringPart(dataset, page) {
         )
       : make("p", {}, "Measure: ", make("code", { textContent: dataset.metric ?? NONE })),
     ceiling ? note(ceiling) : null,
-    page.verify?.length
+    page.open_questions?.length
       ? make(
           "div",
           {},
           text("h4", "", "To be verified"),
-          make("ul", {}, ...page.verify.map((item) => make("li", { textContent: item }))),
+          make("ul", {}, ...page.open_questions.map((item) => make("li", { textContent: item }))),
         )
       : null,
   );

@@ -7,10 +7,24 @@ const READING = [
   "A submission cannot prove that its answers came from the model that it names. Its heads of chains let anyone who has the run prove which answers these were.",
 ];
 
+const LEVELS = [
+  ["self-reported", "The arithmetic holds: scores follow from what documents contribute. Nobody else has seen an answer."],
+  ["answers checked", "The final answers were read and scored again on pinned rows, by the code of this leaderboard, to the digit. Verdicts of judges stand as submitted, and such results have no rank."],
+  ["confirmed by a second site", "A second site that has the rows says how far its own run, or its scoring of the same answers, agrees."],
+  ["run again", "A second site has asked the model again, by the command that stands there."],
+];
+
 function drawAbout() {
   return [
     text("h2", "", "About and data"),
     titled("How to read", ...READING.map((line) => text("p", "prose", line))),
+    titled(
+      "How far a score is trusted",
+      text("p", "prose", "A rank needs answers checked or more, and rows and words that are confirmed. What is less stands in a part of its own. Copies, scores far above the best published, and answers in the gold's own words have no rank before a person has looked."),
+      make("dl", { className: "words" }, ...LEVELS.flatMap(([level, what]) => [text("dt", "", level), text("dd", "", what)])),
+      text("p", "prose", "No check can tell these from honest work:"),
+      make("ul", {}, ...site.undetected.map((words) => text("li", "", words))),
+    ),
     titled(
       "Means of suites",
       make("dl", { className: "words" }, ...site.rules.flatMap(([title, rule]) => [text("dt", "", title), text("dd", "", rule)])),
@@ -28,10 +42,13 @@ function drawAbout() {
     titled(
       "Submit results",
       text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks submit --check results/submissions/ORG/MODEL/DATE"),
-      text("p", "prose", "Then open a pull request with the folder. docs/submitting.md says what leaves your machine: no text, and no id of a row."),
+      text("p", "prose", "Then open a pull request with the folder. docs/submitting.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
     ),
     site.left_out.length
-      ? titled("Left out", make("ul", { className: "faults" }, ...site.left_out.map(([where, what]) => text("li", "", `${where}: ${what}`))))
+      ? titled("Left out", faults(site.left_out))
       : null,
+    site.unranked.length ? titled("Shown without a rank", faults(site.unranked)) : null,
   ];
 }
+
+const faults = (found) => make("ul", { className: "faults" }, ...found.map(([where, what]) => text("li", "", `${where}: ${what}`)));

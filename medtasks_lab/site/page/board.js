@@ -10,12 +10,15 @@ const SIZES = [
 ];
 const SHOWN = 100;
 const PART = "part";
+const UNPROVEN = "unproven";
 const ALONE = "alone";
 const WITHOUT = "without";
 
-// What a cell holds: the score, and the number of tasks where that is not on all of them.
+// What a cell holds: the score, the number of tasks where that is not on all of them, a third number where
+// it is on all, and not proven.
 const valueOf = (cell) => (Array.isArray(cell) ? cell[0] : cell);
-const isWhole = (cell) => isNumber(cell);
+const isRanked = (cell) => isNumber(cell);
+const isPart = (cell) => Array.isArray(cell) && cell.length === 2;
 
 function drawBoard() {
   const strategies = site.strategies.map(([id]) => id);
@@ -77,11 +80,11 @@ function ranked(strategy, by) {
   const rows = site.entries.label.map((_, entry) => ({
     entry,
     rank: null,
-    section: cells[entry] === null ? WITHOUT : PART,
+    section: cells[entry] === null ? WITHOUT : isPart(cells[entry]) ? PART : UNPROVEN,
   }));
   const members = new Map();
   for (const row of rows) {
-    if (!isWhole(cells[row.entry])) continue;
+    if (!isRanked(cells[row.entry])) continue;
     const id = classes[row.entry];
     members.set(id, [...(members.get(id) ?? []), row]);
   }
@@ -105,6 +108,7 @@ function ranked(strategy, by) {
       ["class 0", members.has(0) ? "Asked as the suite’s paper asked: ranked among each other" : null],
       ...several.map(([id]) => [`class ${id}`, `Asked otherwise (${words[id]}): ranked among themselves only`]),
       [ALONE, "Asked otherwise, each in a way of its own: not ranked"],
+      [UNPROVEN, "Not proven: self-reported, or a person looks at it first: not ranked"],
       [PART, "On a part of the tasks, rows or judgements: not ranked"],
       [WITHOUT, `No score: ${columnTitle(by)}`],
     ],
@@ -115,6 +119,7 @@ function ranked(strategy, by) {
 
 const FILTERS = [
   ["kind", "Results", [["", "all results"], ["submitted", "submitted"], ["published", "published"]]],
+  ["trust", "Trust", [["", "any trust"], ["1", "answers checked, or more"], ["2", "confirmed, or more"]]],
   ["size", "Size", SIZES],
   ["access", "Weights", [["", "any weights"], ["open", "open"], ["proprietary", "proprietary"]]],
   ["domain", "Domain", [["", "any domain"], ["general", "general"], ["medical", "medical"]]],
@@ -125,7 +130,7 @@ const FILTERS = [
 let filtersOpen = matchMedia("(min-width: 46rem)").matches;
 
 function matches({ entry }) {
-  const { label, organisation, published, size, access, domain, reasoning } = site.entries;
+  const { label, organisation, published, level, size, access, domain, reasoning } = site.entries;
   const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
   const name = `${label[entry]} ${organisation[entry] ?? ""}`.toLowerCase();
   const fits = (key, value) => !option(key) || option(key) === value;
@@ -133,6 +138,7 @@ function matches({ entry }) {
   return (
     words.every((word) => name.includes(word)) &&
     fits("kind", published[entry] ? "published" : "submitted") &&
+    (!option("trust") || (isNumber(level[entry]) && level[entry] >= Number(option("trust")))) &&
     inSize(size[entry]) &&
     fits("access", access[entry]) &&
     fits("domain", domain[entry]) &&
@@ -208,7 +214,7 @@ function tableColumns(columns, strategy, by) {
 const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
 
 function modelCell({ entry }) {
-  const { label, page, published, invented, organisation, access, domain, reasoning } = site.entries;
+  const { label, page, published, invented, trust, waits, organisation, access, domain, reasoning } = site.entries;
   const facts = [organisation[entry], access[entry], domain[entry], reasoning[entry] === "yes" ? "reasoning" : null];
   return make(
     "span",
@@ -216,7 +222,8 @@ function modelCell({ entry }) {
     link(`${site.home}models/${page[entry]}`, label[entry], { className: "name" }),
     " ",
     published[entry] ? null : tag("", invented[entry] ? "invented" : "submitted"),
-    text("span", "facts-line", facts.filter(Boolean).join(" · ")),
+    waits[entry] ? withTip(tag("", "flagged"), waits[entry]) : null,
+    text("span", "facts-line", [...facts, trust[entry]].filter(Boolean).join(" · ")),
   );
 }
 
@@ -225,7 +232,7 @@ function scoreCell(cell, column, strategy, entry) {
   const found = site.intervals[strategy][column]?.[entry];
   const value = valueOf(cell);
   const tasks = site.columns[column][2];
-  const part = isWhole(cell) ? null : text("span", "part", cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part");
+  const part = !isPart(cell) ? null : text("span", "part", cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part");
   const main = site.columns[column][0] === 0;
   const shown = make("span", {}, main ? scoreBar(value, found) : null, score(value), part);
   return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;

@@ -30,7 +30,8 @@ function drawLine(line, number) {
 }
 
 function placesTable(line, number) {
-  const place = ({ rank, of_paper, otherwise }) => {
+  const place = ({ rank, of_paper, otherwise, unproven }) => {
+    if (unproven) return `${NONE} not proven`;
     const among = of_paper ? "" : ` (asked otherwise: ${otherwise})`;
     return rank ? `${rank[0]} of ${rank[1]}${among}` : `${NONE} not on all tasks, rows and judgements${among}`;
   };
@@ -87,6 +88,7 @@ function tasksPart(line, number) {
   const rows = line.tasks.filter(([suite]) => !option(key) || suite === option(key));
   const chosen = suites.length > 1 ? selector("Suite", key, [["", "all"], ...suites.map((suite) => [suite, suiteTitle(suite)])], option(key)) : null;
   const otherwise = (row) => (row[9] === null ? "" : line.reasons[row[9]]);
+  const trust = (row) => (row[10] === null ? "" : line.reasons[row[10]]);
   return make(
     "div",
     {},
@@ -106,6 +108,7 @@ function tasksPart(line, number) {
         { key: "n", title: "Documents", numeric: true, value: (row) => row[5], cell: (row) => documents(row) },
         { key: "valid", title: "Readable", numeric: true, value: (row) => row[7], cell: (row) => (row[7] === null ? NONE : percent(nearest(row[7]))) },
         ...(line.published ? [] : [{ key: "otherwise", title: "Beside the paper", value: otherwise, cell: (row) => otherwise(row) || row[8] || NONE }]),
+        ...(line.published ? [] : [{ key: "trust", title: "Trust", value: trust, cell: trust }]),
       ],
       sort: "task",
       limit: 60,
