@@ -49,7 +49,7 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
 
 
 @lru_cache(maxsize=64)
-def _compiled(mark: str) -> tuple[str, re.Pattern[str], bool]:
+def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
     """The labels, a pattern (literals and one class: linear time), and whether a label comes first."""
     parts = _LABELS.split(mark)
     if len(parts) != 3 or len(set(parts[1])) != len(parts[1]):
@@ -63,7 +63,7 @@ def _compiled(mark: str) -> tuple[str, re.Pattern[str], bool]:
 
 def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
     """The labels, and all places of marks: begin, end, which label."""
-    labels, pattern, label_first = _compiled(mark)
+    labels, pattern, label_first = _compiled_marks(mark)
     found = [
         (match.start(1), match.end(1), labels.index(match[2]))
         for match in pattern.finditer(text)

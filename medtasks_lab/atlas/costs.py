@@ -38,7 +38,7 @@ def costs(item: Item, data: Data) -> Iterator[Cell]:
             again = recomputed.get(row) if column == JURY else None
         yield Cell(row, column, value, again)
     for entry in data.entries:
-        yield from _own(entry, data)
+        yield from _own_costs(entry, data)
 
 
 def _number(value: float | str) -> float:
@@ -65,7 +65,7 @@ def _price(row: dict[str, str]) -> Price:
     return Price(*(float(row[f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")))
 
 
-def _own(entry: Entry, data: Data) -> Iterator[Cell]:
+def _own_costs(entry: Entry, data: Data) -> Iterator[Cell]:
     price, done = data.prices.get(entry.label), list(experiments_of(entry, data).values())
     counted = [one for one in done if one.tokens]
     jury = jury_cost(entry.folders, done)
