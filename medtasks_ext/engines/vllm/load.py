@@ -11,8 +11,8 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from medtasks_ext.engines import watcher
-from medtasks_ext.engines.vllm.create import create
 from medtasks_ext.engines.vllm.engine import VllmEngine
+from medtasks_ext.engines.vllm.lanes import create
 from medtasks_ext.engines.vllm.replica import Replica
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
