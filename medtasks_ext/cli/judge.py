@@ -117,8 +117,9 @@ def judge(
         raise MedtasksError(
             "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
         )
+    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.planner import JuryPlanner
@@ -164,7 +165,7 @@ def judge(
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
-        budget = budget_of(max_cost, jury, stores)
+        budget = budget_of(max_cost, *paid(jury, stores))
         engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending() if dry_run or requests else []
@@ -188,7 +189,7 @@ def judge(
             intake, paths = engine.intake(), [Path(name) for name in responses]
             intake.check(paths)
             sound = take_files(intake, paths)
-            budget = budget_of(None, jury, stores)
+            budget = budget_of(None, *paid(jury, stores))
         else:
             outcome = ask_all([engine], budget)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN

@@ -28,13 +28,14 @@ from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
+from medtasks_ext.engines.budget import budget_of
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.alarms import StopRule
-from medtasks_ext.runner.charge import Charge, budget_of, check_limit
+from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -416,7 +417,7 @@ def _execute(
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
     names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
-    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
     say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)

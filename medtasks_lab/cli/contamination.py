@@ -210,8 +210,9 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress, say_unpriced
+    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.engines.stream import Stream
-    from medtasks_ext.runner.charge import Charge, budget_of
+    from medtasks_ext.runner.charge import Charge, paid
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
@@ -230,7 +231,7 @@ def _ask_all(
         for item in texts.values():
             asking.egress.record(place, item)
     charge = Charge(asking.price) if asking.price and (asking.limit is not None or not engine.local) else None
-    budget = budget_of(asking.limit, charge, probe.responses, tasks.datasets)
+    budget = budget_of(asking.limit, *paid(asking.limit, charge, probe.responses, tasks.datasets))
     say_unpriced(budget)
     probe.save()
     failed, ends = dict[str, str](), set[str]()

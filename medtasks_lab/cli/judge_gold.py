@@ -65,7 +65,7 @@ def judge_gold(
     study = JuryStudy.of(
         FILE,
         "medtasks judge gold",
-        (jury, cases),
+        [(jury, cases)],
         {name: run.files for name, run in runs.items()},
         sample=any(case.synthetic for task in cases for case in task.cases),
         missing=lambda found: sum(item.missing for item in found.tasks),

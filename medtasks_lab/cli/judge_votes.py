@@ -52,7 +52,7 @@ def judge_votes(
     study = JuryStudy.of(
         FILE,
         "medtasks judge votes",
-        (jury, [asked_about]),
+        [(jury, [asked_about])],
         votes,
         sample=sample,
         missing=lambda found: sum(found.missing.values()),
