@@ -132,7 +132,7 @@ def test_a_proxy_carries_no_text_that_it_could_read(names, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
     egress = Egress.of(["permitted.example"])
     taken = {
-        url: egress.place(url).takes_proxy
+        url: egress.place(url).uses_proxy
         for url in (
             "http://127.0.0.1/v1", f"https://{GPU}/v1", "https://permitted.example/v1",
             "http://permitted.example/v1", f"http://{OUTSIDE}/v1",

@@ -212,7 +212,7 @@ def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
     return parser
 
 
-def at_hand(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
+def available(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
     """Which tasks have their data here; what is missing is said.
 
     Raises:

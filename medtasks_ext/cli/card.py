@@ -39,7 +39,7 @@ def card(
     Example: medtasks card runs/MODEL -o card
     """
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
-    from medtasks_ext.report.card.facts import whole_alone
+    from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.manifest import manifest
     from medtasks_ext.report.card.section import card_section
@@ -54,7 +54,7 @@ def card(
     entry = _only(results.entries)
     left_out: dict[str, str] = {}
     if not parts and not entry.sample:
-        entry, left_out = whole_alone(entry)
+        entry, left_out = complete_tasks(entry)
     _verify(entry)
     found, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()

@@ -35,9 +35,9 @@ def verify(
 ) -> int:
     """Name what was changed in a run's folder.
 
-    Checks every file against the folder's seal, the chain of every answer and judgement, samples against
-    answers, and scores against samples. A seal shows changes to whoever has kept its root elsewhere: who
-    changes a folder can seal it anew.
+    Checks every file against the folder's seal, the chain of every answer and judgement, whose they are,
+    samples against answers, and scores against samples. A seal shows changes to whoever has kept its root
+    elsewhere: who changes a folder can seal it anew.
 
     Example: medtasks verify runs/MODEL --root 3f1c9a0b52de
 
@@ -71,6 +71,8 @@ def verify(
     )
     files = len({change.file for change in changes})
     typer.echo(f"{folder}: {looked}; {f'{files} of its files do not verify' if files else 'all as written'}")
+    for note in found.notes:
+        typer.echo(note)
     _print_seal(found.sealed)
     if kept is not None:
         _print_kept(kept, str(root))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
-from medtasks_ext.egress import Egress, keep_from_proxies
+from medtasks_ext.egress import Egress, bypass_proxies
 from medtasks_ext.engines.batch_size import BatchSize, free_memory
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
@@ -117,7 +117,7 @@ class LmEngine(Engine):
         """Those that the model's server may receive; the others are faults."""
         assert self._done is not None and self.egress is not None
         place = self.egress.place(self.address)
-        keep_from_proxies(place)  # lm-eval's own clients ask
+        bypass_proxies(place)  # lm-eval's own clients ask
         for request in group:
             if not place.permits(request.text):
                 self._done(request, withheld(place, request.text))

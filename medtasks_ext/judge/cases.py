@@ -20,7 +20,7 @@ from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.records import Sample
@@ -117,7 +117,7 @@ def response_hash(case: Case) -> str:
 
 
 def judged_tasks(
-    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, Wish] | None = None
+    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, PromptSource] | None = None
 ) -> list[JudgedTask]:
     """The tasks among some that models judge, with their answers.
 
@@ -146,7 +146,7 @@ def is_judged(dataset: Dataset) -> bool:
     return bool(dataset.blocks.get("judge"))
 
 
-def rubric_of(dataset: Dataset, wish: Wish = "own") -> Rubric | None:
+def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
     """How a dataset's answers are judged, in the words that are wished for; None where they are not.
 
     Raises:
@@ -155,7 +155,7 @@ def rubric_of(dataset: Dataset, wish: Wish = "own") -> Rubric | None:
     if not is_judged(dataset):
         return None
     judging = dataset_spec(dataset.blocks, where=dataset.file).judge
-    return Rubric(judging, words=jury_words(dataset, judging, wish)) if judging else None
+    return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
 
 
 def _read_cases(path: Path, rubric: Rubric) -> list[Case]:

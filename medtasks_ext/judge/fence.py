@@ -35,7 +35,7 @@ def fence_code(texts: Iterable[str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def defuse(text: str, code: str) -> str:
+def escape_fences(text: str, code: str) -> str:
     """The text with everything that could pass for a fence or a turn marker set apart by blanks."""
     return _without_marks(text).replace(code, " ".join(code))
 
@@ -53,4 +53,4 @@ def _without_marks(text: str) -> str:
 
 def fenced(label: str, text: str, code: str) -> str:
     """The defused text between two marked lines."""
-    return f"<<<{label} {code}\n{defuse(text, code)}\n{code} END OF {label}>>>"
+    return f"<<<{label} {code}\n{escape_fences(text, code)}\n{code} END OF {label}>>>"

@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
-from medtasks_ext.judge.cost import Spent
+from medtasks_ext.judge.cost import JudgingCost
 from medtasks_ext.runs.chain import Seal, sealed_head
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import About, Intent, Judgement, OutcomeLog, Stored, Wording, judged_files
+from medtasks_ext.runs.outcomes import (
+    About,
+    Binding,
+    Intent,
+    Judgement,
+    OutcomeLog,
+    Stored,
+    Wording,
+    judged_files,
+)
 from medtasks_ext.runs.sent import SentLog
 
 #: What came back for a request to a judge.
@@ -32,20 +41,24 @@ class JudgementStore:
         self.wording: dict[str, Wording] = {}  # task -> whose words its judges were asked in last
         self.changed: list[str] = []  # tasks whose files do not hold any more what was sealed
         self._logs: dict[str, OutcomeLog] = {}
+        self._bound: Binding | None = None
 
-    def open(self, *, write: bool = True, sealed: Mapping[str, Seal] | None = None) -> None:
+    def open(
+        self, *, write: bool = True, sealed: Mapping[str, Seal] | None = None, bound: Binding | None = None
+    ) -> None:
         """Read what is there.
 
         Args:
             write: the process holds the folder's lease: files of an older version are written anew.
             sealed: task -> the state of its file when a call ended.
+            bound: the run whose answers are judged.
 
         Raises:
             MedtasksError: a line is damaged, or the disk takes nothing.
         """
-        seals = sealed or {}
+        seals, self._bound = sealed or {}, bound
         for task in judged_files(self.folder):
-            log = self._logs[task] = OutcomeLog(self.folder, task, older=task not in seals)
+            log = self._logs[task] = OutcomeLog(self.folder, task, older=task not in seals, binding=bound)
             found = list(log.read())
             if log.is_old and write:
                 log.renew(found)
@@ -93,7 +106,7 @@ class JudgementStore:
             MedtasksError: the disk does not take it.
         """
         if task not in self._logs:
-            self._logs[task] = OutcomeLog(self.folder, task)
+            self._logs[task] = OutcomeLog(self.folder, task, binding=self._bound)
         self._remember(task, self._logs[task].add(key, document, entry, about=about, settles=settles))
 
     def why_not(self, key: str, unasked: str) -> str:
@@ -117,10 +130,10 @@ class JudgementStore:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
         return {judge: sorted(names) for (name, judge), names in sorted(self.served.items()) if name == task}
 
-    def spent(self, task: str) -> Spent:
+    def spent(self, task: str) -> JudgingCost:
         """What the replies about a task cost."""
         replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
-        return Spent.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
+        return JudgingCost.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
 
     @property
     def unsure(self) -> float:

@@ -14,7 +14,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
 from medtasks_ext.prompts.documents import Documents
-from medtasks_ext.prompts.official.choice import Wish, wish_of
+from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
 from medtasks_ext.prompts.record import LeftOut, loaded
 from medtasks_ext.prompts.render import Renderer
@@ -91,7 +91,7 @@ def load_documents(
             dataset,
             said,
             forced,
-            _Use(cot, shots, system_role, wish_of(prompts), frozenset(without)),
+            _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without)),
             environment,
         )
     )
@@ -104,7 +104,7 @@ class _Use:
     cot: bool
     shots: int
     system_role: bool
-    wish: Wish
+    prompts: PromptSource
     without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
 
 
@@ -167,6 +167,23 @@ def check_rows(
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
+def check_given(dataset: Dataset, rows: Rows) -> RowCheck:
+    """Read rows that are at hand as zero-shot prompts, as `check_rows` does.
+
+    Args:
+        dataset: whose rows they are.
+        rows: of any origin, as they are or changed.
+    """
+    faults = Faults(check=True)
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    with collector_paused():
+        try:
+            splits = _rendered(dataset, spec, rows, _Use(False, 0, True, "own"), faults)
+        except MedtasksError as error:
+            return RowCheck(faults=faults.kept or [error])
+    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
+
+
 def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     origin = find_origin(dataset, spec.rows, forced)
@@ -207,10 +224,16 @@ def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
     source, own_pool = spec.rows, rows.fewshot_where
-    if use.shots and use.wish != "own" and (authors := authors_of(dataset, source)):
+    if use.shots and use.prompts != "own" and (authors := authors_of(dataset, source)):
         rows = authors.with_released_examples(rows)
     renderer = Renderer(
-        dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
+        dataset,
+        spec,
+        rows,
+        cot=use.cot,
+        shots=use.shots,
+        system_role=use.system_role,
+        prompts=use.prompts,
     )
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test", without=use.without)

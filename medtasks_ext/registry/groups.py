@@ -227,6 +227,7 @@ class Registry(Datasets):
             for match in matches or [name]:
                 if match not in known:
                     self._check_suite_of(match)
+                    self.check_readable(match)
                     near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
                     raise MedtasksError(
                         f"no task, group or tag named {name!r}",

@@ -5,6 +5,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,13 @@ from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts, with_present_keys
 from medtasks_ext.registry.official import AnswerBudget
-from medtasks_ext.registry.strategies import STRATEGIES, by_likelihood, dataset_and_strategy, suffix_of
+from medtasks_ext.registry.strategies import (
+    STRATEGIES,
+    SUFFIX,
+    by_likelihood,
+    dataset_and_strategy,
+    suffix_of,
+)
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     SUITE_FILE,
@@ -85,6 +92,17 @@ class Dataset:
                 "key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET"
             )
         return name
+
+    @property
+    def called(self) -> set[str]:
+        """The names by which people call it, also where its file cannot be read."""
+        folder, suite = self.folder.name, self.folder.parent
+        prefix = suite.name if (suite / SUITE_FILE).is_file() else NO_SUITE
+        try:
+            said = re.findall(r"^task:[ \t]*['\"]?(\w+)", self.file.read_text("utf-8"), flags=re.MULTILINE)
+        except (OSError, UnicodeDecodeError):
+            said = []
+        return {folder, f"{prefix}_{folder}", *said}
 
     @cached_property
     def blocks(self) -> Config:
@@ -385,20 +403,35 @@ class Datasets:
     @cached_property
     def broken(self) -> dict[Path, str]:
         """Task files that cannot be read, with the reason. lm-eval drops such files silently."""
-        return {item.folder: reason for item, reason in self._scan if reason}
+        return {item.folder: str(error) for item, error in self._scan if error}
+
+    def check_readable(self, name: str) -> None:
+        """Say what is wrong with the file of a task that is not known since its file cannot be read.
+
+        Args:
+            name: of a task, as its file says it or as its folder lies.
+
+        Raises:
+            MedtasksError: that of its file.
+        """
+        found = dataset_and_strategy(name)
+        asked = {name, name.removesuffix(SUFFIX["cot"]), found[0] if found else name}
+        for item, error in self._scan:
+            if error and asked & item.called:
+                raise error
 
     @cached_property
-    def _scan(self) -> list[tuple[Dataset, str]]:
-        found: list[tuple[Dataset, str]] = []
+    def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:
+        found: list[tuple[Dataset, MedtasksError | None]] = []
         places: dict[str, Path] = {}
         for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
                 self._check_place(dataset, places)
-                found.append((dataset, ""))
+                found.append((dataset, None))
             except MedtasksError as error:
-                found.append((dataset, str(error)))
+                found.append((dataset, error))
         return found
 
     def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
@@ -474,7 +507,7 @@ class Datasets:
 
     @property
     def _readable(self) -> Iterator[Dataset]:
-        return (item for item, reason in self._scan if not reason)
+        return (item for item, error in self._scan if not error)
 
     @cached_property
     def tasks(self) -> dict[str, tuple[Dataset, str]]:

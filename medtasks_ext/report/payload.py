@@ -164,6 +164,7 @@ def _entry(entry: Entry, cost: Json) -> Json:
         "settings": entry.words,
         "notes": list(entry.notes),
         "details": entry.details,
+        "root": entry.root,
         "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
         "usd": None if usd is None else round(usd, 4),
         "usd_tasks": [counted, cost["tasks"]],

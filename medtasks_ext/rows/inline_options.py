@@ -14,14 +14,14 @@ _LABELS = re.compile(r"\{([^\s{}]{2,})\}")
 _BETWEEN = " \t\r\n,;"
 
 
-class Apart(TypedDict):
+class SplitQuestion(TypedDict):
     """A question and its options, in the order of their labels."""
 
     question: str
     options: list[str]
 
 
-def question_and_options(text: str, mark: str, end: str = "") -> Apart:
+def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
     """The question before the first option, and the options.
 
     A text can be read if its marks, in the order of their labels, can be chosen in one way alone. So a mark

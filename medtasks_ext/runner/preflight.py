@@ -23,7 +23,7 @@ from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
+from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.trouble import stopped
@@ -212,7 +212,7 @@ def _first_answer(
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
-        outcome = _asked(run, engine, builder, asked, found, charge, budget or Budget())
+        outcome = _asked(run.outcomes(found.task), engine, builder, asked, found, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -231,16 +231,15 @@ def _first_answer(
 
 
 def _asked(
-    run: Run,
+    log: OutcomeLog,
     engine: Engine,
     builder: RequestBuilder,
-    asked: Asked,
+    asked: AskedPrompt,
     found: Preflight,
     charge: Charge | None,
     budget: Budget,
 ) -> Outcome:
     """The outcome, asked for unless an answer is stored; stored if the request is the run's own."""
-    log = OutcomeLog(run.files.responses, found.task)
     try:
         for stored in log.read():
             if stored.key == asked.key and isinstance(stored.entry, Answer):

@@ -28,7 +28,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key, same_anywhere
+from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
@@ -45,7 +45,7 @@ from medtasks_ext.runner.evaluate import (
     same_documents,
 )
 from medtasks_ext.runner.fit import INPUT, SHOTS
-from medtasks_ext.runner.requests import Asked, read_asked, readable
+from medtasks_ext.runner.requests import AskedPrompt, read_prompts, readable
 from medtasks_ext.runs.conditions import Asked as AskedConditions
 from medtasks_ext.runs.conditions import (
     Conditions,
@@ -66,7 +66,7 @@ from medtasks_ext.runs.manifest import (
     TaskState,
     identity_of,
 )
-from medtasks_ext.runs.outcomes import read_outcomes
+from medtasks_ext.runs.outcomes import Binding, OutcomeLog, read_outcomes
 from medtasks_ext.runs.samples import iter_samples
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
@@ -252,7 +252,7 @@ class Run:
         known = settings.prompts is None and begun in ("own", "official")
         return replace(settings, prompts=begun) if known else settings
 
-    def in_begun_words(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
+    def in_stored_wording(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
         """The tasks in the words in which the run began to ask them; those that are new to it as they are.
 
         Args:
@@ -288,7 +288,7 @@ class Run:
         if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
-        loaded, now = same_anywhere(stored["loaded"]), same_anywhere(loaded_record(task))
+        loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
         return stored["version"] == str(task.VERSION) and loaded == now
 
     def is_sealed(self, task: str) -> bool:
@@ -305,7 +305,8 @@ class Run:
             if not same_documents(task, entry.choice, choices[name]):
                 self._put_by(name)
                 entry = TaskEntry(sealed=entry.sealed)
-            self.manifest.tasks[name] = entry.model_copy(update={"choice": choices[name]})
+            now = {"choice": choices[name], "bound": self.bound(task)}
+            self.manifest.tasks[name] = entry.model_copy(update=now)
 
     def _put_by(self, task: str) -> None:
         """Take away the requests of a former choice; results of a batch may still come for them."""
@@ -326,6 +327,14 @@ class Run:
             choice: of documents; the one that is noted by default.
         """
         return chosen_documents(task, choice or self.state(task.task_name).choice)
+
+    def outcomes(self, task: str) -> OutcomeLog:
+        """The outcomes of a task as this process reads and writes them."""
+        return OutcomeLog(self.files.responses, task, self.rank, binding=self.state(task).bound)
+
+    def bound(self, task: Task) -> Binding:
+        """Whose outcomes are those that are asked for now."""
+        return self.manifest.identity.bound(**loaded_with(loaded_record(task)))
 
     def answered_documents(self, task: str) -> set[str]:
         """Keys of the documents that have an answer; none where a file of outcomes is damaged."""
@@ -359,7 +368,7 @@ class Run:
     def asked_records(self, task: Task) -> Records:
         """What was sent and came back, from the files of the stream."""
         name = task.task_name
-        asked = list(read_asked(self.files, name))
+        asked = list(read_prompts(self.files, name))
         outcomes = read_outcomes(self.files.responses, name)
         answers = {stored.key: stored.entry for stored in outcomes if isinstance(stored.entry, Answer)}
         return records_of(asked, answers, with_shots=bool(task.config.num_fewshot))
@@ -497,17 +506,17 @@ class Run:
             return {}
         return {
             key: Request(item.key, name, item.document, item.prompt, settings)
-            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for item in (*self._asked_before(name).values(), *read_prompts(self.files, name))
             for key in (item.document, item.key)
         }
 
-    def _asked_before(self, task: str) -> dict[str, Asked]:
-        found: dict[str, Asked] = {}
+    def _asked_before(self, task: str) -> dict[str, AskedPrompt]:
+        found: dict[str, AskedPrompt] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
                 document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                found[document] = Asked(sample.get("request", ""), document, prompt)
+                found[document] = AskedPrompt(sample.get("request", ""), document, prompt)
         return found
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
@@ -517,7 +526,7 @@ class Run:
             kept: further fields that stay as they are.
         """
         known = self.state(task)
-        stays = {name: getattr(known, name) for name in ("choice", *kept)}
+        stays = {name: getattr(known, name) for name in ("choice", "bound", *kept)}
         new = entry.model_copy(update=stays)
         self.manifest.replace_seals("responses", known.sealed, new.sealed)
         self.manifest.tasks[task] = new
@@ -634,6 +643,8 @@ def _of_group(interval: Interval | None) -> Estimated | None:
     return Estimated(interval, WILSON_OF_UNITS) if interval else None
 
 
+#: What was loaded that outcomes are bound to.
+BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
 MOVING = ("tasks", "judgements", "seal", "roots")
 #: What a task that is complete may be.
@@ -649,7 +660,7 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
+def records_of(asked: Sequence[AskedPrompt], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
     """What a task is scored from.
 
     Args:
@@ -667,12 +678,14 @@ def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_sh
     )
 
 
-def _readable(item: Asked) -> Any:
+def _readable(item: AskedPrompt) -> Any:
     argument = item.argument
     return readable(argument) if isinstance(argument, str) else argument
 
 
-def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
+def cut_counts(
+    asked: Iterable[AskedPrompt], answers: Iterable[Answer], *, with_shots: bool
+) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget.
 
     A prompt that lost the end of its input carries no shots, either. The number of answers is left out where
@@ -701,7 +714,9 @@ def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sa
         recorded["arguments"] = [
             (prompt, dropped_secrets(settings)) for prompt, settings in sample["arguments"]
         ]
-        if key := keys.get(document_key(sample["doc"])):
+        # a key follows from what is recorded, or is not recorded
+        plain = all(settings == dropped_secrets(settings) for _, settings in sample["arguments"])
+        if (key := keys.get(document_key(sample["doc"]))) and plain:
             recorded["request"] = key
         yield recorded
 
@@ -750,6 +765,11 @@ def loaded_record(task: Task) -> LoadedRecord:
     """What was loaded for a built task, as results record it."""
     loaded: LoadedRecord = task.config.metadata["medtasks"]["loaded"]
     return loaded
+
+
+def loaded_with(loaded: LoadedRecord) -> dict[str, str]:
+    """What outcomes are bound to of what was loaded."""
+    return {name: str(loaded.get(name, "")) for name in BOUND_TO}
 
 
 def build_tasks(

@@ -20,27 +20,34 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.prompts.documents import same_anywhere
+from medtasks_ext.prompts.documents import without_places
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
     load_document_scores,
     score_statistic,
 )
+from medtasks_ext.results.reading import at_odds
 from medtasks_ext.results.run_files import RunResults
+from medtasks_ext.runner.bound import BoundFiles, asked_with, moved
 from medtasks_ext.runner.requests import readable
+from medtasks_ext.runner.run import loaded_with
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
-from medtasks_ext.runs.outcomes import judged_files, read_outcomes
+from medtasks_ext.runs.outcomes import judged_files
 from medtasks_ext.runs.seal import Change, Sealed, look
 
 if TYPE_CHECKING:
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.manifest import Identity
+    from medtasks_ext.runs.outcomes import Binding
 
 #: sums of other versions of NumPy differ in their last digits
 _TOLERANCE = 1e-9
+_SHOWN = 3  # files that a note names
 
 
 @dataclass
@@ -52,6 +59,7 @@ class Verified:
     judgements: int = 0  # number of lines that judges left
     sealed: Sealed = field(default_factory=Sealed)  # how the folder stands against its seal
     changes: list[Change] = field(default_factory=list)  # what does not hold
+    notes: list[str] = field(default_factory=list)  # in words, what could not be held against anything
 
 
 def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = None) -> Verified:
@@ -74,24 +82,43 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
     found.changes += found.sealed.changes
     with _noting(found, files):
         found.changes += _unsealed(folder, manifest, heads)
+    loose: list[str] = []
     for task, entry in sorted(manifest.tasks.items()):
         answers: dict[str, str] = {}
+        bound = BoundFiles(manifest.identity)
         with _noting(found, files), collector_paused():
-            for stored in read_outcomes(files.responses, task):
+            for stored in bound.read(files.responses, task):
                 if isinstance(stored.entry, Answer):
                     answers[stored.key] = readable(stored.entry.text)
         found.answers += len(answers)
+        found.changes += bound.changes
+        loose += bound.loose
         if entry.state is TaskState.DONE and task in registry.tasks:
             found.tasks += 1
             with _noting(found, files), collector_paused():
-                found.changes += _task(files, task, registry.tasks[task][0], answers)
+                found.changes += _task(
+                    files, task, registry.tasks[task][0], answers, manifest.identity, entry.n
+                )
+                _compare_loaded(found, task, entry.bound, bound, files.read_task(task)["loaded"])
     for task in judged_files(files.judgements):
+        bound = BoundFiles(manifest.identity)
         with _noting(found, files):
-            found.judgements += sum(1 for _ in read_outcomes(files.judgements, task))
+            found.judgements += sum(1 for _ in bound.read(files.judgements, task))
+        found.changes += bound.changes
+        loose += bound.loose
+    if loose:
+        found.notes.append(
+            f"of an older version, which does not say whose outcomes they are: {', '.join(_some(loose))}"
+        )
     if files.results_file.is_file():
         with _noting(found, files):
             found.changes += _results(files, manifest)
     return found
+
+
+def _some(files: list[str]) -> list[str]:
+    more = [f"and {len(files) - _SHOWN} more"] if len(files) > _SHOWN else []
+    return [*files[:_SHOWN], *more]
 
 
 def refuse_changed(folder: Path, registry: Registry) -> None:
@@ -141,7 +168,30 @@ def _unsealed(folder: Path, manifest: Manifest, heads: Mapping[str, str] | None)
             yield Change(file, "is not the one that was published")
 
 
-def _task(files: RunFolder, task: str, dataset: Dataset, answers: Mapping[str, str]) -> Iterator[Change]:
+def _compare_loaded(
+    found: Verified, task: str, last: Binding | None, asked: BoundFiles, loaded: LoadedRecord
+) -> None:
+    """Name a score over other rows or words than were asked; it is no change where a later call came to them.
+
+    Args:
+        last: what the last call would have asked, had it asked something.
+    """
+    file, others = f"tasks/{task}.json", asked.others(loaded)
+    rescored = any(root.state == "rescored" for root in found.sealed.roots)
+    if others and (rescored or (last is not None and asked_with(last) == loaded_with(loaded))):
+        found.notes.append(f"{file}: scored later with {', '.join(others)}")
+    elif others:
+        found.changes.append(Change(file, f"says {', '.join(others)}"))
+
+
+def _task(
+    files: RunFolder,
+    task: str,
+    dataset: Dataset,
+    answers: Mapping[str, str],
+    identity: Identity,
+    noted: int | None,
+) -> Iterator[Change]:
     """What a task's samples, scores and result say, against each other and the answers."""
     samples: Sequence[Mapping[str, Any]] = RunResults(files.path, "", {}).samples(task)
     file = files.samples_file(task).name
@@ -150,7 +200,9 @@ def _task(files: RunFolder, task: str, dataset: Dataset, answers: Mapping[str, s
         if key is not None and sample["resps"][0][0] != answers.get(key):
             yield Change(file, f"line {number}: the response is not the one in responses/{task}.jsonl")
             break
+    yield from (Change(file, what) for what in moved(task, identity, samples))
     record = files.read_task(task)
+    yield from (Change(f"tasks/{task}.json", what) for what in at_odds(record, noted))
     if record["n"] != len(samples):
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
@@ -225,7 +277,7 @@ def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
         yield Change(file, f"cannot be scored again: {copy.state(task).error}")
         return
     stated, again = files.read_task(task), copy.files.read_task(task)
-    loaded = [same_anywhere(record["loaded"]) for record in (stated, again)]
+    loaded = [without_places(record["loaded"]) for record in (stated, again)]
     if stated["version"] != again["version"] or loaded[0] != loaded[1]:
         yield Change(
             file, "the task, its rows or its prompts are others here; the score cannot be computed again"

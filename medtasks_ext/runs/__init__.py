@@ -1,7 +1,8 @@
 """What a run's folder holds: typed records with one reader and one writer.
 
 RUN/run.json               the manifest: whose responses these are, the state of every task, sealed heads
-RUN/responses/TASK.jsonl   every outcome, appended as it comes, each line chained to the one before it
+RUN/responses/TASK.jsonl   every outcome, appended as it comes, each line chained to the one before it; the
+                           first says whose they are
 RUN/prompts/TASK.jsonl     prompts as they were sent, until the task is scored; TASK.earlier.jsonl: those of
                            batch files whose documents are not chosen any more
 RUN/tasks/TASK.json        metrics, their intervals, conditions, configuration and what was loaded
@@ -17,12 +18,22 @@ RUN/.lease                 the process that writes to the folder
 
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import RUN_SCHEMA, Identity, Manifest, Session, TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import About, Intent, Judgement, OutcomeLog, Seal, Stored, read_outcomes
+from medtasks_ext.runs.outcomes import (
+    About,
+    Binding,
+    Intent,
+    Judgement,
+    OutcomeLog,
+    Seal,
+    Stored,
+    read_outcomes,
+)
 from medtasks_ext.runs.seal import Journal, RunLease
 
 __all__ = [
     "RUN_SCHEMA",
     "About",
+    "Binding",
     "Identity",
     "Intent",
     "Journal",

@@ -20,17 +20,20 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.conditions import is_harmless
+from medtasks_ext.runs.outcomes import Binding
 from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.strict import faults_of
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes, and the newest that it reads. 1 knew no faults, no chains
 #: and no model in the keys of requests: such a run can be read, scored and compared, and not continued. 2 had
-#: no history of seals; what else it lacks is None here. 3 had no seal over the whole folder. A run of schema
-#: 2 or 3 becomes one of 4 when it goes on.
-RUN_SCHEMA = 4
+#: no history of seals; what else it lacks is None here. 3 had no seal over the whole folder. In 4 no file of
+#: outcomes said whose they are. A run of schema 2 to 4 becomes one of 5 when it goes on.
+RUN_SCHEMA = 5
 #: The first schema whose lines carry chains, and whose keys of requests hold the model.
 CHAINED = 2
+#: The first schema whose files of outcomes may say whose they are.
+BOUND = 5
 
 
 class TaskState(str, Enum):
@@ -61,6 +64,7 @@ class TaskEntry(_Record):
     state: TaskState = TaskState.WAITING
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
+    bound: Binding | None = None  # whose the outcomes are that the last call asked for
     n: int | None = None  # documents of a finished task
     generated: int | None = None  # answers that the last call asked for
     seconds: float | None = None  # from its first request to its last answer, in the last call
@@ -105,6 +109,20 @@ class Identity(_Record):
     def digest(self) -> str:
         """Of the model alone: a part of the key of every request."""
         return sha256(json.dumps(self.model, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    @property
+    def whole(self) -> str:
+        """Of model and settings, which shards of a run have in common: in the first line of its files."""
+        content = json.dumps([self.model, self.settings], sort_keys=True, default=str)
+        return sha256(content.encode()).hexdigest()[:32]
+
+    def bound(self, **asked: str) -> Binding:
+        """What ties a file of outcomes to this identity.
+
+        Args:
+            asked: the further fields of `Binding`.
+        """
+        return Binding(self.whole, self.model_name, **asked)
 
 
 def identity_of(
@@ -216,6 +234,11 @@ class Manifest(_Record):
         except (KeyError, TypeError, AttributeError):  # made here, or damaged, which is said below
             return content
         return {**content, "identity": {**content["identity"], "settings": kept}, "tasks": chosen}
+
+    @property
+    def bound(self) -> Binding | None:
+        """What ties judgements to the run whose answers they are about; None in folders of older versions."""
+        return self.identity.bound() if self.schema_version >= BOUND else None
 
     @property
     def seals(self) -> dict[str, Seal]:

@@ -5,6 +5,9 @@ One JSON object a line, each chained to the one before it, in the order in which
 intent, written before a request that costs money is sent, has `intent`. A line that ends such a request
 `settles` its intent. An intent that nothing settles counts as spent: the process was killed, or no reply
 came. Processes that share a run (the ranks of `accelerate`) write files of their own, `TASK.rank1.jsonl`.
+
+The first line of a file says whose the outcomes are, in `of`: model and settings, rows and wording. Where a
+later call asks about other rows or in other words, its first line says so again. Older files do not say.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -25,7 +28,18 @@ from medtasks_ext.runs.chain import ChainedFile, Seal
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["About", "Intent", "Judgement", "OutcomeLog", "Seal", "Stored", "outcome_files", "read_outcomes"]
+__all__ = [
+    "About",
+    "Binding",
+    "Intent",
+    "Judgement",
+    "OutcomeLog",
+    "Seal",
+    "Stored",
+    "outcome_files",
+    "read_file",
+    "read_outcomes",
+]
 
 #: How the names of files begin that hold what waits for a physician.
 QUEUE = "disputed_"
@@ -85,6 +99,7 @@ class Stored:
     about: About | None = None  # where a judge was asked
     #: US dollars of the intent that is settled, 0 where none is; None of lines that do not say
     settles: float | None = None
+    of: Binding | None = None  # where this line and those after it are of something else than those before
 
     def record(self) -> Json:
         """As it is stored; what is empty is left out."""
@@ -103,6 +118,8 @@ class Stored:
                 record["usage"] = _usage_record(entry.usage)
         if self.settles is not None:
             record["settles"] = self.settles
+        if self.of is not None:
+            record["of"] = self.of.record()
         return record | ({"at": self.at} if self.at else {})
 
     @classmethod
@@ -118,7 +135,32 @@ class Stored:
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("keys and names are texts")
         entry = _entry(record)
-        return cls(texts[0], texts[1], entry, record.get("at", 0.0), about, record.get("settles"))
+        of = Binding.read(record["of"]) if "of" in record else None
+        return cls(texts[0], texts[1], entry, record.get("at", 0.0), about, record.get("settles"), of)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Whose the outcomes of a task's file are, from the line that says so to the next that does."""
+
+    identity: str  # digest of model and settings (`Identity.whole`)
+    model: str  # as the run's user named it
+    origin: str = ""  # of the rows; this and what follows is empty where judges were asked about answers
+    rows_hash: str = ""  # of the documents as rendered, and their gold
+    prompt_hash: str = ""  # of the templates
+    instruction: str = ""  # whose words
+
+    def record(self) -> Json:
+        """As it is stored; what is empty is left out."""
+        return _filled(self)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Binding:
+        """From a stored line. Raises TypeError where it is none."""
+        found = cls(**_known(cls, record))
+        if not all(isinstance(value, str) for value in asdict(found).values()):
+            raise TypeError("what a file is bound to is text")
+        return found
 
 
 def _filled(item: DataclassInstance, *but: str) -> Json:
@@ -194,6 +236,15 @@ def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[S
         yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
 
 
+def read_file(path: Path) -> Iterator[Stored]:
+    """The outcomes of one file.
+
+    Raises:
+        MedtasksError: a line is damaged, or not the one that was written there.
+    """
+    return _lines(ChainedFile(path))
+
+
 def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
     """All of one file, and its state.
 
@@ -223,6 +274,7 @@ class OutcomeLog:
     Args:
         folder: `RUN/responses` or `RUN/judgements`.
         older: the lines may be those of a version that knew no chain; `renew` writes them anew.
+        binding: whose outcomes are added; where the file says otherwise, or not, the first line says so.
 
     Attributes:
         answered: keys of requests that have an answer or a judgement, of all writers.
@@ -232,8 +284,18 @@ class OutcomeLog:
         is_old: the files are those of an older version.
     """
 
-    def __init__(self, folder: Path, task: str, rank: int = 0, *, older: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        task: str,
+        rank: int = 0,
+        *,
+        older: bool = False,
+        binding: Binding | None = None,
+    ) -> None:
         self._folder, self._task, self._older = folder, task, older
+        self._binding = binding
+        self._bound: Binding | None = None  # by the last line of this process's file that says so
         self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
         self._old_faults = folder / f"{task}{_OLD_FAULTS}.jsonl"
         self.is_old = False
@@ -270,7 +332,11 @@ class OutcomeLog:
             yield from sorted(found, key=lambda stored: stored.at)
             return
         for path in sorted({*outcome_files(self._folder, self._task), self.path}):
-            yield from _lines(self._file if path == self.path else ChainedFile(path))
+            own = path == self.path
+            for stored in _lines(self._file if own else ChainedFile(path)):
+                if own and stored.of is not None:
+                    self._bound = stored.of
+                yield stored
 
     def load(self) -> None:
         """Read what is there for what is remembered of it alone."""
@@ -353,7 +419,10 @@ class OutcomeLog:
         Raises:
             MedtasksError: the disk does not take it.
         """
+        if self._binding is not None:
+            stored = replace(stored, of=None if self._binding == self._bound else self._binding)
         self._file.add(stored.record())
+        self._bound = stored.of or self._bound
         self._remember(stored)
         return stored
 

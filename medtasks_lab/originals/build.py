@@ -11,7 +11,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
 from medtasks_ext.rows.spec import SourceReader
-from medtasks_lab.originals.join import first_of_each, joined
+from medtasks_lab.originals.join import drop_duplicates, joined
 from medtasks_lab.originals.readers import Record, lacks, records
 from medtasks_lab.originals.split import drawn, pool
 from medtasks_lab.originals.tree import SourceFile, matching
@@ -109,7 +109,7 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
     for join in original.join:
         found = joined(found, join, files)
     if original.first:
-        found = first_of_each(found, original.first)
+        found = drop_duplicates(found, original.first)
     if original.where:
         accepted = Expression(original.where, _WHERE)
         found = (

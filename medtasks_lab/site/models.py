@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.standing import mark_of, standings
+from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
@@ -154,7 +154,7 @@ def _standing(row: Json) -> Json:
         "sentence": row["sentence"],
         "remarks": row["remarks"],
         "placed": row["placed"],
-        "own": whole_of(mark_of(row)),
+        "own": whole_of(own_score(row)),
         "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }
 

@@ -50,7 +50,7 @@ def rated(line):
 
 
 def stored(folder):
-    own = {"at": 0, "usage": "", "chain": ""}
+    own = {"at": 0, "usage": "", "chain": "", "of": ""}  # `of` in the first line, whichever that is
     return sorted(({**item, **own} for item in judgements(folder, TASK)), key=lambda item: item["key"])
 
 

@@ -229,9 +229,9 @@ def test_an_artefact_beyond_its_size_is_refused(server, monkeypatch):
     words = Artefact(file="w.csv", revision="1", url=server.url + OWN, sha256=DIGEST.removeprefix("sha256:"))
     monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT) - 1)
     with pytest.raises(MedtasksError, match="more than") as error:
-        artefacts.fetched(words)
+        artefacts.fetched_artefact(words)
     monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
-    assert artefacts.fetched(words).read_bytes() == CONTENT
+    assert artefacts.fetched_artefact(words).read_bytes() == CONTENT
     assert error.value.remedy
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.report.pictures.draw import svg
 from medtasks_ext.report.pictures.spec import Value, picture, themes
-from medtasks_ext.report.standing import ends_of, mark_of, standings
+from medtasks_ext.report.standing import ends_of, own_score, standings
 from medtasks_ext.results.published import published_entries
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
-    scores, mine = sorted(rival["score"] for rival in row["rivals"]), mark_of(row)
+    scores, mine = sorted(rival["score"] for rival in row["rivals"]), own_score(row)
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
     place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
     colours = themes()["light"]
