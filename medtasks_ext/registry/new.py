@@ -309,11 +309,13 @@ def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str
 
 def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
     axes = "".join(f"\n  {key}: {answers[key]}" for key in suite.axes)
+    private = not suite.citation and answers["access"] == "private"  # needs no source, but may have one
+    cited = [] if private and not answers.get("citation") else ["citation"]
     record = {
         "summary": _scalar(_told(answers, "summary")),
         **{key: _scalar(answers[key]) for key in ("task_type", "document_types", "specialties", "stage")},
         **({"axes": axes} if axes else {}),
-        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", "citation")},
+        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", *cited)},
         "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",
     }
     return "".join(f"{key}: {value}\n".replace(": \n", ":\n") for key, value in record.items())
