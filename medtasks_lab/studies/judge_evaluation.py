@@ -15,10 +15,9 @@ import numpy as np
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case as JudgedCase
-from medtasks_ext.judge.cases import JudgedTask
+from medtasks_ext.judge.cases import JudgedTask, point_rubric
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.judge.report import Figure
-from medtasks_ext.judge.scoring_point import point_rubric
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts, by_unit
