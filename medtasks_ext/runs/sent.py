@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.atomic import atomic_file
-from medtasks_ext.egress import AskedServer, Text, Way
+from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 
@@ -30,7 +30,7 @@ class Sent(BaseModel):
     host: str  # name or address
     dataset: str  # whose text
     is_open: bool = Field(alias="open")  # whether everyone may read it
-    way: Way  # why the host may receive text that is not open, or that it may not
+    way: Permission  # why the host may receive text that is not open, or that it may not
     #: local time of the first text
     since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
 
@@ -59,7 +59,7 @@ class SentLog:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._lock = threading.Lock()
-        self._known: set[tuple[str, str, Way]] = set()
+        self._known: set[tuple[str, str, Permission]] = set()
 
     def add(self, place: AskedServer, text: Text) -> None:
         """Note that a host gets text of a dataset; once for each.
@@ -87,7 +87,7 @@ class SentLog:
                 known |= new.keys()
 
 
-def _key(item: Sent) -> tuple[str, str, Way]:
+def _key(item: Sent) -> tuple[str, str, Permission]:
     return item.host, item.dataset, item.way
 
 
