@@ -13,7 +13,7 @@ import yaml
 from lm_eval.api.registry import register_model
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 
-from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Text, Way
+from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
@@ -86,33 +86,33 @@ def model_server(names):
 @pytest.mark.parametrize(
     ("url", "way"),
     [
-        ("http://127.0.0.1:8000/v1", Way.LOOPBACK),
-        ("http://[::1]:8000/v1", Way.LOOPBACK),
-        ("http://[::ffff:127.0.0.1]/v1", Way.LOOPBACK),
-        ("http://localhost:8000/v1", Way.LOOPBACK),
-        (f"http://{GPU}/v1", Way.TRUSTED),
-        ("http://10.200.0.1/v1", Way.TRUSTED),
-        ("http://[::ffff:10.200.0.1]/v1", Way.TRUSTED),
-        ("https://Judge.Hospital.LAN./v1", Way.TRUSTED),
-        ("https://permitted.example/v1", Way.ALLOWED),
-        (f"https://{OUTSIDE}/v1", Way.OPEN_ONLY),
-        ("https://11.0.0.1/v1", Way.OPEN_ONLY),
-        ("https://nowhere.example/v1", Way.OPEN_ONLY),
-        ("https://localhost.example/v1", Way.OPEN_ONLY),
-        (f"https://{GPU}@{OUTSIDE}/v1", Way.OPEN_ONLY),
-        ("https://sub.judge.hospital.lan/v1", Way.OPEN_ONLY),
+        ("http://127.0.0.1:8000/v1", Permission.LOOPBACK),
+        ("http://[::1]:8000/v1", Permission.LOOPBACK),
+        ("http://[::ffff:127.0.0.1]/v1", Permission.LOOPBACK),
+        ("http://localhost:8000/v1", Permission.LOOPBACK),
+        (f"http://{GPU}/v1", Permission.TRUSTED),
+        ("http://10.200.0.1/v1", Permission.TRUSTED),
+        ("http://[::ffff:10.200.0.1]/v1", Permission.TRUSTED),
+        ("https://Judge.Hospital.LAN./v1", Permission.TRUSTED),
+        ("https://permitted.example/v1", Permission.ALLOWED),
+        (f"https://{OUTSIDE}/v1", Permission.OPEN_ONLY),
+        ("https://11.0.0.1/v1", Permission.OPEN_ONLY),
+        ("https://nowhere.example/v1", Permission.OPEN_ONLY),
+        ("https://localhost.example/v1", Permission.OPEN_ONLY),
+        (f"https://{GPU}@{OUTSIDE}/v1", Permission.OPEN_ONLY),
+        ("https://sub.judge.hospital.lan/v1", Permission.OPEN_ONLY),
     ],
 )
 def test_what_a_server_may_receive_follows_from_its_name_and_its_addresses(names, monkeypatch, url, way):
     monkeypatch.setenv(TRUSTED_HOSTS, "judge.hospital.lan, 10.0.0.0/8")
     place = Egress.of(["Permitted.example"]).place(url)
     assert place.way is way
-    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Way.OPEN_ONLY)
+    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Permission.OPEN_ONLY)
 
 
 def test_without_configuration_only_this_machine_is_trusted(names):
     egress = Egress.of()
-    assert egress.place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+    assert egress.place(f"http://{GPU}/v1").way is Permission.OPEN_ONLY
     egress.check(f"http://{GPU}/v1", [OPEN])
     with pytest.raises(MedtasksError) as refused:
         egress.check(f"http://{GPU}/v1", [OPEN, CLOSED])
@@ -126,7 +126,7 @@ def test_a_name_is_trusted_if_all_of_its_addresses_are(names, monkeypatch, addre
     monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in addresses]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert Egress.of().place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+    assert Egress.of().place(f"http://{GPU}/v1").way is Permission.OPEN_ONLY
 
 
 @pytest.mark.parametrize("value", ["gpu1/v1", "https://gpu1", "10.0.0.0/99", "300.1.1.1", "*.hospital.lan"])
@@ -197,7 +197,7 @@ def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
     engine = ApiEngine(chat(model_server.port), egress=Egress.of(allowed).recording(log.add))
     found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
     assert all(isinstance(outcome, Answer) for outcome in found.values())
-    way = Way.TRUSTED if trusted else Way.ALLOWED
+    way = Permission.TRUSTED if trusted else Permission.ALLOWED
     noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
     assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
 
@@ -208,7 +208,7 @@ def test_writers_that_know_nothing_of_each_other_lose_no_line(tmp_path):
     def write(own):
         log = SentLog(tmp_path)
         for name in own:
-            log.add(AskedServer(GPU, Way.ALLOWED), Text(name, is_open=False))
+            log.add(AskedServer(GPU, Permission.ALLOWED), Text(name, is_open=False))
 
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(write, names))
