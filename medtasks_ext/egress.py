@@ -66,7 +66,7 @@ class AskedServer:
     encrypted: bool = False  # whether it is asked over https
 
     @property
-    def takes_proxy(self) -> bool:
+    def uses_proxy(self) -> bool:
         """Whether a proxy of the environment may carry requests.
 
         None carries those to this machine or to trusted hosts. Over http a proxy reads what it carries, so
@@ -179,9 +179,9 @@ class Egress:
         )
 
 
-def keep_from_proxies(place: AskedServer) -> None:
+def bypass_proxies(place: AskedServer) -> None:
     """Have clients of other packages ask without the proxies of the environment, where none may carry it."""
-    if place.takes_proxy:
+    if place.uses_proxy:
         return
     for name in ("NO_PROXY", "no_proxy"):
         hosts = [host for host in os.environ.get(name, "").split(",") if host]

@@ -6,13 +6,14 @@ scripted server of this machine.
 
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
 from lm_eval.api.registry import register_model
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 
-from medtasks_ext.egress import TRUSTED_HOSTS, Egress, Text, Way
+from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Text, Way
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
@@ -132,7 +133,7 @@ def test_a_proxy_carries_no_text_that_it_could_read(names, monkeypatch):
     monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
     egress = Egress.of(["permitted.example"])
     taken = {
-        url: egress.place(url).takes_proxy
+        url: egress.place(url).uses_proxy
         for url in (
             "http://127.0.0.1/v1", f"https://{GPU}/v1", "https://permitted.example/v1",
             "http://permitted.example/v1", f"http://{OUTSIDE}/v1",
@@ -186,6 +187,22 @@ def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
     way = Way.TRUSTED if trusted else Way.ALLOWED
     noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
     assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
+
+
+def test_writers_that_know_nothing_of_each_other_lose_no_line(tmp_path):
+    names = [[f"suite_{writer}_{number}" for number in range(25)] for writer in range(4)]
+
+    def write(own):
+        log = SentLog(tmp_path)
+        for name in own:
+            log.add(AskedServer(GPU, Way.ALLOWED), Text(name, is_open=False))
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(write, names))
+    assert sorted(item.dataset for item in read_sent(tmp_path)) == sorted(
+        name for own in names for name in own
+    )
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.glob(".sent*")} <= {0}
 
 
 def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server, names, monkeypatch):

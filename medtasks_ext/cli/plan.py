@@ -21,7 +21,7 @@ from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
-from medtasks_ext.prompts.official.choice import Wish, wish_of
+from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.runner.evaluate import Settings
@@ -49,7 +49,7 @@ class Options:
     max_gen_toks: int | None = None
     max_model_len: int | None = None
     thinking: bool | None = None
-    prompts: Wish = "auto"
+    prompts: PromptSource = "auto"
     jury: str | None = None  # whose prices count for judging
     as_json: bool = False
 
@@ -106,7 +106,7 @@ def plan(
         max_gen_toks=max_gen_toks,
         max_model_len=max_model_len,
         thinking=thinking,
-        prompts=wish_of(prompts),
+        prompts=prompt_source_of(prompts),
         hardware=Hardware(gpus, gpu_hour_price, throughput),
         jury=jury,
         as_json=as_json,
@@ -261,7 +261,7 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
 
 
 def _row(tasks: Sequence[TaskPlan]) -> list[str]:
-    mark = "" if all(task.at_hand for task in tasks) else "~"
+    mark = "" if all(task.rows_here for task in tasks) else "~"
     documents, prompt, output = (
         sum(getattr(task, name) for task in tasks) for name in ("documents", "prompt_tokens", "output_tokens")
     )

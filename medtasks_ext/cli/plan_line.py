@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.plan_reasoning import Way
 
@@ -35,7 +35,7 @@ def run_command_line(
     budget: int | None,
     gpus: int | None,
     template: bool | None,
-    prompts: Wish,
+    prompts: PromptSource,
 ) -> str:
     """The command line.
 

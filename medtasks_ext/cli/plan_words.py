@@ -70,7 +70,7 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     yield f"reasoning: {how}; {reasoning.why}"
     yield f"{_counting(plan, tokenizer)}; on up to {DRAWN} documents of each task, scaled"
     yield _wording(plan.tasks)
-    if any(not task.at_hand for task in plan.tasks):
+    if any(not task.rows_here for task in plan.tasks):
         yield _not_at_hand(plan.tasks)
     yield _output(plan)
     if plan.context:

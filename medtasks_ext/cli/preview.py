@@ -61,12 +61,12 @@ def preview(
             where=dataset.id,
             remedy="put them there, or look at the bundled synthetic rows: --data sample",
         )
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import preview
 
     chat = _chat(tokenizer, chat_template)
-    settings = Settings(data=forced, prompts=wish_of(prompts))
+    settings = Settings(data=forced, prompts=prompt_source_of(prompts))
     seen = [preview(tasks, item, settings, place=document, chat=chat, response=response) for item in names]
     if as_json:
         typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))

@@ -166,7 +166,7 @@ class BatchFiles:
 
 
 @dataclass
-class Amount:
+class WrittenCount:
     """What was written."""
 
     requests: int = 0
@@ -196,7 +196,7 @@ class BatchEngine(Engine):
         ready: Callable[[Request], Request | Fault] = lambda request: request,
     ) -> None:
         self._files, self._interface, self._body, self._ready = files, interface, body, ready
-        self.amount = Amount()
+        self.amount = WrittenCount()
 
     def prepare(self, request: Request) -> Request | Fault:
         """Make a request ready to be written."""
@@ -302,7 +302,7 @@ class FileReport:
         return not self.unknown and not self.broken
 
 
-class Became(Enum):
+class ImportedAs(Enum):
     """What became of a result that was handed over."""
 
     ANSWER = "answer"
@@ -310,7 +310,7 @@ class Became(Enum):
     STORED_BEFORE = "stored before"
 
 
-class Awaiting(Protocol):
+class BatchTarget(Protocol):
     """Requests whose outcomes come in files: those of a run, or of a jury."""
 
     def knows(self, key: str) -> bool:
@@ -325,7 +325,7 @@ class Awaiting(Protocol):
         The server's own words may quote the request.
         """
 
-    def store(self, key: str, outcome: Outcome) -> Became:
+    def store(self, key: str, outcome: Outcome) -> ImportedAs:
         """Store what became of a request that waits."""
 
 
@@ -337,7 +337,7 @@ class Intake:
         whose: whose requests they are, for messages.
     """
 
-    def __init__(self, awaiting: Awaiting, interface: Interface, whose: str) -> None:
+    def __init__(self, awaiting: BatchTarget, interface: Interface, whose: str) -> None:
         self._awaiting, self._interface, self._whose = awaiting, interface, whose
         self._seen: dict[str, bytes] = {}
 
@@ -396,9 +396,9 @@ class Intake:
         else:  # an answer stands in for a fault, and a fault for another one
             self._seen[key] = content
             became = self._awaiting.store(key, outcome)
-            report.answers += became is Became.ANSWER
-            report.faults += became is Became.FAULT
-            report.there += became is Became.STORED_BEFORE
+            report.answers += became is ImportedAs.ANSWER
+            report.faults += became is ImportedAs.FAULT
+            report.there += became is ImportedAs.STORED_BEFORE
 
     def _outcome(self, record: Json, key: str) -> Outcome:
         found = outcome_of(record, self._interface.read, NOBODY)

@@ -66,7 +66,7 @@ class Retry:
 
     def again(self, fault: Fault, tries: int) -> bool:
         """Whether a request that was tried so often is sent once more."""
-        return fault.kind.may_pass and tries <= self.max_retries
+        return fault.kind.is_transient and tries <= self.max_retries
 
     def pause(self, tries: int, after: float | None = None) -> float:
         """Seconds until then: what the server asks for, and a random time that keeps requests apart."""
@@ -171,7 +171,7 @@ class Client:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=server.headers,
-            trust_env=place.takes_proxy,
+            trust_env=place.uses_proxy,
         )
         return self
 

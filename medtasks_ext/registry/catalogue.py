@@ -180,7 +180,8 @@ def _section(dataset: Dataset) -> list[str]:
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
           for _ in [0] if record.control_of),
         *(f"**draft**, in no group: {record.draft}" for _ in [0] if record.draft),
-        "cite: " + ", ".join(f"[{key}](#ref-{key})" for key in record.axis("citation")),
+        *("cite: " + ", ".join(f"[{key}](#ref-{key})" for key in cited)
+          for cited in [record.axis("citation")] if cited),
     ]  # fmt: skip
     doubts = [f"unsettled: {doubt}" for doubt in record.open_questions]
     return [

@@ -18,10 +18,9 @@ from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
-from medtasks_ext.registry.languages import code_of, three_letter_names
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, code_of, three_letter_names
 from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
 
@@ -309,11 +308,13 @@ def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str
 
 def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
     axes = "".join(f"\n  {key}: {answers[key]}" for key in suite.axes)
+    private = not suite.citation and answers["access"] == "private"  # needs no source, but may have one
+    cited = [] if private and not answers.get("citation") else ["citation"]
     record = {
         "summary": _scalar(_told(answers, "summary")),
         **{key: _scalar(answers[key]) for key in ("task_type", "document_types", "specialties", "stage")},
         **({"axes": axes} if axes else {}),
-        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", "citation")},
+        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", *cited)},
         "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",
     }
     return "".join(f"{key}: {value}\n".replace(": \n", ":\n") for key, value in record.items())

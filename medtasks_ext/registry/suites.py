@@ -29,11 +29,39 @@ from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
 from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict, faults_of
+
+
+def three_letter_name(code: str) -> str | None:
+    """The English name of a language that has no shorter code; None for anything else."""
+    return three_letter_names().get(code) if len(code) == 3 else None
+
+
+@lru_cache(maxsize=1)
+def three_letter_names() -> dict[str, str]:
+    """Code -> English name of all such languages."""
+    from iso639 import ALL_LANGUAGES  # hardly any dataset has one
+
+    return {item.part3: item.name for item in sorted(ALL_LANGUAGES, key=_code) if not item.part1}
+
+
+def code_of(words: str) -> str | None:
+    """The code that a language's name or longer code stands for, such as `ko` for `kor` and `Korean`."""
+    from iso639 import Language, LanguageNotFoundError
+
+    try:
+        found = Language.match(words, strict_case=False)
+    except LanguageNotFoundError:
+        return None
+    return found.part1 or found.part3
+
+
+def _code(language: object) -> str:
+    return str(getattr(language, "part3", ""))
+
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.

@@ -349,7 +349,7 @@ def _called(entry: Entry) -> str:
     return f"{entry.model}, {version}" if version and version not in entry.model else entry.model
 
 
-def mark_of(row: Json) -> float:
+def own_score(row: Json) -> float:
     """The score of a row of the frame that stands among those of the rivals."""
     return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
 
@@ -364,7 +364,7 @@ def ends_of(row: Json) -> tuple[float, float] | None:
 def strip_of(row: Json) -> str:
     """Published models from the least score to the greatest, their middle half thick, and the own one."""
     scores: list[float] = sorted(rival["score"] for rival in row["rivals"])
-    mine = mark_of(row)
+    mine = own_score(row)
     least, most = min(scores[0], mine), max(scores[-1], mine)
 
     def place(score: float) -> int:

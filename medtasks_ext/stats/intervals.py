@@ -43,6 +43,8 @@ WILSON_OF_CLUSTERS = "Wilson on the effective number of documents in clusters, 9
 #: All of them, for records of many scores.
 METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/statistics.md)"
 STUDENT = "Student's t, 95 %"
+#: Each of these holds its score, whatever the documents are.
+HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, STUDENT)
 #: How the intervals of earlier versions are called in records.
 EARLIER = "percentile bootstrap"
 #: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.

@@ -16,10 +16,17 @@ from medtasks_ext.stats.agreement import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
 from medtasks_lab.atlas.cells import Cell, Data, printed_figures
 from medtasks_lab.atlas.claims import claimed
-from medtasks_lab.atlas.costs import costs
-from medtasks_lab.atlas.jury import clinician_agreement, judges_by_axis, jury_robustness
 from medtasks_lab.atlas.models import covariate, marks
-from medtasks_lab.atlas.own_runs import departments, detectable_effects, experts, levels
+from medtasks_lab.atlas.own_runs import (
+    clinician_agreement,
+    costs,
+    departments,
+    detectable_effects,
+    experts,
+    judges_by_axis,
+    jury_robustness,
+    levels,
+)
 from medtasks_lab.atlas.spec import atlases
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def cell(text: str, language: Language) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) or looks_like_value else text
 
 
-def uncelled(text: str) -> str:
+def cell_text(text: str) -> str:
     """What an expert wrote into a cell, without the apostrophe that keeps a text from being a formula."""
     return text[1:] if text.startswith("'") and cell(text[1:], "en") == text else text
 

@@ -37,6 +37,7 @@ _DATE = r"\d{4}-\d{2}-\d{2}"
 
 #: Why a person looks at a submission before it has a rank.
 FlagKind = Literal[
+    "answers that do not give the scores",
     "answers of another submission",
     "scores of another submission",
     "far above the best published",

@@ -12,8 +12,8 @@ import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.vllm import VllmEngine
-from medtasks_ext.engines.vllm.devices import cpu_threads, device_slices, environment
 from medtasks_ext.engines.vllm.lanes import Ended, Lane, Result
+from medtasks_ext.engines.vllm.load import cpu_threads, device_slices, environment
 from medtasks_ext.engines.vllm.replica import DROP, GivenUpError, PipeFeed
 from medtasks_ext.errors import MedtasksError
 

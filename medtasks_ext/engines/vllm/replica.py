@@ -12,9 +12,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from medtasks_ext.engines.records import Outcome, Request
-from medtasks_ext.engines.vllm.create import create
 from medtasks_ext.engines.vllm.engine import VllmEngine
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, Result
+from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, Result, create
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
 
