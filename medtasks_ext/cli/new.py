@@ -55,9 +55,9 @@ def new(
     """Start a dataset folder.
 
     Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
-    `--from` finds options, gold answers, kind, language and number of rows in a file, whatever its columns are
-    called; what a prompt may not show is left out. On a terminal the first row's prompt is shown, and you are
-    asked whether to keep it. No row is copied.
+    `--from` finds options, gold answers, kind, language and number of rows in a file, whatever its columns
+    are called; what a prompt may not show is left out. On a terminal the first row's prompt is shown, and you
+    are asked whether to keep it. No row is copied.
 
     Example: medtasks new --id medhelm_falls_clinic --kind exact_letter
     """

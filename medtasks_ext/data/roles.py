@@ -12,7 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal
 
 from medtasks_ext.answers.languages import languages
-from medtasks_ext.rows.inline_options import question_and_options
+from medtasks_ext.rows.expressions import question_and_options
 
 Form = Literal["list", "object", "columns", "text"]
 
