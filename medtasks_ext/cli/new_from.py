@@ -18,7 +18,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_given
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
-from medtasks_ext.registry.new import Template, suite_of
+from medtasks_ext.registry.new import DatasetTemplate, suite_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.row import Row, Rows
 
@@ -54,7 +54,7 @@ class Found:
             found |= {"licence": self.hub.licence} if self.hub.licence else {}
         return found
 
-    def template(self, kind: str) -> Template | None:
+    def template(self, kind: str) -> DatasetTemplate | None:
         """The template for these rows, or nothing where the rows suggest another kind of answer."""
         if kind not in KINDS[self.proposal.shape]:
             say(

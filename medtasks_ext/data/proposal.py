@@ -22,7 +22,7 @@ from medtasks_ext.data.roles import (
     options_of,
 )
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.new import Template, templates
+from medtasks_ext.registry.new import DatasetTemplate, templates
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.rows.row import Row
 
@@ -94,7 +94,7 @@ class Proposal:
             roles |= dict.fromkeys(self.options.columns, "input and options" if both else "options")
         return roles | {self.answer: "gold answer"}
 
-    def template(self, kind: str, *, pool: bool = False) -> Template:
+    def template(self, kind: str, *, pool: bool = False) -> DatasetTemplate:
         """The template of a kind with these columns, labels and placeholder rows in its place.
 
         Args:
