@@ -33,19 +33,32 @@ GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
 OPEN, CLOSED = Text("medhelm_qa", is_open=True), Text("medhelm_gated", is_open=False)
 
 
+class Names(dict[str, str]):
+    """Host -> address, which a test may change.
+
+    Attributes:
+        contacts: hosts that were looked up and addresses that were connected to, in order.
+    """
+
+    contacts: list[str]
+
+
 @pytest.fixture
 def names(monkeypatch):
-    """Host -> address, which a test may change; addresses of two networks lead to this machine."""
-    table = {GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"}
+    """Names of hosts; addresses of two networks lead to this machine."""
+    table = Names({GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"})
+    table.contacts = []
     real, connect = socket.getaddrinfo, socket.socket.connect
 
     def getaddrinfo(host, port, *rest, **more):
         host = host.decode() if isinstance(host, bytes) else host
+        table.contacts.append(str(host))
         if host not in table and not host[:1].isdigit() and host != "localhost":
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
         return real(table.get(host, host), port, *rest, **more)
 
     def connected(self, address):
+        table.contacts.append(str(address[0]))
         if address[0].startswith(("10.", "203.0.113.")):
             address = ("127.0.0.1", *address[1:])
         return connect(self, address)
@@ -266,6 +279,7 @@ def sent(folder):
 
 def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     tasks,  # noqa: F811
+    names,
     model_server,
     medtasks,
     tmp_path,
@@ -280,7 +294,7 @@ def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     )
     done = medtasks(*command)
     assert done.code == 2 and "medhelm_gated" in done.err and f"--allow-host {GPU}" in done.err
-    assert not model_server.asked and not sent(tmp_path / "r")
+    assert not model_server.asked and not sent(tmp_path / "r") and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "r") == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
@@ -336,8 +350,9 @@ def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(
 ):
     folder, command = run("qa", "gated"), ("judge", "run", "--jury", far_jury())
     assert "warning: " in (dry := medtasks(*command, "--dry-run")).err and dry.code == 0
+    names.contacts.clear()
     done = medtasks(*command)
-    assert done.code == 2 and "medhelm_gated" in done.err and not server.asked
+    assert done.code == 2 and "medhelm_gated" in done.err and not server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(folder) == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
@@ -359,7 +374,7 @@ def test_human_jury_obeys_the_same_rule(names, runs, far_jury, server, medtasks)
     )
     command = ("human", "jury", *MODELS, "--tasks", GATED, "--jury", far_jury(), "-o", "jury")
     done = medtasks(*command)
-    assert done.code == 2 and GATED in done.err and not server.asked
+    assert done.code == 2 and GATED in done.err and not server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(runs / "jury") == {(GPU, GATED, "allowed")}
@@ -374,7 +389,7 @@ class WordsCompletions(LocalCompletionsAPI):
         self.tokenizer = Words()
 
 
-def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, data_dir, tmp_path):
+def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtasks, data_dir, tmp_path):
     task = "bridge_chip_ctc"
     url = f"http://{GPU}:{model_server.port}/v1/completions"
     command = ("study", "contamination", "--model", "words-completions", "--model_args",
@@ -383,7 +398,7 @@ def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, dat
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
     done = medtasks(*command)
-    assert done.code == 2 and task in done.err and not model_server.asked
+    assert done.code == 2 and task in done.err and not model_server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
