@@ -224,6 +224,18 @@ def test_a_dataset_of_the_hub_brings_its_revision_licence_and_files(medtasks, ow
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("rows", [FRENCH, JAPANESE, ARABIC], ids=["fr", "ja", "ar"])
+def test_the_file_that_was_proposed_for_has_no_fault(medtasks, own, tmp_path, monkeypatch, rows):
+    long = [{**row, **{name: cell * 9 for name, cell in row.items() if name == "question"}} for row in rows]
+    write_jsonl(Path("test.jsonl"), long)
+    assert medtasks(*NEW).code == 0
+    write_jsonl(tmp_path / "data" / "own" / "mine" / "test.jsonl", long)
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "data"))
+    forget()
+    checked = medtasks("data", "check", str(tmp_path / "data"))
+    assert checked.code == 0 and "the gold answers themselves score 1.0000" in checked.out, checked.text
+
+
 @pytest.mark.parametrize("rows", [FRENCH, JAPANESE, ARABIC, COLUMNS], ids=["fr", "ja", "ar", "en"])
 def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_asked(medtasks, own, rows):
     """Filled in, the proposal passes the review; its real rows have the answers that the file has."""
