@@ -42,8 +42,7 @@ def card(
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.manifest import manifest
-    from medtasks_ext.report.card.section import card_section
-    from medtasks_ext.report.card.standing import card_standings, drawn, picture_name
+    from medtasks_ext.report.card.section import card_section, card_standings, drawn, picture_name
     from medtasks_ext.report.pictures.draw import is_possible
     from medtasks_ext.results.entries import read_results
 

@@ -16,7 +16,7 @@ from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
-from medtasks_ext.registry.new import Template, suite_of
+from medtasks_ext.registry.new import DatasetTemplate, suite_of
 from medtasks_ext.rows.files import read_rows
 
 
@@ -38,7 +38,7 @@ class Found:
             found |= {"licence": self.hub.licence} if self.hub.licence else {}
         return found
 
-    def template(self, kind: str) -> Template | None:
+    def template(self, kind: str) -> DatasetTemplate | None:
         """The template for these rows, or nothing where the rows suggest another kind of answer."""
         if kind not in KINDS[self.proposal.shape]:
             say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -132,6 +133,7 @@ def run(context: typer.Context) -> int:
 def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
+    logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
     own, config = _parse(arguments)
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
@@ -149,6 +151,7 @@ def run_command(arguments: list[str]) -> int:
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
+        _say_parts(wanted)
         say_wording(wanted.built)
         _say_terms(wanted)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
@@ -282,6 +285,23 @@ def _say_without_gold(built: dict[str, Task]) -> None:
         say(
             f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
             "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
+        )
+
+
+def _say_parts(wanted: RunRequest) -> None:
+    """Say how many tasks have fewer rows here than their suite states: their scores are of a part."""
+    from medtasks_ext.runner.run import loaded_record
+
+    parts = []
+    for name, task in wanted.built.items():
+        record, stated = loaded_record(task), wanted.registry.tasks[name][0].metadata.n_test
+        rows = record["n_test"] + record["n_held_out"] + record["n_dropped"]
+        if record["origin"] != "sample" and rows < (stated or 0):
+            parts.append(name)
+    if parts:
+        say(
+            f"{len(parts)} of {len(wanted.built)} tasks have a part of their suite's rows: {some(parts, 3)}; "
+            "their scores get no rank, and `medtasks data check TASK` counts the rows"
         )
 
 

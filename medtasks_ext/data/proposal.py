@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.new import Template, templates
+from medtasks_ext.registry.new import DatasetTemplate, templates
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.rows.row import Row
 
@@ -83,7 +83,7 @@ class Proposal:
         """The answer kind that fits the gold column, of those that the suite has."""
         return next((kind for kind in KINDS[self.shape] if not suite.answers or kind in suite.answers), None)
 
-    def template(self, kind: str) -> Template:
+    def template(self, kind: str) -> DatasetTemplate:
         """The template of a kind with these columns, labels and placeholder rows in its place."""
         given = templates()[kind]
         block = _columns_written(given.block, self)

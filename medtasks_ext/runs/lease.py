@@ -81,7 +81,7 @@ class Machine:
         """
         own.write_bytes(content)
         try:
-            os.link(own, path)  # fails where the name is taken, also on network disks
+            self.link(own, path)  # fails where the name is taken, also on network disks
         except FileExistsError:
             return False
         except OSError:  # a disk without links

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.judge.fence import escape_fences, fence_code
-from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.judge.cases import point_rubric, shown_for_point
+from medtasks_ext.judge.protocol import Rubric, escape_fences, fence_code
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.prompts.official.folding import split_at
 from medtasks_ext.prompts.official.juries import JuryWords
 from medtasks_ext.rows.expressions import Template

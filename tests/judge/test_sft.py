@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from medtasks_ext.judge.fence import fence_code
-from medtasks_ext.judge.scoring_point import point_rubric
+from medtasks_ext.judge.cases import point_rubric
+from medtasks_ext.judge.protocol import fence_code
 from medtasks_lab.studies.judge_evaluation import (
     METRICS,
     evaluate,
