@@ -340,4 +340,9 @@ def _rows(template: DatasetTemplate) -> Iterator[dict[str, Any]]:
 
 
 def _filled(value: Any, number: int) -> Any:
+    """A pattern with the number of its row, in texts of any depth."""
+    if isinstance(value, list):
+        return [_filled(item, number) for item in value]
+    if isinstance(value, dict):
+        return {key: _filled(item, number) for key, item in value.items()}
     return value.replace("{n}", str(number)) if isinstance(value, str) else value
