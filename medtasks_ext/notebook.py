@@ -110,14 +110,14 @@ def datasets() -> pl.DataFrame:
     records = []
     for item in registry().datasets.values():
         record = item.metadata.model_dump()
-        cited, best = record.pop("citation"), record.pop("oracle_max")
+        best = record.pop("oracle_max")
         record.pop("source_terms")
         records.append(
             {
                 "dataset": item.id,
                 **record.pop("axes"),
                 **record,
-                "citation": [cited] if isinstance(cited, str) else cited,
+                "citation": item.metadata.axis("citation"),
                 "oracle_max": str(best),  # a number, or `unbounded` or `per_document`
                 "scoreable": item.metadata.scoreable,
             }

@@ -25,7 +25,7 @@ from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
-from medtasks_ext.prompts.official.choice import wish_of
+from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots
 from medtasks_ext.prompts.template import layout_template
@@ -235,7 +235,7 @@ class MedicalTask(ConfigurableTask):
             shots=int(metadata.get("shots", 0) if shots is None else shots),
             origin=origin,
             system_role=flag(metadata.get("system_role", True), "system_role"),
-            prompts=wish_of(metadata.pop("prompts", None)),  # what came of it is in the record
+            prompts=prompt_source_of(metadata.pop("prompts", None)),  # what came of it is in the record
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
         record = self.dataset["test"][0].loaded.record

@@ -88,7 +88,7 @@ def declare_suites(root: Path) -> None:
         here = {file.parent.name for file in folder.glob("*/task.yaml")}
         if here:
             content = yaml.safe_load(source.read_text(encoding="utf-8"))
-            content["datasets"] = [name for name in content["datasets"] if name in here]
+            content["datasets"] = [name for name in content.get("datasets", ()) if name in here]
             left_out = content.pop("left_out", {})
             content["left_out"] = {axis: sorted(here & set(names)) for axis, names in left_out.items()}
             (folder / SUITE_FILE).write_text(

@@ -635,3 +635,33 @@ def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path
     assert "WardBench" in text and "Rossi" in text and "Triage note" in text
     (schema,) = (tmp_path / "cache").rglob("schema.json")
     assert "triage_note" in schema.read_text(encoding="utf-8")
+
+
+#: what stands in a task file, what somebody writes in its place, what is said of it
+BROKEN = [
+    ("kind: label_word", "kind: label_wort", "answer.kind"),
+    ("language: it", "language: xx", "language: 'xx'"),
+    ("\nprompt:", "\n\tprompt:", "task.yaml:"),
+    ("\nprompt:", "\nanswer: {}\nprompt:", "'answer' is given twice"),
+    ("n_test: 6", "n_test: many", "n_test: should be a whole number"),
+    ("stage: initial_assessment", "stage: first", "stage: 'first'"),
+    ("name: Allergie a farmaci", "name: No", "name: should be a text"),
+    ("  stage:", "  stagee: x\n  stage:", "stagee: unknown key"),
+    ("dataset: own/allergie_farmaci", "dataset: own/elsewhere", "not this folder"),
+    ("[general_ehr_note]", "[a_letter]", "a_letter"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "said"), BROKEN, ids=[item[2] for item in BROKEN])
+def test_a_broken_file_is_named_with_its_fault_by_every_command(own, medtasks, right, wrong, said):
+    path = own / ALONE / "task.yaml"
+    text = path.read_text("utf-8")
+    assert right in text
+    path.write_text(text.replace(right, wrong, 1), "utf-8")
+    commands = ["ls", "preview --data sample", "dev validate", "data where", "run --model oracle --tasks"]
+    for name in (ALONE, f"own_{ALONE}", f"{ALONE}_cot"):
+        for command in commands if name == ALONE else ["dev validate"]:
+            forget()
+            outcome = medtasks(*command.split(), name)
+            assert outcome.code and said in outcome.text, (command, outcome.text)
+            assert "no task, group or tag" not in outcome.text, command

@@ -34,6 +34,7 @@ _TEXTS = (
     (re.compile(r"\b1[789]\d{8}(\.\d+)?\b"), "<time>"),  # seconds since 1970
     (re.compile(r"\bmt[0-9a-f]{10}\b"), "<export>"),  # of forms: random, and what is signed with it
     (re.compile(r"\bh[0-9a-f]{32}\b"), "<digest>"),
+    (re.compile(r"\broot: [0-9a-f]{64}\b"), "root: <root>"),
     (re.compile(r"[\d,.]+ answers/s( \([\d,.]+ since the start\))?"), "<n> answers/s"),
     (re.compile(r"\.[0-9a-f]{8}\.part\b"), ".part"),
     (re.compile(r"(?m)^(asked: .*|[\d,]+ of [\d,]+ (judgements|answers)\b.*)\n"), ""),  # how far it is

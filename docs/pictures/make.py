@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from medtasks_ext.report.view.bundle import write_bundle  # noqa: E402
+from medtasks_ext.report.view.server import write_bundle  # noqa: E402
 from medtasks_ext.report.view.viewer import Viewer  # noqa: E402
 from tests.browser.chromium import Chromium  # noqa: E402
 

@@ -133,7 +133,7 @@ class Tuples(AnswerFormat):
         if reply.begin == reply.end:
             records, span = None, None
         elif self.form == "terms":
-            records, span = self._said_terms(text, reply, cot)
+            records, span = self._terms_of_last_line(text, reply, cot)
         else:
             records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
@@ -272,7 +272,7 @@ class Tuples(AnswerFormat):
         terms = _distinct(normalise(text).removeprefix("答案:").split(_TERMS))
         return [{self.fields[0]: term} for term in terms] or None
 
-    def _said_terms(self, response: str, reply: Reply, cot: bool) -> Said:
+    def _terms_of_last_line(self, response: str, reply: Reply, cot: bool) -> Said:
         """The terms of the last line with the mark between terms; else of a list with bullets; else the
         first line behind the announcement, or the last line of all under chain-of-thought."""
         begin, end = after_last_marker(reply)

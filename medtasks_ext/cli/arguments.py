@@ -16,8 +16,8 @@ import yaml
 
 from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.cli.model import keep_key
-from medtasks_ext.cli.words import names_in, near_options, say
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.cli.words import counted, names_in, near_options, say
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.keys import Keys
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 #: Commands with an -o of their own, which is no short form of --output_path.
+#: Datasets without data that are listed whole, and of longer lists.
+_WHOLE, _FIRST = 5, 3
 _OWN_O = frozenset({"batch out"})
 
 
@@ -43,6 +45,7 @@ def quiet() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed request is reported with its task
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # so is a download
 
 
 def hide_bars(model: str) -> None:
@@ -212,7 +215,7 @@ def own_flags(*, asks: bool = False) -> argparse.ArgumentParser:
     return parser
 
 
-def at_hand(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
+def available(tasks: Registry, names: Sequence[str], settings: Settings, *, strict: bool) -> Availability:
     """Which tasks have their data here; what is missing is said.
 
     Raises:
@@ -236,8 +239,15 @@ def say_faults(faults: Mapping[str, MedtasksError], *, stop: bool) -> None:
     Raises:
         MedtasksError: there are some, and `stop` is given.
     """
+    alike: dict[tuple[str, str], list[str]] = {}
     for name, fault in faults.items():
-        say(f"✗ {name}: {fault}")
+        alike.setdefault((fault.what, fault.remedy), []).append(name)
+    for names in alike.values():
+        fault = faults[names[0]]
+        also = (
+            f"\n  the same in {counted(len(names) - 1, 'more task')}: {some(names[1:])}" if names[1:] else ""
+        )
+        say(f"✗ {names[0]}: {fault}{also}")
     if faults and stop:
         what = f"tasks that cannot be loaded: {len(faults)}"
         raise MedtasksError(what, remedy="do what each line above says")
@@ -247,8 +257,10 @@ def _say_missing(missing: dict[str, str], n_all: int, *, strict: bool) -> None:
     """List the tasks without data, and where it would go."""
     lines = list(dict.fromkeys(missing.values()))
     say(f"no data for {len(missing)} of {n_all} tasks:")
-    for line in lines:
+    for line in lines if len(lines) <= _WHOLE else lines[:_FIRST]:
         say(f"  {line}")
+    if len(lines) > _WHOLE:
+        say(f"  and {len(lines) - _FIRST} more datasets; `medtasks data where TASK` names the place of each")
     root = os.environ.get("MEDTASKS_DATA_DIR")
     say(f"  (folder: {'MEDTASKS_DATA_DIR=' + root if root else 'MEDTASKS_DATA_DIR is not set'})")
     if not strict and len(missing) < n_all:

@@ -39,11 +39,10 @@ def card(
     Example: medtasks card runs/MODEL -o card
     """
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
-    from medtasks_ext.report.card.facts import whole_alone
+    from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.manifest import manifest
-    from medtasks_ext.report.card.section import card_section
-    from medtasks_ext.report.card.standing import card_standings, drawn, picture_name
+    from medtasks_ext.report.card.section import card_section, card_standings, drawn, picture_name
     from medtasks_ext.report.pictures.draw import is_possible
     from medtasks_ext.results.entries import read_results
 
@@ -54,7 +53,7 @@ def card(
     entry = _only(results.entries)
     left_out: dict[str, str] = {}
     if not parts and not entry.sample:
-        entry, left_out = whole_alone(entry)
+        entry, left_out = complete_tasks(entry)
     _verify(entry)
     found, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()

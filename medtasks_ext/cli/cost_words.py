@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import counted
-from medtasks_ext.judge.cost import JuryBound, Spent
+from medtasks_ext.judge.cost import JudgingCost, JuryBound
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -33,7 +33,7 @@ def answers_words(row: Json) -> str:
 
 def jury_words(jury: Json) -> str:
     """What judging cost in fact, and what it costs at most: `jury` of the frame `costs`."""
-    spent = Spent(**jury["spent"])
+    spent = JudgingCost(**jury["spent"])
     if not spent.replies:
         words = "cost not recorded"
     elif spent.usd is None:

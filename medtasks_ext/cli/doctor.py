@@ -17,7 +17,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, stale
 from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
-from medtasks_ext.registry.listing import check_suites
+from medtasks_ext.registry.groups import check_suites
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.rows.folders import data_dir
 

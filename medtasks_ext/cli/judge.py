@@ -27,7 +27,7 @@ from medtasks_ext.cli.judging import (
     warn_withheld,
 )
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
-from medtasks_ext.cli.words import PROMPTS, counted, names_in, say
+from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
@@ -37,7 +37,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.budget import CostEstimate
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
@@ -117,22 +117,27 @@ def judge(
         raise MedtasksError(
             "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
         )
+    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.judge.asks import RunToJudge
-    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.checks import check_jury, check_prices, tasks_to_judge
     from medtasks_ext.judge.jury import load_jury
     from medtasks_ext.judge.planner import JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.seal import RunLease
 
-    jury, egress, wish = load_jury(jury_name, allow_key), Egress.of(allow_host or []), wish_of(prompts)
+    jury, egress, source = (
+        load_jury(jury_name, allow_key),
+        Egress.of(allow_host or []),
+        prompt_source_of(prompts),
+    )
     if red_team:
         _check_red_team(tasks, ratings, decisions, requests, responses)
         check_prices(jury, max_cost, allow_field)
         attack = hook(JUDGE, "red-team")
-        return int(attack(folders, jury, egress, wish, max_cost=max_cost, dry_run=dry_run))
+        return int(attack(folders, jury, egress, source, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
     state: State = "rated" if ratings or decisions else "judged"
@@ -146,9 +151,10 @@ def judge(
             run.load()
             store = JudgementStore(run.folder)
             store.open(write=not dry_run, sealed=run.manifest.judgements, bound=run.manifest.bound)
-            chosen = tasks_to_judge(run, wanted, store, wish)
+            chosen = tasks_to_judge(run, wanted, store, source)
             check_jury(jury, chosen)
             _say_changed(run, store)
+            say_changed([run.folder])
             if egress.allowed and not dry_run:
                 run.manifest.allow(sorted(egress.allowed))
                 run.save()
@@ -159,7 +165,7 @@ def judge(
             _take_decisions(Path(decisions), list(to_judge.values()), jury, keep=not dry_run)
         people = _ratings(ratings, {name: item.tasks for name, item in to_judge.items()}, keep=not dry_run)
         stores = [item.store for item in to_judge.values()]
-        budget = budget_of(max_cost, jury, stores)
+        budget = budget_of(max_cost, *paid(jury, stores))
         engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
         asks = engine.pending() if dry_run or requests else []
@@ -183,7 +189,7 @@ def judge(
             intake, paths = engine.intake(), [Path(name) for name in responses]
             intake.check(paths)
             sound = take_files(intake, paths)
-            budget = budget_of(None, jury, stores)
+            budget = budget_of(None, *paid(jury, stores))
         else:
             outcome = ask_all([engine], budget)
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
@@ -317,7 +323,7 @@ def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again:
     return DONE
 
 
-def _at_most(judge: Judge, item: Estimate) -> str:
+def _at_most(judge: Judge, item: CostEstimate) -> str:
     if judge.is_local or item.cost is None:
         return ""
     batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"

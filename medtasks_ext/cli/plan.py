@@ -21,14 +21,14 @@ from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
-from medtasks_ext.prompts.official.choice import Wish, wish_of
+from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Hardware, estimate
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
-from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
+from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
 
@@ -49,7 +49,7 @@ class Options:
     max_gen_toks: int | None = None
     max_model_len: int | None = None
     thinking: bool | None = None
-    prompts: Wish = "auto"
+    prompts: PromptSource = "auto"
     jury: str | None = None  # whose prices count for judging
     as_json: bool = False
 
@@ -106,7 +106,7 @@ def plan(
         max_gen_toks=max_gen_toks,
         max_model_len=max_model_len,
         thinking=thinking,
-        prompts=wish_of(prompts),
+        prompts=prompt_source_of(prompts),
         hardware=Hardware(gpus, gpu_hour_price, throughput),
         jury=jury,
         as_json=as_json,
@@ -153,7 +153,7 @@ def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
 
 
 def _counted(
-    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer, options: Options
+    tasks: Registry, names: Sequence[str], way: ReasoningMode, tokenizer: Tokenizer, options: Options
 ) -> tuple[list[CountedTask], dict[str, MedtasksError]]:
     """The tasks with their texts counted, and those whose data is malformed."""
     template = tokenizer.template(way.model, **way.switches)
@@ -178,7 +178,7 @@ def _context(model: PlannedModel, options: Options) -> int | None:
     return options.max_model_len or model.context()
 
 
-def _plan(way: Way, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
+def _plan(way: ReasoningMode, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
     tokens = _context(way.model, options)
     context = Context(tokens, cuts=not way.model.served) if tokens else None
     budget = options.max_gen_toks or way.model.decoding.get("max_gen_toks")
@@ -261,7 +261,7 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
 
 
 def _row(tasks: Sequence[TaskPlan]) -> list[str]:
-    mark = "" if all(task.at_hand for task in tasks) else "~"
+    mark = "" if all(task.rows_here for task in tasks) else "~"
     documents, prompt, output = (
         sum(getattr(task, name) for task in tasks) for name in ("documents", "prompt_tokens", "output_tokens")
     )

@@ -12,9 +12,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import SUFFIX, Registry
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.runner.plan_reasoning import Way
+    from medtasks_ext.runner.plan_reasoning import ReasoningMode
 
 
 def task_names(registry: Registry, names: Sequence[str], strategy: str | None, leaves: Sequence[str]) -> str:
@@ -29,13 +29,13 @@ def task_names(registry: Registry, names: Sequence[str], strategy: str | None, l
 
 def run_command_line(
     tasks: str,
-    way: Way,
+    way: ReasoningMode,
     *,
     context: int | None,
     budget: int | None,
     gpus: int | None,
     template: bool | None,
-    prompts: Wish,
+    prompts: PromptSource,
 ) -> str:
     """The command line.
 

@@ -22,7 +22,7 @@ from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.chat import Chat
-    from medtasks_ext.runner.preview import Answer, Preview
+    from medtasks_ext.runner.preview import Preview, PreviewAnswer
 
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
@@ -61,12 +61,12 @@ def preview(
             where=dataset.id,
             remedy="put them there, or look at the bundled synthetic rows: --data sample",
         )
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.preview import preview
 
     chat = _chat(tokenizer, chat_template)
-    settings = Settings(data=forced, prompts=wish_of(prompts))
+    settings = Settings(data=forced, prompts=prompt_source_of(prompts))
     seen = [preview(tasks, item, settings, place=document, chat=chat, response=response) for item in names]
     if as_json:
         typer.echo(json.dumps([asdict(item) for item in seen], ensure_ascii=False, indent=1, default=str))
@@ -149,7 +149,7 @@ def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
     console().print(Text.assemble((before, "cyan"), own, (after, "cyan")), soft_wrap=True)
 
 
-def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
+def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None:
     _say(f"{answer.name}: {answer.response!r}", "bold")
     if answer.valid:
         _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")

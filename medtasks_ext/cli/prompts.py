@@ -18,11 +18,11 @@ from medtasks_ext.registry import STRATEGIES, Dataset, Suite, registry
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Rubric
     from medtasks_ext.prompts.documents import Document, LoadedRecord
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry.official import Artefact
 
 app = command_app()
-_WISHES: tuple[Wish, Wish] = ("official", "own")
+_SOURCES: tuple[PromptSource, PromptSource] = ("official", "own")
 
 
 @app.callback()
@@ -53,7 +53,7 @@ def fetch(
     failed = False
     for suite, artefact in _artefacts():
         try:
-            path = artefacts.fetched(artefact, place)
+            path = artefacts.fetched_artefact(artefact, place)
         except MedtasksError as error:
             failed = True
             say(f"✗ {suite.title}: {artefact.file}: {error}")
@@ -78,7 +78,7 @@ def status() -> int:
         typer.echo(suite.title)
         for artefact in suite.official.artefacts.values() if suite.official else ():
             try:
-                path = artefacts.at_hand(artefact)
+                path = artefacts.local_artefact(artefact)
                 missing |= path is None
                 said = f"at {path}" if path else f"not here; {artefacts.source_of(artefact)}"
             except MedtasksError as error:
@@ -106,7 +106,7 @@ def diff(
     from medtasks_ext.judge.cases import rubric_of
 
     dataset, strategy = _one(task)
-    theirs, ours = (_document(dataset, strategy, wish, document, data) for wish in _WISHES)
+    theirs, ours = (_document(dataset, strategy, source, document, data) for source in _SOURCES)
     record = theirs.loaded.record
     typer.echo(f"{task}, {_from(record)}; own {ours.loaded.record['prompt_hash']}")
     _print_diff(_text(theirs), _text(ours))

@@ -12,7 +12,15 @@ import typer
 from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.batch import ForModel, say_written
 from medtasks_ext.cli.model import create_model, output_folder
-from medtasks_ext.cli.run import REFUSED, Wanted, check_conversations, finish, fitted, open_run, wanted_tasks
+from medtasks_ext.cli.run import (
+    REFUSED,
+    RunRequest,
+    check_conversations,
+    finish,
+    fitted,
+    open_run,
+    wanted_tasks,
+)
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
     from lm_eval.models.api_models import TemplateAPI
 
-    from medtasks_ext.engines.batch import Amount
+    from medtasks_ext.engines.batch import WrittenCount
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runner.tally import Tally
@@ -101,7 +109,7 @@ def requests(context: typer.Context) -> int:
     return code
 
 
-def _nothing_left(run: Run, wanted: Wanted) -> int:
+def _nothing_left(run: Run, wanted: RunRequest) -> int:
     say("nothing is left to ask")
     return finish(run, len(wanted.missing))
 
@@ -129,7 +137,7 @@ def _check_model(config: EvaluatorConfig) -> None:
         )
 
 
-def _price_words(amount: Amount, price: Price) -> str:
+def _price_words(amount: WrittenCount, price: Price) -> str:
     """What the requests cost, four bytes of a prompt for one token."""
     tokens = amount.prompt_bytes / BYTES_PER_TOKEN
     prompts, most = price.of(tokens, 0), price.of(tokens, amount.most_tokens)
@@ -145,7 +153,7 @@ def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
     return "" if not root or is_loopback(root) else root
 
 
-def _say_missing(run: Run, wanted: Wanted, tally: Tally) -> int:
+def _say_missing(run: Run, wanted: RunRequest, tally: Tally) -> int:
     """Name what could not be written; returns the exit code."""
     for (_, reason), n in tally.reasons.items():
         say(f"✗ {counted(n, 'request')} cannot be put: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -13,7 +14,7 @@ import typer
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
-    at_hand,
+    available,
     lm_eval_config,
     own_flags,
     quiet,
@@ -27,13 +28,14 @@ from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
+from medtasks_ext.engines.budget import budget_of
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.alarms import StopRule
-from medtasks_ext.runner.charge import Charge, budget_of, check_limit
+from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
@@ -97,7 +99,7 @@ REFUSED = {
 
 
 @dataclass
-class Wanted:
+class RunRequest:
     """What a call asks for."""
 
     registry: Registry
@@ -131,6 +133,7 @@ def run(context: typer.Context) -> int:
 def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
+    logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
     own, config = _parse(arguments)
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
@@ -148,6 +151,7 @@ def run_command(arguments: list[str]) -> int:
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
+        _say_parts(wanted)
         say_wording(wanted.built)
         _say_terms(wanted)
         tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
@@ -190,7 +194,7 @@ def _without_rules(arguments: list[str]) -> list[str]:
     return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
 
 
-def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
+def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
     """The requested tasks, built as far as their rows are here; what is missing is said.
 
     Raises:
@@ -202,15 +206,15 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> Wanted:
     tasks, resolved = requested_tasks(config)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
-    availability = at_hand(tasks, leaves, settings, strict=own.strict)
+    availability = available(tasks, leaves, settings, strict=own.strict)
     built, faults = build_tasks(tasks, availability.present, settings)
     say_faults(faults, stop=own.strict or not built)
     say_budget(config, tasks, built)
     missing = {**availability.missing, **{name: str(fault) for name, fault in faults.items()}}
-    return Wanted(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
+    return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Task]:
+def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -222,7 +226,7 @@ def open_run(run: Run, wanted: Wanted, config: EvaluatorConfig) -> dict[str, Tas
     if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
         wanted.settings = run.settings
         wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
-    wanted.built = run.in_begun_words(wanted.built)
+    wanted.built = run.in_stored_wording(wanted.built)
     for name, reason in wanted.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
     run.manifest.allow(sorted(wanted.egress.allowed))
@@ -284,7 +288,24 @@ def _say_without_gold(built: dict[str, Task]) -> None:
         )
 
 
-def _say_terms(wanted: Wanted) -> None:
+def _say_parts(wanted: RunRequest) -> None:
+    """Say how many tasks have fewer rows here than their suite states: their scores are of a part."""
+    from medtasks_ext.runner.run import loaded_record
+
+    parts = []
+    for name, task in wanted.built.items():
+        record, stated = loaded_record(task), wanted.registry.tasks[name][0].metadata.n_test
+        rows = record["n_test"] + record["n_held_out"] + record["n_dropped"]
+        if record["origin"] != "sample" and rows < (stated or 0):
+            parts.append(name)
+    if parts:
+        say(
+            f"{len(parts)} of {len(wanted.built)} tasks have a part of their suite's rows: {some(parts, 3)}; "
+            "their scores get no rank, and `medtasks data check TASK` counts the rows"
+        )
+
+
+def _say_terms(wanted: RunRequest) -> None:
     """Say what the terms of the datasets restrict; synthetic rows are nobody's."""
     from medtasks_ext.runner.run import loaded_record
 
@@ -365,7 +386,7 @@ def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterab
 def _execute(
     run: Run,
     waiting: dict[str, Task],
-    wanted: Wanted,
+    wanted: RunRequest,
     config: EvaluatorConfig,
     limit: float | None,
     price: Price | None,
@@ -396,7 +417,7 @@ def _execute(
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
     names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
-    budget = budget_of(limit, charge, run.files.responses, names, sent)
+    budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
     say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
@@ -472,7 +493,9 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
-def fitted(run: Run, model: LM, waiting: dict[str, Task], wanted: Wanted) -> tuple[dict[str, Task], Settings]:
+def fitted(
+    run: Run, model: LM, waiting: dict[str, Task], wanted: RunRequest
+) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
     Which documents are asked is noted here, too, and not before: up to here a call may end at the model, and
@@ -556,7 +579,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
     from medtasks_ext.prompts.load import flag
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_ext.rows.sources import forced_origin
     from medtasks_ext.runner.evaluate import Settings
 
@@ -571,7 +594,9 @@ def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:
         system_instruction=config.system_instruction,
         system_role=flag(ours.get("system_role", True), "system_role"),
         data=forced_origin(own.data or ours.get("data")),
-        prompts=None if (wish := wish_of(own.prompts or ours.get("prompts"))) == "auto" else wish,
+        prompts=None
+        if (source := prompt_source_of(own.prompts or ours.get("prompts"))) == "auto"
+        else source,
         gen_kwargs=gen_kwargs,
         seed=config.seed[3] if isinstance(config.seed, list) else None,
         layout=_layout(ours.get("layout"), config),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import string
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich import box
 from rich.cells import cell_len
@@ -18,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted, readable_line, readable_shares
-from medtasks_ext.prompts.documents import kept_of
+from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.results.rollup import mean
 
@@ -74,42 +76,103 @@ _PARTS = re.compile(r"[^_ ]*[_ ]+|[^_ ]+")
 _NARROW = 100  # columns of a terminal
 
 
+#: What stands where a figure is missing.
+MISSING = "–"
+#: Name of a field; formats of fields (`{low:.3f}`), of which the first counts whose fields are all there; or
+#: what is worked out of a row.
+Value: TypeAlias = "str | Sequence[str] | Callable[[Any], Any]"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a printed table.
 
     Attributes:
         heading: that stands above it.
-        value: name of the field of a row, or what is worked out of the row; by default the field `heading`.
-        format: a format specification; what is missing is written as –.
+        value: what a row says in it; by default the field `heading`.
+        format: a format specification of a single field.
         breaks: whether its texts are names, which break at blanks and underscores.
         settings: of Rich's column.
     """
 
     heading: str
-    value: str | Callable[[Any], Any] = ""
+    value: Value = ""
     format: str = ""
     breaks: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, row: Any) -> Any:
         """What stands in a row."""
-        name = self.value or self.heading
-        if callable(name):
-            found = name(row)
+        value = self.value or self.heading
+        if callable(value):
+            found = value(row)
+        elif isinstance(value, str) and "{" not in value:
+            found = _FIELDS.get_value(value, (row,), {})
         else:
-            found = row.get(name) if isinstance(row, Mapping) else getattr(row, name)
+            return words_of(value, row)
         if isinstance(found, str | Text):
             return found
-        return "–" if found is None else format(found, self.format)
+        return MISSING if found is None else format(found, self.format)
 
 
-def texts(heading: str, value: str | Callable[[Any], Any] = "") -> Column:
+def words_of(forms: str | Sequence[str], row: Any) -> str:
+    """The first of some formats whose fields a row has, filled in; a dash where it has those of none."""
+    for form in [forms] if isinstance(forms, str) else forms:
+        with suppress(LookupError):
+            return _FIELDS.vformat(form, (row,), {})
+    return MISSING
+
+
+class _Fields(string.Formatter):
+    """Formats the fields and properties of a record; a LookupError where one is missing."""
+
+    def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        (row,) = args
+        return row.get(key) if isinstance(row, Mapping) else getattr(row, key)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if value is None:
+            raise LookupError
+        return str(super().format_field(value, format_spec))
+
+
+_FIELDS = _Fields()
+
+
+def spread(
+    rows: Iterable[Any],
+    down: Sequence[Column],
+    across: Value,
+    value: Value,
+    names: Mapping[str, str] | Iterable[str] = (),
+    blank: str = MISSING,
+) -> tuple[list[tuple[Any, ...]], list[Column]]:
+    """Rows of one figure each as the rows and columns of a table: `show(*spread(…))`.
+
+    Args:
+        down: what stands at the left; rows that are alike in it share a line.
+        across: field, or what is worked out of a row, whose values are the headings of the figures.
+        value: the figure.
+        names: the values of `across` that are shown, in this order, and if need be their headings.
+        blank: stands where there is no row.
+    """
+    found: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    name, figures = Column("", across), Column("", value)
+    for row in rows:
+        line = found.setdefault(tuple(column.cell(row) for column in down), {})
+        line[name.cell(row)] = figures.cell(row)
+    shown = list(names) or list(dict.fromkeys(name for line in found.values() for name in line))
+    headings = names if isinstance(names, Mapping) else dict(zip(shown, shown, strict=True))
+    cells = [(*place, *(line.get(name, blank) for name in shown)) for place, line in found.items()]
+    return cells, [*down, *(figure(headings[name]) for name in shown)]
+
+
+def texts(heading: str, value: Value = "") -> Column:
     """A column of names at the left, which break where the terminal is narrow."""
     return Column(heading, value, breaks=True, settings={"overflow": "fold"})
 
 
-def figure(heading: str, value: str | Callable[[Any], Any] = "", form: str = "") -> Column:
+def figure(heading: str, value: Value = "", form: str = "") -> Column:
     """A column of figures at the right; one without a heading is for remarks."""
     settings = {"justify": "right" if heading else "left", "no_wrap": bool(heading)}
     return Column(heading, value, form, not heading, settings)
@@ -282,7 +345,7 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
         )
     for name, item in results.items():
         if excluded := item["loaded"].get("excluded"):
-            lines.append(f"{name}: {kept_of(excluded, item['loaded']['n_source'])}")
+            lines.append(f"{name}: {row_counts_words(excluded, item['loaded']['n_source'])}")
         if faulty := item["loaded"].get("n_faulty"):
             n = faulty + item["loaded"]["n_test"]
             lines.append(f"{name}: {faulty:,} of {n:,} rows left out as faulty (--drop-faulty)")

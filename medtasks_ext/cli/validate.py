@@ -32,7 +32,8 @@ def validate(
 ) -> int:
     """Check dataset folders.
 
-    Schema, functions, prompts, sample rows, an oracle, garbage; and the files of their suites.
+    Schema, functions, prompts and sample rows; rows that are changed, to see that no prompt tells the gold
+    answer; an oracle, other rows' answers, garbage; and the files of their suites.
 
     Example: medtasks dev validate medhelm_hospice_referral
 
@@ -120,7 +121,7 @@ def _chosen(names: list[str]) -> list[Dataset]:
 
 def _broken(name: str) -> list[Dataset]:
     """The dataset of that name, if its file cannot be read: then only its folder is known."""
-    return [Dataset(folder) for folder in registry().broken if _name(folder) == name]
+    return [item for item in map(Dataset, registry().broken) if name in item.called]
 
 
 def _name(folder: Path) -> str:

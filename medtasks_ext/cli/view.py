@@ -88,7 +88,7 @@ def _runs_and_names(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _write(viewer: Viewer, folder: Path, documents: int | None, include_text: bool) -> int:
-    from medtasks_ext.report.view.bundle import DOCUMENTS, write_bundle
+    from medtasks_ext.report.view.server import DOCUMENTS, write_bundle
 
     if viewer.withheld:
         say(f"left out, since their data are not open: {some(viewer.withheld)}; --include-text shows them")

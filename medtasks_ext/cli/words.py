@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 import typer
 
@@ -16,6 +17,16 @@ PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: officia
 def say(line: str) -> None:
     """Print a remark: to standard error, so that results can be piped."""
     typer.echo(line, err=True)
+
+
+def say_changed(folders: Iterable[Path]) -> None:
+    """Say what was changed in folders of runs after it was written; nothing of what are none."""
+    from medtasks_ext.runs.folder import RunFolder
+    from medtasks_ext.runs.seal import look
+
+    for folder in folders:
+        if RunFolder(folder).manifest.is_file() and (state := look(folder)).changes:
+            say(f"note: {folder}: {state.mark} (medtasks verify {folder})")
 
 
 def say_next(*commands: str) -> None:

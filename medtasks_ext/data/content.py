@@ -43,9 +43,11 @@ class ContentCheck:
 
     Args:
         dataset: whose rows they are.
+        right: rows with which the characters of columns are compared; by default the bundled ones, with
+            which lengths are, too.
     """
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, right: list[Row] | None = None) -> None:
         self.dataset = dataset
         spec = dataset_spec(dataset.blocks, where=dataset.file)
         self.source, self.judged = spec.rows, spec.judge is not None
@@ -53,7 +55,8 @@ class ContentCheck:
         authors = authors_of(dataset, spec.rows)
         schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
         self.names = {name for item in schemas for name in (*item.columns, *item.optional)} - {"id"}
-        self.columns = Columns(dataset.metadata.language, _bundled(dataset))
+        known = _bundled(dataset) if right is None else right
+        self.columns = Columns(dataset.metadata.language, known, lengths=right is None)
         self.holds = [
             (Expression(text, dataset.file), meta.find_undeclared_variables(parsed(f"{{{{ {text} }}}}")))
             for text in spec.rows.holds

@@ -19,10 +19,9 @@ from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
-from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.registry.suites import NO_SUITE
-from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
+from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema

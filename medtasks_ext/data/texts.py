@@ -166,9 +166,12 @@ class Columns:
     Args:
         language: ISO 639 code of the dataset.
         right: rows that are right, such as the bundled ones: what their columns have is no fault.
+        lengths: whether their texts are as long as those of others are.
     """
 
-    def __init__(self, language: str, right: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(
+        self, language: str, right: Iterable[Mapping[str, Any]] = (), *, lengths: bool = True
+    ) -> None:
         self.language = language
         self.expected: dict[str, float] = {}  # column -> mean characters of its texts
         self.usual: set[tuple[str, int | None]] = set()  # column, and what of `_CHARACTERS`, or placeholders
@@ -182,7 +185,7 @@ class Columns:
                     if is_placeholder(text):
                         self.usual.add((name, None))
                     self.usual |= {(name, n) for n, (_, has, _, _) in enumerate(_CHARACTERS) if has(text)}
-        self.expected = {name: totals[name] / counts[name] for name in counts}
+        self.expected = {name: totals[name] / counts[name] for name in counts} if lengths else {}
         self.columns: dict[str, _Column] = {}
         self.n_rows = 0
 

@@ -16,7 +16,7 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.egress import AskedServer, Egress, keep_from_proxies
+from medtasks_ext.egress import AskedServer, Egress, bypass_proxies
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
@@ -74,7 +74,7 @@ class ApiEngine(ServerEngine):
     def _place(self) -> AskedServer:
         assert self.egress is not None
         place = self.egress.place(self.address)
-        keep_from_proxies(place)  # lm-eval's client asks where the server counts tokens
+        bypass_proxies(place)  # lm-eval's client asks where the server counts tokens
         return place
 
     def body(self, request: Request) -> Any:

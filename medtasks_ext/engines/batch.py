@@ -22,7 +22,7 @@ from medtasks_ext.atomic import beside, cannot_write, sync_folder
 from medtasks_ext.engines.budget import n_bytes
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import Asked, said, status_fault
+from medtasks_ext.engines.faults import ServerNames, said, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
@@ -31,7 +31,7 @@ from medtasks_ext.jsonfile import Json, JsonError, parse_json
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 
 #: Where nobody is named.
-NOBODY = Asked("")
+NOBODY = ServerNames("")
 _ENDED = {
     "batch_expired": "the batch expired before this request was worked on",
     "expired": "the batch expired before this request was worked on",
@@ -166,7 +166,7 @@ class BatchFiles:
 
 
 @dataclass
-class Amount:
+class WrittenCount:
     """What was written."""
 
     requests: int = 0
@@ -196,7 +196,7 @@ class BatchEngine(Engine):
         ready: Callable[[Request], Request | Fault] = lambda request: request,
     ) -> None:
         self._files, self._interface, self._body, self._ready = files, interface, body, ready
-        self.amount = Amount()
+        self.amount = WrittenCount()
 
     def prepare(self, request: Request) -> Request | Fault:
         """Make a request ready to be written."""
@@ -302,7 +302,7 @@ class FileReport:
         return not self.unknown and not self.broken
 
 
-class Became(Enum):
+class ImportedAs(Enum):
     """What became of a result that was handed over."""
 
     ANSWER = "answer"
@@ -310,7 +310,7 @@ class Became(Enum):
     STORED_BEFORE = "stored before"
 
 
-class Awaiting(Protocol):
+class BatchTarget(Protocol):
     """Requests whose outcomes come in files: those of a run, or of a jury."""
 
     def knows(self, key: str) -> bool:
@@ -319,13 +319,13 @@ class Awaiting(Protocol):
     def waits(self, key: str) -> bool:
         """Whether such a request has no answer yet."""
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name server, model and key of a request; whether they may quote the server.
 
         The server's own words may quote the request.
         """
 
-    def store(self, key: str, outcome: Outcome) -> Became:
+    def store(self, key: str, outcome: Outcome) -> ImportedAs:
         """Store what became of a request that waits."""
 
 
@@ -337,7 +337,7 @@ class Intake:
         whose: whose requests they are, for messages.
     """
 
-    def __init__(self, awaiting: Awaiting, interface: Interface, whose: str) -> None:
+    def __init__(self, awaiting: BatchTarget, interface: Interface, whose: str) -> None:
         self._awaiting, self._interface, self._whose = awaiting, interface, whose
         self._seen: dict[str, bytes] = {}
 
@@ -396,9 +396,9 @@ class Intake:
         else:  # an answer stands in for a fault, and a fault for another one
             self._seen[key] = content
             became = self._awaiting.store(key, outcome)
-            report.answers += became is Became.ANSWER
-            report.faults += became is Became.FAULT
-            report.there += became is Became.STORED_BEFORE
+            report.answers += became is ImportedAs.ANSWER
+            report.faults += became is ImportedAs.FAULT
+            report.there += became is ImportedAs.STORED_BEFORE
 
     def _outcome(self, record: Json, key: str) -> Outcome:
         found = outcome_of(record, self._interface.read, NOBODY)
@@ -414,7 +414,7 @@ def _content(outcome: Outcome) -> bytes:
     return sha256(repr(said).encode(errors="surrogatepass")).digest()[:16]
 
 
-def outcome_of(record: Json, read: Reader, asked: Asked, *, quote: bool = False) -> Outcome:
+def outcome_of(record: Json, read: Reader, asked: ServerNames, *, quote: bool = False) -> Outcome:
     """What became of a request.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from medtasks_ext.engines.records import Answer, Prompt
 
@@ -85,3 +85,15 @@ class Budget:
                 return
             self._reserved.remove(reserved)
         self.freed()
+
+
+def budget_of(limit: float | None, costs: Iterable[float | None], unsure: float) -> Budget:
+    """The budget of a call.
+
+    Args:
+        limit: USD of all calls on a folder, or None.
+        costs: USD of earlier replies; None where nobody knows it.
+        unsure: USD at most of earlier requests whose reply never came.
+    """
+    known = list(costs)
+    return Budget(limit, sum(cost or 0.0 for cost in known), unsure, known.count(None))

@@ -23,7 +23,7 @@ import aiohttp
 
 from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
 from medtasks_ext.engines.engine import WAIT_SECONDS
-from medtasks_ext.engines.faults import Asked, status_fault, withheld
+from medtasks_ext.engines.faults import ServerNames, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
@@ -66,7 +66,7 @@ class Retry:
 
     def again(self, fault: Fault, tries: int) -> bool:
         """Whether a request that was tried so often is sent once more."""
-        return fault.kind.may_pass and tries <= self.max_retries
+        return fault.kind.is_transient and tries <= self.max_retries
 
     def pause(self, tries: int, after: float | None = None) -> float:
         """Seconds until then: what the server asks for, and a random time that keeps requests apart."""
@@ -141,7 +141,7 @@ class Client:
         egress: Egress | None = None,
     ) -> None:
         self.server, self.retry = server, retry or Retry()
-        self.asked = Asked(shown_url(server.url), server.model, server.key)
+        self.asked = ServerNames(shown_url(server.url), server.model, server.key)
         self._say, self._clock = say, clock or Clock()
         self._stopped = asyncio.Event()
         self._held_until = -math.inf
@@ -171,7 +171,7 @@ class Client:
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=server.headers,
-            trust_env=place.takes_proxy,
+            trust_env=place.uses_proxy,
         )
         return self
 

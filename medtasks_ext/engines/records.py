@@ -97,7 +97,7 @@ class FaultKind(str, Enum):
         return self in (FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL)
 
     @property
-    def may_pass(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether the same request may work later."""
         return self in (FaultKind.UNREACHABLE, FaultKind.TIMEOUT, FaultKind.BUSY, FaultKind.MALFORMED)
 

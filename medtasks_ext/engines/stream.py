@@ -91,7 +91,7 @@ class Planner(ABC):
             MedtasksError: the disk takes nothing more, which ends the stream.
         """
 
-    def linger(self) -> None:  # noqa: B027  most work alone
+    def wait_for_others(self) -> None:  # noqa: B027  most work alone
         """Wait for others that share the work, once all of one's own is done."""
 
     def close(self) -> None:  # noqa: B027
@@ -172,7 +172,7 @@ class Stream:
                 for feed in self._feeds.values():
                     feed.close()
                 for planner in self._planners:
-                    planner.linger()
+                    planner.wait_for_others()
         except BaseException:
             self._end(keeper)
             raise

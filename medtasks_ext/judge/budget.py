@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.budget import Budget, most_tokens
+from medtasks_ext.engines.budget import most_tokens
 from medtasks_ext.judge.engine import BYTES_PER_TOKEN
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What is still to be asked of one judge."""
 
     judge: str
@@ -29,7 +29,7 @@ class Estimate:
     measured: bool  # whether prompt tokens follow from this judge's own counts so far
 
 
-def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> Estimate:
+def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> CostEstimate:
     """Estimate from the sizes of the prompts.
 
     Bytes become tokens at the rate that the server has counted for this judge; before it has counted
@@ -43,7 +43,7 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     cost = judge.cost(prompt, completion) if judge.price is not None else None
     share = judge.batch_share
     batch_cost = None if cost is None or share is None else cost * share
-    return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
+    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
 
 
 def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:
@@ -51,24 +51,20 @@ def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[s
     return judge.cost(most_tokens(messages) + len(json.dumps(schema)), judge.max_tokens)
 
 
-def budget_of(limit: float | None, jury: Jury, stores: Iterable[JudgementStore]) -> Budget:
-    """The budget of a call, with what earlier calls on the same folders spent.
+def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | None], float]:
+    """What earlier calls on some folders spent, for `budget_of`.
 
     Args:
-        limit: USD, or None.
         jury: whose prices hold for replies that were recorded without a cost.
     """
     judges = {judge.name: judge for judge in jury.models}
-    spent = unsure = 0.0
-    unpriced = 0
+    costs, unsure = list[float | None](), 0.0
     for store in stores:
         unsure += store.unsure
         for (_, name), replies in store.replies.items():
             for reply in replies:
-                judge = judges.get(name)
-                cost = reply.cost
+                cost, judge = reply.cost, judges.get(name)
                 if cost is None and judge is not None and reply.usage is not None:
                     cost = judge.spent(reply.usage)
-                spent += cost or 0.0
-                unpriced += cost is None
-    return Budget(limit, spent, unsure, unpriced)
+                costs.append(cost)
+    return costs, unsure

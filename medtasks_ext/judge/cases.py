@@ -4,26 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.procedures import Request, Subject
+from medtasks_ext.judge.procedures import JudgeRequest, Subject
 from medtasks_ext.judge.protocol import AXIS, Rubric
-from medtasks_ext.judge.scoring_point import point_rubric, shown_for_item, shown_for_point
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.juries import jury_words
-from medtasks_ext.rows.spec import dataset_spec
+from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.samples import RESCORE, iter_samples
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.rows.row import Point
     from medtasks_ext.runs.records import Sample
+
+
+# ----------------------------------------------------------------------
+# One scoring point of one answer: what the fine-tuned judge of MLB learns and is asked (Section 3.6).
+
+PROTOCOL, FIELD = "scoring_point", "met"
+ROLE = "一名经验丰富的临床医生，负责裁定有争议的医学回答"
+
+
+@lru_cache(maxsize=1)
+def point_rubric() -> Rubric:
+    """How a judge is asked about one point: the prompt of training and of use."""
+    return Rubric(Judging(protocol=PROTOCOL, question="-", role=ROLE, axes={AXIS: "-"}, show_gold=False))
+
+
+def shown_for_point(question: str, point: str, answer: str) -> dict[str, str]:
+    """The texts that a judge is shown; `point` is the point's text."""
+    return {"question": question.strip(), "point": point.strip(), "response": answer.strip()}
+
+
+def shown_for_item(question: str, point: Point, answer: str) -> dict[str, str]:
+    """The texts that a judge of weighted criteria is shown; the criterion has its weight before it."""
+    item = f"[{point['weight']}] {point['text'].strip()}"
+    return {"question": question.strip(), "item": item, "response": answer.strip()}
+
 
 NO_GOLD = "no gold answer to show"
 
@@ -71,13 +95,13 @@ class Case:
         gains = {point["id"] for point in self.points if point["weight"] > 0}
         return {tag: ids for tag, ids in sorted(found.items()) if gains.intersection(ids)}
 
-    def rubric_of(self, request: Request) -> Rubric:
+    def rubric_of(self, request: JudgeRequest) -> Rubric:
         """How a request about this answer is put and read."""
         if request.point is None:
             return self.rubric
         return self.rubric.of_one_point if self.rubric.protocol.asks_each_point else point_rubric()
 
-    def ratings(self, request: Request, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    def ratings(self, request: JudgeRequest, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis or point -> rating; a point judged alone has the lowest rating of the task, or the highest."""
         if request.point is None:
             return self.rubric.ratings(verdict)
@@ -94,7 +118,7 @@ class JudgedTask:
     open_access: bool
     cases: list[Case] = field(default_factory=list)
 
-    def key(self, identity: str, case: Case, request: Request) -> str:
+    def key(self, identity: str, case: Case, request: JudgeRequest) -> str:
         """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown.
 
         Args:
@@ -117,7 +141,7 @@ def response_hash(case: Case) -> str:
 
 
 def judged_tasks(
-    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, Wish] | None = None
+    folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, PromptSource] | None = None
 ) -> list[JudgedTask]:
     """The tasks among some that models judge, with their answers.
 
@@ -146,7 +170,7 @@ def is_judged(dataset: Dataset) -> bool:
     return bool(dataset.blocks.get("judge"))
 
 
-def rubric_of(dataset: Dataset, wish: Wish = "own") -> Rubric | None:
+def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
     """How a dataset's answers are judged, in the words that are wished for; None where they are not.
 
     Raises:
@@ -155,7 +179,7 @@ def rubric_of(dataset: Dataset, wish: Wish = "own") -> Rubric | None:
     if not is_judged(dataset):
         return None
     judging = dataset_spec(dataset.blocks, where=dataset.file).judge
-    return Rubric(judging, words=jury_words(dataset, judging, wish)) if judging else None
+    return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
 
 
 def _read_cases(path: Path, rubric: Rubric) -> list[Case]:

@@ -14,7 +14,7 @@ from medtasks_ext.judge.procedures import N_ASSESSORS
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.runner.run import Run
 
 
@@ -55,7 +55,9 @@ def check_prices(jury: Jury, max_cost: float | None, allow_fields: Collection[st
         )
 
 
-def tasks_to_judge(run: Run, wanted: set[str] | None, store: JudgementStore, wish: Wish) -> list[JudgedTask]:
+def tasks_to_judge(
+    run: Run, wanted: set[str] | None, store: JudgementStore, prompts: PromptSource
+) -> list[JudgedTask]:
     """The finished judged tasks of a run, among those wanted.
 
     With `auto`, a task goes on in the words in which its judging began: others would be paid for anew.
@@ -74,6 +76,6 @@ def tasks_to_judge(run: Run, wanted: set[str] | None, store: JudgementStore, wis
             if judged
             else "`medtasks run` an open-ended task first",
         )
-    begun: Mapping[str, Wish] = store.wording if wish == "auto" else {}
-    words = {name: begun.get(name, wish) for name in chosen}
+    begun: Mapping[str, PromptSource] = store.wording if prompts == "auto" else {}
+    words = {name: begun.get(name, prompts) for name in chosen}
     return judged_tasks(run.folder, run.registry, chosen, words)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Spent:
+class JudgingCost:
     """What the replies of judges about one task cost; written beside its scores."""
 
     usd: float | None = None  # at the prices of the time, of batches at theirs; None where no reply had one
@@ -28,7 +28,7 @@ class Spent:
     estimated: int = 0
 
     @classmethod
-    def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> Spent:
+    def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> JudgingCost:
         """The sum over replies.
 
         Args:
@@ -47,10 +47,10 @@ class Spent:
             ),
         )
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: JudgingCost) -> JudgingCost:
         """Of two tasks together."""
         usd = [one for one in (self.usd, other.usd) if one is not None]
-        return Spent(
+        return JudgingCost(
             sum(usd) if usd else None,
             self.unsure + other.unsure,
             self.replies + other.replies,

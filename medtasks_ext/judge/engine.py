@@ -68,7 +68,7 @@ class JudgeEngine(ServerEngine):
         )
         self.local = False  # verdicts under way are waited for, also those of a model on this machine
 
-    def used_up(self, fault: Fault) -> bool:
+    def is_exhausted(self, fault: Fault) -> bool:
         """Whether a request has had all of its tries."""
         return not self._retry.again(fault, fault.tries)
 
@@ -128,7 +128,7 @@ class JudgeEngine(ServerEngine):
             return f"{fault.reason}; it has: {shortened(', '.join(listed))}" if listed else fault.reason
         if fault.status == 429:  # a busy server will answer later
             return ""
-        if fault.kind.may_pass:
+        if fault.kind.is_transient:
             return fault.reason
         # a model that is there may refuse so short a reply
         return "" if is_listed else f"a request for one token is refused: {fault.reason}"

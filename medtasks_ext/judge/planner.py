@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
-from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, Became, Intake
+from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, ImportedAs, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
-from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.faults import ServerNames
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
-from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
+from medtasks_ext.judge.budget import CostEstimate, estimate, highest_cost
 from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
@@ -34,7 +34,7 @@ MAX_REPLIES = 3
 MAX_GIVEN_UP = 3
 
 
-class Took(NamedTuple):
+class RequestUsage(NamedTuple):
     """What became of a request, apart from the verdict."""
 
     tries: int  # requests that were sent for it
@@ -130,7 +130,7 @@ class JuryPlanner(Planner):
             if any(task.name == text.dataset for task in run.tasks):
                 run.store.sent.add(place, text)
 
-    def estimates(self, asks: Iterable[Ask]) -> list[Estimate]:
+    def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
         """What sending them would take, per judge."""
         sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
         for ask in asks:
@@ -216,19 +216,19 @@ class JuryPlanner(Planner):
         same = self._asks[request.key]
         judge = self._judges[same[0].request.judge]
         sent = self._sent[request.key]
-        took = Took(sent, settles=None if judge.price is None else settles)
+        charged = RequestUsage(sent, settles=None if judge.price is None else settles)
         if isinstance(outcome, Fault):
             self._see_fault(judge.name, outcome)
             for ask in same:
-                self._fail(ask, outcome, took if ask is same[0] else Took(sent))
+                self._fail(ask, outcome, charged if ask is same[0] else RequestUsage(sent))
             self._show(request, judge, outcome)
             return Settled(0.0, self._ended(same))
         self._given_up[judge.name] = 0
         usage, cost = _taken(judge, outcome, request)
-        took = took._replace(usage=usage, cost=cost)
+        charged = charged._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
         last = self._unread[request.key] == MAX_REPLIES
-        read = [self._read(ask, outcome, took if ask is same[0] else Took(sent)) for ask in same]
+        read = [self._read(ask, outcome, charged if ask is same[0] else RequestUsage(sent)) for ask in same]
         spent = judge.spent(usage) if cost is None else cost
         if not (all(read) or last):
             return Settled(spent, [(judge.name, request)])
@@ -256,24 +256,26 @@ class JuryPlanner(Planner):
                     follow.append((new.request.judge, _request(new)))
         return follow
 
-    def _read(self, ask: Ask, reply: Answer, took: Took) -> bool:
+    def _read(self, ask: Ask, reply: Answer, charged: RequestUsage) -> bool:
         """Keep the verdict of a reply; False if it holds none."""
         try:
             verdict = ask.rubric.read(reply.text, ask.request.texts)
         except Exception as error:  # whatever a reply brings about is the fault of its request alone
             own = str(error) if isinstance(error, UnreadableError) else f"unreadable ({type(error).__name__})"
-            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), took)
+            self._fail(ask, Fault(FaultKind.UNREADABLE, shortfall(reply) or own), charged)
             return False
         ratings = ask.case.ratings(ask.request, verdict)
         judge = self._judges[ask.request.judge]
         served = reply.model if reply.model != judge.model else ""
-        entry = Judgement(ratings, verdict, took.usage, took.cost, took.tries, served=served)
-        ask.add(judge, entry, took.settles)
+        entry = Judgement(ratings, verdict, charged.usage, charged.cost, charged.tries, served=served)
+        ask.add(judge, entry, charged.settles)
         return True
 
-    def _fail(self, ask: Ask, fault: Fault, took: Took) -> None:
-        entry = replace(fault, tries=took.tries, usage=took.usage, cost=took.cost, request_id=took.request_id)
-        ask.add(self._judges[ask.request.judge], entry, took.settles)
+    def _fail(self, ask: Ask, fault: Fault, charged: RequestUsage) -> None:
+        entry = replace(
+            fault, tries=charged.tries, usage=charged.usage, cost=charged.cost, request_id=charged.request_id
+        )
+        ask.add(self._judges[ask.request.judge], entry, charged.settles)
 
     # ------------------------------------------------------------------ files in place of servers
 
@@ -311,28 +313,28 @@ class JuryPlanner(Planner):
         """Whether it has no verdict yet."""
         return any(ask.key not in ask.store.by_key for ask in self._asks.get(key, ()))
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name judge and server; they quote it where texts may be quoted."""
         same = self._asks[key]
         judge = self._judges[same[0].request.judge]
-        return Asked(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
+        return ServerNames(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
 
-    def store(self, key: str, outcome: Outcome) -> Became:
+    def store(self, key: str, outcome: Outcome) -> ImportedAs:
         """Record it in every run that has the answer which was judged; in the first, what it cost."""
         same = [ask for ask in self._asks[key] if ask.key not in ask.store.by_key]
-        known, sent = same[0].store, Took(1)
+        known, sent = same[0].store, RequestUsage(1)
         if isinstance(outcome, Fault):
             if known.why_not(key, "") == outcome.reason:
-                return Became.STORED_BEFORE
+                return ImportedAs.STORED_BEFORE
             for ask in same:
                 self._fail(ask, outcome, sent)
-            return Became.FAULT
+            return ImportedAs.FAULT
         if outcome.request_id in known.read_before:
-            return Became.STORED_BEFORE
+            return ImportedAs.STORED_BEFORE
         judge, request = self._judges[same[0].request.judge], _request(same[0])
-        took = Took(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
-        read = [self._read(ask, outcome, took if ask is same[0] else sent) for ask in same]
-        return Became.ANSWER if all(read) else Became.FAULT
+        charged = RequestUsage(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
+        read = [self._read(ask, outcome, charged if ask is same[0] else sent) for ask in same]
+        return ImportedAs.ANSWER if all(read) else ImportedAs.FAULT
 
     # ------------------------------------------------------------------ judges that cannot go on
 
@@ -350,7 +352,7 @@ class JuryPlanner(Planner):
         engine = self._engines[name]
         if fault.kind.ends_all:
             self._drop(name, fault.reason)
-        elif fault.kind.may_pass and engine.used_up(fault):
+        elif fault.kind.is_transient and engine.is_exhausted(fault):
             self._given_up[name] += 1
             if self._given_up[name] >= MAX_GIVEN_UP:
                 self._drop(name, f"{self._given_up[name]} requests in a row failed ({fault.reason})")

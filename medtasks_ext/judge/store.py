@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
-from medtasks_ext.judge.cost import Spent
+from medtasks_ext.judge.cost import JudgingCost
 from medtasks_ext.runs.chain import Seal, sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import (
@@ -130,10 +130,10 @@ class JudgementStore:
         """Judge -> other models than the one asked for that answered about a task, as servers call them."""
         return {judge: sorted(names) for (name, judge), names in sorted(self.served.items()) if name == task}
 
-    def spent(self, task: str) -> Spent:
+    def spent(self, task: str) -> JudgingCost:
         """What the replies about a task cost."""
         replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
-        return Spent.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
+        return JudgingCost.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
 
     @property
     def unsure(self) -> float:

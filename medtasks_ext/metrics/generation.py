@@ -82,12 +82,14 @@ def _of_passages(document: Document, gold: Any, answer: Any) -> Metrics:
     return metrics
 
 
-def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[str, float] | None:
+def rouge_scores(
+    text: str, references: Sequence[str], language: str, *, plain: bool = False
+) -> dict[str, float] | None:
     """ROUGE-1, -2, -L F-measures (no stemmer) and their mean, 0-1; None without a tokeniser.
 
-    With several references each type takes the one with the best F-measure.
+    With several references each type takes the one with the best F-measure. `plain` as for `tokeniser`.
     """
-    spell = rouge_spelling(language)
+    spell = rouge_spelling(language, plain=plain)
     if spell is None:
         return None
     if not text:
@@ -97,9 +99,9 @@ def rouge_scores(text: str, references: Sequence[str], language: str) -> dict[st
     return {"rouge_avg": sum(scores.values()) / len(scores), **scores}
 
 
-def bleu_4(text: str, references: Sequence[str], language: str) -> float | None:
+def bleu_4(text: str, references: Sequence[str], language: str, *, plain: bool = False) -> float | None:
     """Sentence BLEU with uniform weights up to 4-grams and smoothing method 7; None without tokeniser."""
-    tokenise = tokeniser(language)
+    tokenise = tokeniser(language, plain=plain)
     if tokenise is None:
         return None
     return sentence_bleu([tokenise(item) for item in references], tokenise(text))
@@ -116,7 +118,7 @@ def rouge_scorer(backend: str | None = None) -> Any:
 
 
 @lru_cache(maxsize=16)
-def rouge_spelling(language: str) -> Callable[[str], str] | None:
+def rouge_spelling(language: str, *, plain: bool = False) -> Callable[[str], str] | None:
     """How a text is handed to the ROUGE scorer, or None where the language's tokeniser is not at hand.
 
     English goes as it is. Elsewhere each token of the suite's tokeniser is spelled in hexadecimal
@@ -125,7 +127,7 @@ def rouge_spelling(language: str) -> Callable[[str], str] | None:
     """
     if language == "en":
         return str
-    tokenise = tokeniser(language)
+    tokenise = tokeniser(language, plain=plain)
     if tokenise is None:
         return None
     if tokenise is characters:
@@ -162,14 +164,18 @@ def word_runs(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def tokeniser(language: str) -> Callable[[str], list[str]] | None:
+def tokeniser(language: str, *, plain: bool = False) -> Callable[[str], list[str]] | None:
     """The tokeniser for a language, or None where it is NLTK's and the Punkt data is not installed.
 
-    That of BRIDGE for its nine languages; characters of others without blanks; else `word_runs`.
+    Args:
+        language: of the text.
+        plain: whether only English takes the tokeniser that BRIDGE has for seven of its languages, so that
+            texts of no paper have the same tokens on every machine: characters in scripts without blanks,
+            else `word_runs`, as in all languages that BRIDGE lacks.
     """
     if language in _UNSPACED:
         return characters
-    if language not in _PUNKT_LANGUAGE:
+    if language not in _PUNKT_LANGUAGE or (plain and language != "en"):
         return word_runs
     from nltk.tokenize import word_tokenize
 

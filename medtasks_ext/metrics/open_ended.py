@@ -30,8 +30,7 @@ _BERTSCORE_MODEL = "distilbert-base-uncased"
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """ROUGE of one answer on 0-1, and its texts where BERTScore is switched on (`MEDTASKS_BERTSCORE=1`).
 
-    English as HELM has it, with stemming; other languages by their tokens (`generation.tokeniser`). Where the
-    tokeniser is not installed, ROUGE is left out.
+    English as HELM has it, with stemming; other languages by their plain tokens (`generation.tokeniser`).
 
     `scored` is 0: there is no score before judges have read the answers.
     """
@@ -55,7 +54,7 @@ def process_with_points(document: Document, results: list[Parsed]) -> Metrics:
 
 
 def _rouge_l(document: Document, reference: str, answer: str | None) -> Metrics:
-    scores = generation.rouge_scores(answer or "", [reference], _language(document))
+    scores = generation.rouge_scores(answer or "", [reference], _language(document), plain=True)
     return {"rouge_l": scores["rougeL"]} if scores else {}
 
 
@@ -67,7 +66,7 @@ def _language(document: Document) -> str:
 def _rouge(text: str, reference: str, language: str) -> dict[str, float] | None:
     if language == "en":
         return rouge_scores(text, reference)
-    scores = generation.rouge_scores(text, [reference], language)
+    scores = generation.rouge_scores(text, [reference], language, plain=True)
     return None if scores is None else {name: scores[kind] for name, kind in _ROUGE.items()}
 
 

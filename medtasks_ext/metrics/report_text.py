@@ -22,8 +22,8 @@ _BETA = 1.2
 def process_results(document: Document, results: list[Parsed]) -> Metrics:
     """Scores of one text on 0-1; an empty answer gets 0. `output_words` is its length.
 
-    Texts are tokenised as elsewhere in their language. A metric whose tokeniser is not at hand is left out,
-    such as `bleu_4` (that of BRIDGE, not capped at 1) where NLTK's Punkt data is not installed.
+    Texts are tokenised plainly (`generation.tokeniser`). `bleu_4` (that of BRIDGE, not capped at 1) is left
+    out of English where NLTK's Punkt data is not installed.
     """
     return both(document, results[0], _statistics)
 
@@ -36,9 +36,9 @@ def _statistics(document: Document, reference: Any, answer: Any) -> Metrics:
         "rougeL_coco": rouge_l_coco(text, reference),
         "output_words": float(len(text.split())),
     }
-    if (rouge := rouge_scores(text, [reference], language)) is not None:
+    if (rouge := rouge_scores(text, [reference], language, plain=True)) is not None:
         metrics |= {"score": rouge["rougeL"], **{name: rouge[name] for name in _ROUGE}}
-    if (bleu := bleu_4(text, [reference], language)) is not None:
+    if (bleu := bleu_4(text, [reference], language, plain=True)) is not None:
         metrics["bleu_4"] = bleu
     return metrics
 

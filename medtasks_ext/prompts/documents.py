@@ -97,15 +97,15 @@ class Loaded:
     def exclusions(self) -> str | None:
         """What is excluded, for people: `6,800 of 6,811 rows (11 without an answer)`."""
         excluded, n_source = self.record.get("excluded"), self.record.get("n_source")
-        return kept_of(excluded, n_source) if excluded and n_source else None
+        return row_counts_words(excluded, n_source) if excluded and n_source else None
 
 
-def same_anywhere(loaded: LoadedRecord) -> LoadedRecord:
+def without_places(loaded: LoadedRecord) -> LoadedRecord:
     """What was loaded, without the place where it lay: another checkout holds the same."""
     return {key: value for key, value in loaded.items() if key != "where"}  # type: ignore[return-value]
 
 
-def kept_of(excluded: Mapping[str, int], n_source: int) -> str:
+def row_counts_words(excluded: Mapping[str, int], n_source: int) -> str:
     """How many rows of a source are scored, and why the others are not."""
     why = "; ".join(f"{n:,} excluded: {reason}" for reason, n in excluded.items())
     return f"{n_source - sum(excluded.values()):,} of {n_source:,} rows ({why})"

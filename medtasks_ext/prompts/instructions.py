@@ -14,7 +14,7 @@ from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.rows.texts import PromptTemplate
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.official.choice import Wish
+    from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.rows.row import ReadRow, Row
 
 log = logging.getLogger(__name__)
@@ -33,11 +33,17 @@ class Instructions:
         given: str | None,
         *,
         cot: bool,
-        wish: Wish,
+        prompts: PromptSource,
         fetch: bool,
     ) -> None:
-        self.dataset, self.spec, self.cot, self.wish, self.fetch = dataset, spec, cot, wish, fetch
-        self.given = None if wish == "own" else given  # the data holder's own text, if any
+        self.dataset, self.spec, self.cot, self.prompts, self.fetch = (
+            dataset,
+            spec,
+            cot,
+            prompts,
+            fetch,
+        )
+        self.given = None if prompts == "own" else given  # the data holder's own text, if any
         self.authors = authors_of(dataset, spec.rows)
         self.strategy = strategy_line(dataset, spec, cot=cot)  # the strategy line
         #: whose words were used so far: `own`, `official`, or `official, own strategy line`
@@ -63,13 +69,13 @@ class Instructions:
         """
         if self.given:
             return self._with_strategy(self.given)
-        if self.wish != "own":
+        if self.prompts != "own":
             if (own := row.instruction) is not None:
                 return self._official(own, row)
             if released := self._released:
                 self.artefact = (released.artefact, released.revision)
                 return self._official(released.text, row)
-        if self.wish == "official":
+        if self.prompts == "official":
             raise self._no_words(row)
         if self._rendered is None or not self._same_for_all:
             self._rendered = self._template.of(row, values).rstrip()  # the strategy's line may be empty
@@ -81,7 +87,7 @@ class Instructions:
 
     @cached_property
     def _released(self) -> ReleasedInstruction | None:
-        must = self.wish == "official"
+        must = self.prompts == "official"
         return self.authors.released_instruction(self.dataset.id, must=must) if self.authors else None
 
     def _official(self, own: str, row: ReadRow) -> str:
@@ -107,7 +113,7 @@ class Instructions:
         if not self.cot:  # as a rule instructions ask for the answer at once as they are: nothing is fetched
             return self.authors.direct(own, must=False, fetch=False)
         swapped, is_theirs = self.authors.reasoned(
-            own, self.strategy, must=self.wish == "official", fetch=self.fetch
+            own, self.strategy, must=self.prompts == "official", fetch=self.fetch
         )
         if not is_theirs:
             self.wording = OWN_LINE

@@ -8,15 +8,14 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import public_rows, what_happened
-from medtasks_ext.prompts.documents import Documents
-from medtasks_ext.prompts.official.choice import Wish, wish_of
+from medtasks_ext.prompts.documents import Document, Documents, Loaded, digest, document_key
+from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.prompts.pool import check_answers, parts, pool_rows, sampled, trials, with_own_ids
-from medtasks_ext.prompts.record import LeftOut, loaded
 from medtasks_ext.prompts.render import Renderer
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
@@ -33,8 +32,101 @@ from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from medtasks_ext.prompts.documents import Document
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.rows.row import ReadRow
+
+
+# ----------------------------------------------------------------------
+# The record of what was loaded for a task, which results carry.
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that are not asked, by reason."""
+
+    blank: int  # rows whose gold is blank
+    excluded: dict[str, int]  # reason -> test rows that the task's file excludes
+    n_source: int  # test rows before any was excluded
+    faulty: int  # local test rows with faults, which the user lets go
+    alike: int  # test rows of which the suite asks the last
+
+
+def loaded(
+    renderer: Renderer,
+    rows: Rows,
+    documents: Documents,
+    shots: Documents,
+    *,
+    rebuilt: bool,
+    n_held_out: int,
+    left_out: LeftOut,
+) -> Loaded:
+    """What was loaded.
+
+    Args:
+        renderer: what rendered the documents.
+        rows: where they come from.
+        documents: the test documents.
+        shots: the few-shot pool.
+        rebuilt: test rows are not the suite's own.
+        n_held_out: test rows moved to the pool.
+        left_out: rows that are not asked.
+    """
+    dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
+    wording, strategy = renderer.wording, renderer.instructions.strategy
+    none = set() if spec.prompt.messages else {"messages"}  # most tasks have no dialogue, and no word of one
+    without: Any = {"answer": {"kind"}, "prompt": none}
+    prompt = spec.model_dump_json(include={"prompt", "answer"}, exclude=without) + strategy
+    if renderer.words:
+        prompt = renderer.words.shown()
+    elif wording != "own":
+        prompt = rows.instruction or documents[0]["system"] or documents[0]["prompt"]
+    golds = [document["gold"] for document in documents if document["gold"] is not None]
+    labels = {label for gold in golds for label in answers.labels_of(gold)} if answers.has_label_pool else ()
+    database = renderer.database
+    record: dict[str, object] = {
+        "task": dataset.id,
+        "language": dataset.metadata.language,
+        "origin": rows.origin,
+        "where": rows.where,
+        "revision": rows.revision,
+        "instruction": wording,
+        "prompt_hash": digest([prompt]),
+        "rows_hash": digest(map(_row_text, documents)),
+        "rebuilt": rebuilt,
+        "names_hash": digest(map(document_key, documents)),
+        "artefact": renderer.artefact[0] if renderer.artefact else None,
+        "artefact_revision": renderer.artefact[1] if renderer.artefact else None,
+        "recovered": list(rows.recovered) if rows.recovered else None,
+        "database": database.digest if database else None,
+        "n_test": len(documents),
+        "n_fewshot": len(shots),
+        "n_held_out": n_held_out,
+        "n_without_gold": sum(item["gold"] is None and "points" not in item for item in documents),
+        "n_dropped": left_out.blank,
+        "excluded": left_out.excluded or None,
+        "n_source": left_out.n_source if left_out.excluded else None,
+        "n_faulty": left_out.faulty or None,
+        "n_alike": left_out.alike or None,
+    }
+    said = {name: value for name, value in record.items() if value is not None}
+    return Loaded(
+        cast("LoadedRecord", said),
+        labels=sorted(labels),
+        targets=sorted({document["target"] for document in documents if document["target"]}),
+        database_file=str(database.path) if database else None,
+        shots=shots,
+    )
+
+
+def _row_text(document: Document) -> str:
+    parts = [document["id"], document["prompt"], document["target"]]
+    if "before" in document:
+        parts.append(json.dumps(document["before"], ensure_ascii=False))
+    if "points" in document:
+        parts.append(json.dumps(document["points"], ensure_ascii=False))
+    return "\x1f".join(parts)
+
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +183,7 @@ def load_documents(
             dataset,
             said,
             forced,
-            _Use(cot, shots, system_role, wish_of(prompts), frozenset(without)),
+            _Use(cot, shots, system_role, prompt_source_of(prompts), frozenset(without)),
             environment,
         )
     )
@@ -104,7 +196,7 @@ class _Use:
     cot: bool
     shots: int
     system_role: bool
-    wish: Wish
+    prompts: PromptSource
     without: frozenset[str] = frozenset()  # rows that are left out, since their faults are known
 
 
@@ -167,6 +259,23 @@ def check_rows(
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
+def check_given(dataset: Dataset, rows: Rows) -> RowCheck:
+    """Read rows that are at hand as zero-shot prompts, as `check_rows` does.
+
+    Args:
+        dataset: whose rows they are.
+        rows: of any origin, as they are or changed.
+    """
+    faults = Faults(check=True)
+    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    with collector_paused():
+        try:
+            splits = _rendered(dataset, spec, rows, _Use(False, 0, True, "own"), faults)
+        except MedtasksError as error:
+            return RowCheck(faults=faults.kept or [error])
+    return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
+
+
 def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
     spec = dataset_spec(dataset.blocks, where=dataset.file)
     origin = find_origin(dataset, spec.rows, forced)
@@ -207,10 +316,16 @@ def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
     source, own_pool = spec.rows, rows.fewshot_where
-    if use.shots and use.wish != "own" and (authors := authors_of(dataset, source)):
+    if use.shots and use.prompts != "own" and (authors := authors_of(dataset, source)):
         rows = authors.with_released_examples(rows)
     renderer = Renderer(
-        dataset, spec, rows, cot=use.cot, shots=use.shots, system_role=use.system_role, wish=use.wish
+        dataset,
+        spec,
+        rows,
+        cot=use.cot,
+        shots=use.shots,
+        system_role=use.system_role,
+        prompts=use.prompts,
     )
     reader = FieldReader(dataset, spec, rows, faults)
     read = reader.read(rows.test, "test", without=use.without)

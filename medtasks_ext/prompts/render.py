@@ -11,7 +11,7 @@ from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
 from medtasks_ext.prompts.instructions import Instructions
-from medtasks_ext.prompts.official.choice import Wish, chosen_words
+from medtasks_ext.prompts.official.choice import PromptSource, chosen_words
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
 from medtasks_ext.rows.row import ReadRow
@@ -48,7 +48,7 @@ class Renderer:
         cot: bool,
         shots: int,
         system_role: bool,
-        wish: Wish,
+        prompts: PromptSource,
     ) -> None:
         self.dataset, self.spec, self.origin, self.cot, self.shots = dataset, spec, rows.origin, cot, shots
         self.system_role = system_role
@@ -58,9 +58,11 @@ class Renderer:
         fetch = rows.origin in ("hub", "release")  # where rows are local, no connection is opened unasked
         self.words = None  # the suite's own, where they make the whole prompt
         if not rows.instruction:
-            self.words = chosen_words(dataset, spec, wish, cot=cot, shots=shots, fetch=fetch)
+            self.words = chosen_words(dataset, spec, prompts, cot=cot, shots=shots, fetch=fetch)
         #: whose words the prompts use otherwise
-        self.instructions = Instructions(dataset, spec, rows.instruction, cot=cot, wish=wish, fetch=fetch)
+        self.instructions = Instructions(
+            dataset, spec, rows.instruction, cot=cot, prompts=prompts, fetch=fetch
+        )
         self.dialogues = spec.prompt.messages and Dialogues(spec.prompt.messages, dataset.file)
         self.texts = TextReader(spec, dataset.file, cot=cot)
         self.golds = Golds(dataset, spec, self.answers, self.texts.target.variables())

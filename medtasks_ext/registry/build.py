@@ -14,8 +14,7 @@ from pathlib import Path
 
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.groups import Registry, likelihood_tags, suite_of_group, tags_of
-from medtasks_ext.registry.listing import check_suites
+from medtasks_ext.registry.groups import Registry, check_suites, likelihood_tags, suite_of_group, tags_of
 from medtasks_ext.registry.strategies import LIKELIHOOD, STRATEGIES
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset

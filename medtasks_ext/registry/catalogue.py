@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.citations import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import TERMS, Suite
@@ -180,7 +180,8 @@ def _section(dataset: Dataset) -> list[str]:
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
           for _ in [0] if record.control_of),
         *(f"**draft**, in no group: {record.draft}" for _ in [0] if record.draft),
-        "cite: " + ", ".join(f"[{key}](#ref-{key})" for key in record.axis("citation")),
+        *("cite: " + ", ".join(f"[{key}](#ref-{key})" for key in cited)
+          for cited in [record.axis("citation")] if cited),
     ]  # fmt: skip
     doubts = [f"unsettled: {doubt}" for doubt in record.open_questions]
     return [
@@ -248,7 +249,7 @@ def _mark(record: Metadata, axis: str) -> str:
     return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 
-def _reference(key: str, entries: Mapping[str, Entry]) -> str:
+def _reference(key: str, entries: Mapping[str, BibEntry]) -> str:
     """A line of the list of references, with the anchor to which datasets link."""
     entry = entries.get(key)
     if entry is None:

@@ -185,7 +185,8 @@ class Card(Strict):
         source_terms: the suite's own words for access and specialties, where they differ.
         url: where the data is.
         licence: the terms under which it is: a name of `registry/licences.yaml`, or a record (`Licence`).
-        citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries.
+        citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries. Private data
+            that belongs to no paper needs none.
         n_test: number of test documents that the paper states.
         open_questions: what could not be settled, one sentence each.
         control_of: the dataset whose rows this one asks in another form, as a control, in no group.
@@ -202,11 +203,19 @@ class Card(Strict):
     source_terms: SourceTerms = SourceTerms()
     url: str
     licence: Licence
-    citation: str | Annotated[list[str], Field(min_length=1)]
+    citation: str | Annotated[list[str], Field(min_length=1)] = Field(default="", validate_default=True)
     n_test: int
     open_questions: list[str] = []
     control_of: str | None = None
     draft: str | None = Field(default=None, min_length=1)
+
+    @field_validator("citation")
+    @classmethod
+    def _has_a_source(cls, given: str | list[str], info: ValidationInfo) -> str | list[str]:
+        unpublished = info.data.get("access") == "private" and not _facts(info).suite.citation
+        if not given and not unpublished:
+            raise ValueError("missing key: name the source; only private data of no paper has none")
+        return given
 
     @field_validator("axes")
     @classmethod
@@ -284,6 +293,6 @@ class Metadata(Card, TaskFacts):
     def axis(self, name: str) -> list[str]:
         """The values of one axis or fact as a list, whatever its shape (`[]` where the suite has none)."""
         value: Any = self.axes.get(name, getattr(self, name, None))
-        return (
-            [] if value is None else [str(item) for item in (value if isinstance(value, list) else [value])]
-        )
+        if value is None or value == "":
+            return []
+        return [str(item) for item in (value if isinstance(value, list) else [value])]

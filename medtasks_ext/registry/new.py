@@ -18,10 +18,9 @@ from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
-from medtasks_ext.registry.languages import code_of, three_letter_names
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
 from medtasks_ext.registry.strategies import SUFFIX
-from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite
+from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, code_of, three_letter_names
 from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
 
@@ -149,7 +148,7 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Template:
+class DatasetTemplate:
     """A file of `templates`: what a task file begins with, for answers of one kind."""
 
     kind: str  # of the answers. Answers that may be scored in several ways have a template for each
@@ -161,16 +160,16 @@ class Template:
 
 
 @lru_cache(maxsize=1)
-def templates() -> dict[str, Template]:
+def templates() -> dict[str, DatasetTemplate]:
     """All of them, by name."""
     return {path.stem: _read_template(path) for path in sorted(TEMPLATES.glob("*.yaml"))}
 
 
-def _read_template(path: Path) -> Template:
+def _read_template(path: Path) -> DatasetTemplate:
     said = read_mapping(path)
     kind = yaml_text(said["block"])["answer"]["kind"]
     more = said.get("files", {}), said.get("oracle_max")
-    return Template(kind, said["about"], said["block"], tuple(said["rows"]), *more)
+    return DatasetTemplate(kind, said["about"], said["block"], tuple(said["rows"]), *more)
 
 
 def kinds(suite: Suite) -> dict[str, str]:
@@ -217,7 +216,7 @@ class Draft:
                 shutil.rmtree(made, ignore_errors=True)
 
 
-def draft(tasks: Registry, answers: Mapping[str, Any], template: Template | None = None) -> Draft:
+def draft(tasks: Registry, answers: Mapping[str, Any], template: DatasetTemplate | None = None) -> Draft:
     """The folder of a new dataset, with placeholders where a person must write something.
 
     Args:
@@ -285,7 +284,7 @@ def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
 
-def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str, Any]) -> str:
+def _task_file(task: str, suite: Suite, template: DatasetTemplate, answers: Mapping[str, Any]) -> str:
     download = (
         "# TODO: name the public files (docs/data.md), as rows.download with repo (on the Hugging Face hub;\n"
         "# without it `test` lists URLs), test, fewshot; `medtasks data pin` then writes data.lock\n"
@@ -309,11 +308,13 @@ def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str
 
 def _card(suite: Suite, answers: Mapping[str, Any]) -> str:
     axes = "".join(f"\n  {key}: {answers[key]}" for key in suite.axes)
+    private = not suite.citation and answers["access"] == "private"  # needs no source, but may have one
+    cited = [] if private and not answers.get("citation") else ["citation"]
     record = {
         "summary": _scalar(_told(answers, "summary")),
         **{key: _scalar(answers[key]) for key in ("task_type", "document_types", "specialties", "stage")},
         **({"axes": axes} if axes else {}),
-        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", "citation")},
+        **{key: _scalar(_told(answers, key)) for key in ("url", "licence", *cited)},
         "n_test": answers.get("n_test") or f"0  # {PLACEHOLDER} number of test documents",
     }
     return "".join(f"{key}: {value}\n".replace(": \n", ":\n") for key, value in record.items())
@@ -329,7 +330,7 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _rows(template: Template) -> Iterator[dict[str, Any]]:
+def _rows(template: DatasetTemplate) -> Iterator[dict[str, Any]]:
     patterns = template.rows
     for number in range(_N_FEWSHOT + _N_TEST):
         split, place = ("fewshot", number) if number < _N_FEWSHOT else ("test", number - _N_FEWSHOT)
@@ -339,4 +340,9 @@ def _rows(template: Template) -> Iterator[dict[str, Any]]:
 
 
 def _filled(value: Any, number: int) -> Any:
+    """A pattern with the number of its row, in texts of any depth."""
+    if isinstance(value, list):
+        return [_filled(item, number) for item in value]
+    if isinstance(value, dict):
+        return {key: _filled(item, number) for key, item in value.items()}
     return value.replace("{n}", str(number)) if isinstance(value, str) else value

@@ -29,11 +29,39 @@ from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.languages import code_of, three_letter_name
 from medtasks_ext.registry.official import AnswerBudget, Reference, SuiteOfficial
 from medtasks_ext.registry.row_labels import OF_ALL, RowLabel
 from medtasks_ext.registry.yamlfile import Config, read_mapping
 from medtasks_ext.strict import Strict, faults_of
+
+
+def three_letter_name(code: str) -> str | None:
+    """The English name of a language that has no shorter code; None for anything else."""
+    return three_letter_names().get(code) if len(code) == 3 else None
+
+
+@lru_cache(maxsize=1)
+def three_letter_names() -> dict[str, str]:
+    """Code -> English name of all such languages."""
+    from iso639 import ALL_LANGUAGES  # hardly any dataset has one
+
+    return {item.part3: item.name for item in sorted(ALL_LANGUAGES, key=_code) if not item.part1}
+
+
+def code_of(words: str) -> str | None:
+    """The code that a language's name or longer code stands for, such as `ko` for `kor` and `Korean`."""
+    from iso639 import Language, LanguageNotFoundError
+
+    try:
+        found = Language.match(words, strict_case=False)
+    except LanguageNotFoundError:
+        return None
+    return found.part1 or found.part3
+
+
+def _code(language: object) -> str:
+    return str(getattr(language, "part3", ""))
+
 
 SUITE_FILE = "suite.yaml"
 #: In place of the suite's name, for datasets that belong to none.
@@ -127,7 +155,7 @@ _NAME = r"^[a-z0-9]+(_[a-z0-9]+)*$"
 Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 
 
-class Part(Strict):
+class AxisPart(Strict):
     """A value of an axis that lies within another."""
 
     title: str  # what readers see
@@ -140,7 +168,7 @@ class Axis(Strict):
     title: str | None = None  # what readers see; by default its name
     values: dict[Identifier, str] = {}  # value -> title, in the order of display
     within: str | None = None  # the axis whose values it divides
-    parts: dict[str, dict[Identifier, Part]] = {}  # value of that axis -> value of this one -> what it is
+    parts: dict[str, dict[Identifier, AxisPart]] = {}  # value of that axis -> value of this one -> what it is
 
     @model_validator(mode="after")
     def _either(self) -> Axis:

@@ -5,6 +5,7 @@ Reads YAML without importing lm-eval, so that listing tasks takes a fraction of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,19 +16,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with_lock
-from medtasks_ext.registry.families import (
-    Family,
-    check_kind,
-    check_metrics,
-    family_of,
-    kinds_of_any_language,
-)
+from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of, kinds_of_any_language
 from medtasks_ext.registry.folders import own_folders, tasks_folder
-from medtasks_ext.registry.keys import TASK_KEYS
+from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts, with_present_keys
 from medtasks_ext.registry.official import AnswerBudget
-from medtasks_ext.registry.strategies import STRATEGIES, by_likelihood, dataset_and_strategy, suffix_of
+from medtasks_ext.registry.strategies import (
+    STRATEGIES,
+    SUFFIX,
+    by_likelihood,
+    dataset_and_strategy,
+    suffix_of,
+)
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     SUITE_FILE,
@@ -42,6 +44,63 @@ from medtasks_ext.registry.suites import (
 )
 from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
 from medtasks_ext.strict import fault_of
+
+# ----------------------------------------------------------------------
+# What a task file may say at its top level.
+
+TEXT, LIST, MAPPING = {"type": "string"}, {"type": "array"}, {"type": "object"}
+#: What a task file may say at its top level: `include`, keys of lm-eval's `TaskConfig` and of the class.
+TASK_KEYS: dict[str, Json] = {
+    "include": {"type": ["string", "array"], "description": "Another task file, whose keys are taken over."},
+    "task": {**TEXT, "pattern": "^[a-z0-9]+(_[a-z0-9]+)+$", "description": "SUITE_DATASET"},
+    "task_alias": TEXT,
+    "class": {
+        **TEXT,
+        "pattern": f"^(!function )?{re.escape(TASK_CLASS)}$",
+        "description": f"The class of all tasks: !function {TASK_CLASS}",
+    },
+    "dataset": {**TEXT, "description": "The folder of the dataset: SUITE/DATASET."},
+    "strategy": {
+        "enum": ["zero_shot"],
+        "description": "`medtasks dev build` writes the others.",
+    },
+    "tag": {"type": ["string", "array"], "description": "Derived from the facts; do not write tags."},
+    "training_split": TEXT,
+    "validation_split": TEXT,
+    "test_split": TEXT,
+    "fewshot_split": TEXT,
+    "process_docs": TEXT,
+    "doc_to_text": TEXT,
+    "doc_to_target": TEXT,
+    "doc_to_image": TEXT,
+    "doc_to_audio": TEXT,
+    "doc_to_choice": {"type": ["string", "object", "array"]},
+    "unsafe_code": {"type": "boolean"},
+    "process_results": {**TEXT, "description": "Answer and gold to values; `!function` and its name."},
+    "use_prompt": TEXT,
+    "description": TEXT,
+    "target_delimiter": TEXT,
+    "fewshot_delimiter": TEXT,
+    "fewshot_config": MAPPING,
+    "num_fewshot": {"type": "integer", "minimum": 0},
+    "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
+    "output_type": TEXT,
+    "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
+    "repeats": {"type": "integer", "minimum": 1},
+    "filter_list": LIST,
+    "should_decontaminate": {"type": "boolean"},
+    "doc_to_decontamination_query": TEXT,
+    "gen_prefix": TEXT,
+    "metadata": MAPPING,
+    "rows": MAPPING,
+    "prompt": MAPPING,
+    "answer": MAPPING,
+    "judge": MAPPING,
+    "official": MAPPING,
+    "about": MAPPING,
+    **{name: {} for name in TaskFacts.model_fields},
+}
+
 
 #: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
 TASK_FILE, CARD_FILE = "task.yaml", "card.yaml"
@@ -85,6 +144,17 @@ class Dataset:
                 "key `task` is missing", where=self.file, remedy="name the task: SUITE_DATASET"
             )
         return name
+
+    @property
+    def called(self) -> set[str]:
+        """The names by which people call it, also where its file cannot be read."""
+        folder, suite = self.folder.name, self.folder.parent
+        prefix = suite.name if (suite / SUITE_FILE).is_file() else NO_SUITE
+        try:
+            said = re.findall(r"^task:[ \t]*['\"]?(\w+)", self.file.read_text("utf-8"), flags=re.MULTILINE)
+        except (OSError, UnicodeDecodeError):
+            said = []
+        return {folder, f"{prefix}_{folder}", *said}
 
     @cached_property
     def blocks(self) -> Config:
@@ -385,20 +455,35 @@ class Datasets:
     @cached_property
     def broken(self) -> dict[Path, str]:
         """Task files that cannot be read, with the reason. lm-eval drops such files silently."""
-        return {item.folder: reason for item, reason in self._scan if reason}
+        return {item.folder: str(error) for item, error in self._scan if error}
+
+    def check_readable(self, name: str) -> None:
+        """Say what is wrong with the file of a task that is not known since its file cannot be read.
+
+        Args:
+            name: of a task, as its file says it or as its folder lies.
+
+        Raises:
+            MedtasksError: that of its file.
+        """
+        found = dataset_and_strategy(name)
+        asked = {name, name.removesuffix(SUFFIX["cot"]), found[0] if found else name}
+        for item, error in self._scan:
+            if error and asked & item.called:
+                raise error
 
     @cached_property
-    def _scan(self) -> list[tuple[Dataset, str]]:
-        found: list[tuple[Dataset, str]] = []
+    def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:
+        found: list[tuple[Dataset, MedtasksError | None]] = []
         places: dict[str, Path] = {}
         for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
                 self._check_place(dataset, places)
-                found.append((dataset, ""))
+                found.append((dataset, None))
             except MedtasksError as error:
-                found.append((dataset, str(error)))
+                found.append((dataset, error))
         return found
 
     def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
@@ -474,7 +559,7 @@ class Datasets:
 
     @property
     def _readable(self) -> Iterator[Dataset]:
-        return (item for item, reason in self._scan if not reason)
+        return (item for item, error in self._scan if not error)
 
     @cached_property
     def tasks(self) -> dict[str, tuple[Dataset, str]]:

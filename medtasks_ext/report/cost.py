@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cost import JuryBound, Spent, jury_bound
+from medtasks_ext.judge.cost import JudgingCost, JuryBound, jury_bound
 from medtasks_ext.judge.jury import HUMAN, Jury
 from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class JuryCost:
     """What judging some tasks cost."""
 
-    spent: Spent  # in fact
+    spent: JudgingCost  # in fact
     bound: JuryBound | None  # of those tasks for which it can be said; None of none
     tasks: int  # that were judged by models
     bounded: int  # of them, those in the bound
@@ -115,7 +115,7 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jur
     found = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
     if not found:
         return None
-    spent, bounds = Spent(), [bound for _, bound in found if bound is not None]
+    spent, bounds = JudgingCost(), [bound for _, bound in found if bound is not None]
     for one, _ in found:
         spent = spent + one if one else spent
     bound = bounds[0] if bounds else None
@@ -127,7 +127,7 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jur
 
 def _of_task(
     places: Iterable[RunFolder], item: Experiment
-) -> Iterator[tuple[Spent | None, JuryBound | None]]:
+) -> Iterator[tuple[JudgingCost | None, JuryBound | None]]:
     """What judging a task cost, and its bound; the first folder that knows the task says it."""
     path = next((path for place in places if (path := place.judged_file(item.task)).is_file()), None)
     if path is None:
@@ -135,7 +135,7 @@ def _of_task(
     try:
         stored = read_json(path)
         jury = Jury(judges=stored["judges"], adjudicator=stored.get("adjudicator", HUMAN))
-        spent = Spent(**stored["cost"]) if "cost" in stored else None
+        spent = JudgingCost(**stored["cost"]) if "cost" in stored else None
     except (MedtasksError, ValidationError, KeyError, TypeError):  # `report.judged` names a damaged file
         return
     budget, bound = _answer_budget(item), None

@@ -2,38 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
+from medtasks_ext.registry.columns import grouped_tasks
+from medtasks_ext.registry.strategies import STRATEGIES, strategy_order, strategy_title
 from medtasks_ext.report.axes import titles_of
 from medtasks_ext.report.compared import Compared, compared, pair_frame
 from medtasks_ext.report.cost import cost_frame
-from medtasks_ext.report.coverage import gap_frame
 from medtasks_ext.report.differences import differences
-from medtasks_ext.report.groups import GroupScore, group_frame, group_scores, groups_of, rank
+from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_scores, groups_of, rank
 from medtasks_ext.report.judged import judgement_frame
+from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import standings
-from medtasks_ext.report.within import within_models
+from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.label_files import read_labels
 from medtasks_ext.results.labels import label_scores
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import ResultParts, result_parts
+from medtasks_ext.results.ways import Pair, prompt_pairs, strategy_pairs
+from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
+from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.experiments import Experiment
     from medtasks_ext.stats.statistic import Array
+
+
+# ----------------------------------------------------------------------
+# Tasks of the registry without a score, and why.
+
+State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
+
+_LENGTH = 200
+
+
+def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
+    """The frame `gaps`, each entry's in the registry's order; controls and drafts belong to no suite."""
+    found = []
+    for entry in entries:
+        for dataset, suite, strategy, name in grouped_tasks(tasks, strategies):
+            item = entry.experiments.get(name)
+            if item is None or item.score is None:
+                state, reason = _without_score(item) if item else _without_result(entry, dataset, name)
+                of = {"suite": suite, "dataset": dataset.id, "task": name}
+                found.append(
+                    {"entry": entry.label, **of, "strategy": strategy, "state": state, "reason": reason}
+                )
+    return table_of("gaps", found)
+
+
+def _without_score(item: Experiment) -> tuple[State, str]:
+    if item.dataset.blocks.get("judge"):
+        return "not judged", "its answers wait for `medtasks judge`"
+    if item.loaded.get("n_without_gold") == item.loaded.get("n_test", item.n):
+        return "without gold", "its rows have no gold answers"
+    return "not computed", (
+        "NLTK's Punkt data was not on the machine that scored: python -m nltk.downloader punkt_tab, "
+        "then medtasks rescore RUN"
+    )
+
+
+def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[State, str]:
+    task = (entry.manifest.get("tasks") or {}).get(name) or {}
+    state, error = task.get("state"), str(task.get("error") or "")
+    if state in (TaskState.MISSING, TaskState.FAILED):
+        # what an error says of rows that are not open may quote them; where they go does not
+        shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
+        return state, _first_line(error) if shown else f"{state}; run.json of the run has the message"
+    if state in (TaskState.WAITING, TaskState.INCOMPLETE, TaskState.ANSWERED):
+        return "waiting", "the run was interrupted before; the same command goes on"
+    if state == TaskState.DONE:
+        return "failed", "its results are damaged, see the faults"
+    return "not asked", "was not among the tasks of the run"
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]
+
+
+# ----------------------------------------------------------------------
+# One model asked in several ways: strategies and wordings in pairs, suite by suite. The numbers are those
+# of `medtasks compare` on the same runs. A model's pairs of all suites are one family.
+
+
+def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> pa.Table:
+    """The frame `within`: two ways to ask one model, on the tasks of a suite that it has in both.
+
+    Args:
+        draws: `id` of an experiment -> its score on each resample.
+    """
+    suites = [group for group in groups_of(tasks) if group.axis == "suite"]
+    found: list[Json] = []
+    by_model: dict[tuple[str, bool], list[Entry]] = {}
+    for entry in entries:
+        by_model.setdefault((entry.model, entry.sample), []).append(entry)
+    for own in by_model.values():
+        pairs = [pair for entry in own for pair in strategy_pairs(entry)] + prompt_pairs(own)
+        lines = [line for pair in pairs for line in _lines(pair, draws, suites)]
+        raw = [line["p_value"] for line in lines]
+        adjusted = zip(lines, holm(raw), benjamini_hochberg(raw), strict=True)
+        found += [{**line, "p_holm": one, "p_bh": other} for line, one, other in adjusted]
+    return table_of("within", found)
+
+
+def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> Iterator[Json]:
+    shared: dict[str, dict[str, Shared]] = {}
+    for name, one in pair.before.experiments.items():
+        other = pair.after.experiments.get(name)
+        if other is None or not one.dataset.metadata.grouped:
+            continue
+        scores = shared_scores(one, other, draws.get(id(one)), draws.get(id(other)))
+        if scores is not None:
+            strategy = "" if pair.question == "strategies" else one.strategy
+            shared.setdefault(strategy, {})[one.dataset.id] = scores
+    for strategy, by_dataset in shared.items():
+        for suite in suites:
+            parts = [[by_dataset[name] for name in part if name in by_dataset] for part in suite.parts]
+            parts = [part for part in parts if part]
+            if not parts:
+                continue
+            change = mean_change(parts)
+            after = sum(sum(item.after for item in part) / len(part) for part in parts) / len(parts)
+            named = f", {strategy_title(strategy)}" if strategy else ""
+            yield {
+                "pair": pair.words + named,
+                **{"before": pair.before.label + named, "after": pair.after.label + named},
+                **{"question": pair.question, "suite": suite.value, "sample": pair.before.sample},
+                "tasks": sum(map(len, parts)),
+                **{"score_before": after - change.difference, "score_after": after},
+                **{"difference": change.difference, "p_value": change.p_value, "method": change.method},
+                **{"low": change.interval.low, "high": change.interval.high},
+            }
 
 
 @dataclass(frozen=True)

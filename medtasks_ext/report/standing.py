@@ -24,7 +24,7 @@ from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of, model_id, version_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
-from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
+from medtasks_ext.stats.intervals import mean_interval, of_tasks, sample_sizes, width_as_sd
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -349,7 +349,7 @@ def _called(entry: Entry) -> str:
     return f"{entry.model}, {version}" if version and version not in entry.model else entry.model
 
 
-def mark_of(row: Json) -> float:
+def own_score(row: Json) -> float:
     """The score of a row of the frame that stands among those of the rivals."""
     return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
 
@@ -364,7 +364,7 @@ def ends_of(row: Json) -> tuple[float, float] | None:
 def strip_of(row: Json) -> str:
     """Published models from the least score to the greatest, their middle half thick, and the own one."""
     scores: list[float] = sorted(rival["score"] for rival in row["rivals"])
-    mine = mark_of(row)
+    mine = own_score(row)
     least, most = min(scores[0], mine), max(scores[-1], mine)
 
     def place(score: float) -> int:
@@ -594,10 +594,10 @@ def _strips(groups: Sequence[Group], items: Sequence[Experiment], table: Array) 
     known = [interval for interval in intervals if interval is not None]
     shares = members[kept] / sizes[kept, None]
     scores = np.array([item.score for item in items], dtype=float)
-    worths = worth(
+    n_documents = sample_sizes(
         scores, [one.low for one in known], [one.high for one in known], [item.n for item in items]
     )
-    lows, highs = mean_interval(shares, scores, worths)
+    lows, highs = mean_interval(shares, scores, n_documents)
     # (rivals, groups) and (groups,), rounded: what is equal stays equal
     others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ scores, _DIGITS)
     quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()

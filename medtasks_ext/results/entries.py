@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.experiments import Entry, Fault, told_apart, unlike_runs, unlike_tasks
+from medtasks_ext.results.experiments import Entry, Fault, label_entries, unlike_runs, unlike_tasks
 from medtasks_ext.results.reading import read_runs
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
         else:
             read.extend(read_runs(path, tasks, found.faults))
     found.entries = _joined(read, found.faults)
-    told_apart(found.entries)
+    label_entries(found.entries)
     return found
 
 

@@ -360,7 +360,7 @@ def unlike_tasks(one: Entry, other: Entry) -> dict[str, tuple[Difference, ...]]:
     return {name: differences for name, differences in found.items() if differences}
 
 
-def told_apart(entries: Sequence[Entry]) -> None:
+def label_entries(entries: Sequence[Entry]) -> None:
     """Give each entry a label of its own: the model, and the conditions in which its namesakes differ."""
     by_model: dict[str, list[Entry]] = {}
     for entry in entries:

@@ -47,7 +47,7 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Near:
+class NearMiss:
     """A missed item and a spurious one that nearly is it."""
 
     missed: Item
@@ -98,7 +98,7 @@ def _text(value: Any) -> str:
 # ---------------------------------------------------------------------- near misses
 
 
-def near_misses(kind: str, items: Items) -> list[Near]:
+def near_misses(kind: str, items: Items) -> list[NearMiss]:
     """Pairs of a missed and a spurious item that nearly agree; an item is in one pair at most.
 
     Codes of ICD-10 are near with the same category. Other items are near where every text in which they
@@ -109,7 +109,7 @@ def near_misses(kind: str, items: Items) -> list[Near]:
     for missed in items.missed:
         for given in left:
             if near := _near(kind, missed, given):
-                pairs.append(Near(missed, given, near))
+                pairs.append(NearMiss(missed, given, near))
                 left.remove(given)
                 break
     return pairs

@@ -33,10 +33,10 @@ from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
-from medtasks_ext.runs.seal import Sealed, look
+from medtasks_ext.runs.seal import look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
 from medtasks_ext.runs.settings import Effect, with_effect
-from medtasks_ext.stats.bootstrap import intervals_of_record, task_intervals
+from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runs.records import Sample, TaskRecord
 
-_TINY = 1e-9
 _LOG_AGAIN = "run the task again with --log_samples"
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """The runs that a path holds, an entry for each; labels are left to `told_apart`.
+    """The runs that a path holds, an entry for each; labels are left to `label_entries`.
 
     Args:
         path: a folder of `medtasks run`, one of `lm_eval --output_path`, or a `results_….json` file.
@@ -59,8 +58,8 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     Raises:
         MedtasksError: it holds no results, or those of a newer version.
     """
-    if RunFolder(path).manifest.is_file():
-        return [_medtasks_run(path, tasks, faults)]
+    if (run := run_folder(path)) is not None:
+        return [_medtasks_run(run, tasks, faults)]
     return [
         entry for file in _lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
     ]
@@ -68,10 +67,19 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
 
 def check_runs(path: Path) -> None:
     """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
-    if RunFolder(path).manifest.is_file():
-        Manifest.read_whole(path)
+    if (run := run_folder(path)) is not None:
+        Manifest.read_whole(run)
     else:
         _lm_eval_files(path)
+
+
+def run_folder(path: Path) -> Path | None:
+    """The folder of a run of medtasks that a path names, itself or by its `results.json`; None of others.
+
+    Who names that file alone gets the run all the same, held against its seal.
+    """
+    place = path.parent if path.name == RunFolder(path.parent).results_file.name else path
+    return place if RunFolder(place).manifest.is_file() else None
 
 
 # ---------------------------------------------------------------------- medtasks run
@@ -103,9 +111,8 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = str(error) if isinstance(error, MedtasksError) else f"damaged ({error!r})"
             faults.append(Fault(where, what, "medtasks rescore RUN"))
-    notes = list(_of_seal(state))
     if state.changes:
-        faults.append(Fault(str(folder), notes[0], "medtasks verify RUN", skipped=False))
+        faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -113,7 +120,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *notes, *_note_of(older)),
+        notes=(*manifest.notes, *filter(None, [state.mark]), *_note_of(older)),
         manifest=record,
     )
 
@@ -124,17 +131,6 @@ def _note_of(older: int) -> list[str]:
     tasks = "a task was" if older == 1 else f"{older} tasks were"
     what = "without a part of the conditions: `medtasks rescore RUN` adds what the run's files tell"
     return [f"{tasks} scored by an earlier version, {what}"]
-
-
-def _of_seal(state: Sealed) -> Iterator[str]:
-    """What a reader must know of the folder's seal."""
-    if state.changes:
-        files = dict.fromkeys(change.file for change in state.changes)
-        yield f"changed after it was written: {some(list(files))}"
-    elif state.is_open:
-        yield "not sealed: a call is under way, or was cut off"
-    elif state.root is None:
-        yield "not sealed: an older version wrote it"
 
 
 def _medtasks_task(
@@ -151,10 +147,8 @@ def _medtasks_task(
     metrics, nan = without_nan(stored["metrics"], str(where))
     faults += nan
     intervals = intervals_of_record(stored.get("intervals", {}), metrics, stored["n"])
-    faults += [
-        Fault(str(where), what, "medtasks verify RUN", skipped=False)
-        for what in _at_odds(stored["n"], noted, metrics, intervals)
-    ]
+    if impossible := list(at_odds(stored, noted)):
+        raise MedtasksError("; ".join(impossible), where=where, remedy="medtasks rescore RUN")
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
@@ -180,24 +174,15 @@ def _medtasks_task(
     )
 
 
-def _at_odds(
-    n: int, noted: int | None, metrics: Mapping[str, float], intervals: Mapping[str, Interval]
-) -> Iterator[str]:
-    """What a task's result says against itself.
+def at_odds(stored: TaskRecord, noted: int | None) -> Iterator[str]:
+    """What a task's result says against itself, in words.
 
     Args:
-        n: documents, by the result.
-        noted: by the manifest.
+        noted: number of documents, by the manifest.
     """
-    if noted is not None and n != noted:
-        yield f"says {n:,} documents, and run.json {noted:,}"
-    interval, score = intervals.get("score"), metrics.get("score")
-    if (
-        interval is not None
-        and score is not None
-        and not interval.low - _TINY <= score <= interval.high + _TINY
-    ):
-        yield f"its interval {interval.low:g} to {interval.high:g} does not hold the score {score:g}"
+    if noted is not None and stored["n"] != noted:
+        yield f"says {stored['n']:,} documents, and run.json {noted:,}"
+    yield from missed_by(stored.get("intervals", {}), stored["metrics"])
 
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:

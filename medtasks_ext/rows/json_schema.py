@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import Registry, Suite, registry
-from medtasks_ext.registry.keys import MAPPING, TASK_KEYS, TEXT
 from medtasks_ext.registry.metadata import AXIS, Card, TaskFacts
+from medtasks_ext.registry.tasks import MAPPING, TASK_KEYS, TEXT
 from medtasks_ext.rows.spec import DatasetSpec
 
 #: Comparability version `N-X`.

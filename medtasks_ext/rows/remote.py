@@ -179,6 +179,7 @@ class RemoteFile:
             self._cached,
             lambda part: self._checked(part, place),
             resumes=bool(self.digest),
+            largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
         )
 
@@ -239,12 +240,21 @@ class RemoteFile:
         return MedtasksError(f"{len(failed)} places: {why}", where=self.source, remedy=failed[0].remedy)
 
     def _from_hub(self) -> Path:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
 
         assert self.repo
+        alone = is_offline() or not transfer.has_known_host(constants.ENDPOINT)  # else it asks for a minute
         try:
-            return Path(hf_hub_download(self.repo, self.name, repo_type="dataset", revision=self.revision))
+            return Path(
+                hf_hub_download(
+                    self.repo,
+                    self.name,
+                    repo_type="dataset",
+                    revision=self.revision,
+                    local_files_only=alone,
+                )
+            )
         except LocalEntryNotFoundError as error:
             if isinstance(error.__cause__, HfHubHTTPError):
                 raise self._refused(error.__cause__) from None

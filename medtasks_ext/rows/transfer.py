@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -58,6 +59,31 @@ def public(url: str) -> str:
     """An address without the password that it may hold."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.netloc else url
+
+
+#: Host -> when its name was last found to be unknown.
+_UNKNOWN: dict[str, float] = {}
+#: Seconds for which an unknown name is not looked up again.
+_UNKNOWN_FOR = 60.0
+
+
+def has_known_host(url: str) -> bool:
+    """Whether the name of an address can be looked up: without a network none can, and asking takes long.
+
+    Where a proxy is set, it does the look-ups.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme in urllib.request.getproxies():
+        return True
+    if time.monotonic() - _UNKNOWN.get(host, -_UNKNOWN_FOR) < _UNKNOWN_FOR:
+        return False
+    try:
+        socket.getaddrinfo(host, parts.port or parts.scheme)
+    except (OSError, UnicodeError):
+        _UNKNOWN[host] = time.monotonic()
+        return False
+    return True
 
 
 def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereError:
@@ -157,6 +183,8 @@ def download(
         NotHereError: the last attempt failed, the server refuses the file, or it is too large.
         MedtasksError: the disk is full, or the folder cannot be written.
     """
+    if urlsplit(url).hostname and not has_known_host(url):
+        raise failed(OSError(f"no address is known for {urlsplit(url).hostname}"), url, otherwise)
     for attempt in range(1, attempts + 1):
         try:
             _attempt(url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)

@@ -13,20 +13,20 @@ from medtasks_ext.engines.batch import (
     CHAT,
     MESSAGES,
     TEXT,
-    Amount,
     BatchEngine,
     BatchFiles,
-    Became,
+    ImportedAs,
     Intake,
     Interface,
+    WrittenCount,
 )
-from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.faults import ServerNames
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Outcome
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.requests import read_asked, read_asked_file
+from medtasks_ext.runner.requests import read_prompts, read_prompts_file
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.stream import RunPlanner
 from medtasks_ext.runner.tally import Tally
@@ -68,7 +68,7 @@ def interface_of(model: str) -> Interface:
 
 def write_requests(
     run: Run, lm: TemplateAPI, tasks: Mapping[str, Task], settings: Settings, files: BatchFiles
-) -> tuple[Amount, Tally]:
+) -> tuple[WrittenCount, Tally]:
     """Write the requests of all documents that have no answer yet; what cannot be put is counted.
 
     Args:
@@ -104,7 +104,7 @@ class _Open(Work):
 
     def __init__(self, run: Run, name: str) -> None:
         super().__init__(name, run.outcomes(name))
-        asked = {item.key: item.document for item in read_asked(run.files, name)}
+        asked = {item.key: item.document for item in read_prompts(run.files, name)}
         #: keys of the requests that the task's result needs; none where it has its result
         self.asked = set(asked)
         #: key of each request -> its document; requests of former choices are among them
@@ -135,10 +135,10 @@ class _Open(Work):
 def _earlier(run: Run, task: str) -> dict[str, str]:
     """Key -> document of the requests that were written for a former choice of documents."""
     file = run.files.earlier_file(task)
-    return {asked.key: asked.document for asked in read_asked_file(file)} if file.is_file() else {}
+    return {asked.key: asked.document for asked in read_prompts_file(file)} if file.is_file() else {}
 
 
-class RunResults:
+class RunIntake:
     """The requests of a run that wait for results of batches; scores the tasks that they complete.
 
     Args:
@@ -158,7 +158,7 @@ class RunResults:
         self._run = run
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")
-        self._asked = Asked("the server of the batch", name, "the key of the batch")
+        self._asked = ServerNames("the server of the batch", name, "the key of the batch")
         names = [
             name
             for name in run.manifest.tasks
@@ -177,23 +177,23 @@ class RunResults:
         """Whether it has no answer yet."""
         return key in self._of and key not in self._of[key].log.answered
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name what was asked; they quote the server where rows may be quoted."""
         if shows_text():
             return self._asked, True
         task = self._task(self._of[key].name)
         return self._asked, not isinstance(task, MedtasksError) and loaded_record(task)["origin"] != "local"
 
-    def store(self, key: str, outcome: Outcome) -> Became:
+    def store(self, key: str, outcome: Outcome) -> ImportedAs:
         """Append it to the outcomes of its task."""
         task = self._of[key]
         if task.log.last.get(key) == outcome:
-            return Became.STORED_BEFORE
+            return ImportedAs.STORED_BEFORE
         if isinstance(outcome, Answer):
             task.add(key, replace(outcome, text=after_thinking(outcome.text, self._thinking)))
-            return Became.ANSWER
+            return ImportedAs.ANSWER
         task.add(key, outcome)
-        return Became.FAULT
+        return ImportedAs.FAULT
 
     def _of_finished(self) -> set[str]:
         """Keys of the outcomes of tasks that wait for nothing; read when an id is none of the others."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.budget import Budget, counts_fit, most_tokens
+from medtasks_ext.engines.budget import counts_fit, most_tokens
 from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.outcomes import OutcomeLog
@@ -60,18 +60,17 @@ def check_limit(limit: float | None, price: Price | None, *, processes: int) -> 
         )
 
 
-def budget_of(
+def paid(
     limit: float | None,
     charge: Charge | None,
     responses: Path,
     tasks: Iterable[str],
     sent: Callable[[str], Mapping[str, Request]] = lambda task: {},
-) -> Budget:
-    """The budget of a call, with what earlier calls on the folder spent; they are read under a limit alone.
+) -> tuple[list[float | None], float]:
+    """What earlier calls on a folder spent, for `budget_of`; they are read under a limit alone.
 
     Answers without a cost (of older versions, of batches, of calls that knew no price) count as one of now
-    would: at its highest, unless the server's count can be believed. Those whose request is not kept are
-    `unpriced`.
+    would: at its highest, unless the server's count can be believed; None where their request is not kept.
 
     Args:
         responses: the folder of the outcomes of the tasks.
@@ -80,20 +79,16 @@ def budget_of(
     Raises:
         MedtasksError: a line of the outcomes is damaged.
     """
+    costs, unsure = list[float | None](), 0.0
     if limit is None or charge is None:
-        return Budget(limit)
-    spent = unsure = 0.0
-    unpriced = 0
+        return costs, unsure
     for name in tasks:
         log, free = OutcomeLog(responses, name), list[tuple[str, str, Answer]]()
         for item in log.read():
             if isinstance(item.entry, Answer) and item.entry.cost is None:
                 free.append((item.key, item.document, item.entry))
-        spent, unsure = spent + log.spent, unsure + log.unsure
+        unsure += log.unsure
         requests = sent(name) if free else {}
-        for key, document, answer in free:
-            if request := requests.get(key) or requests.get(document):
-                spent += charge.of(request, answer)
-            else:
-                unpriced += 1
-    return Budget(limit, spent, unsure, unpriced)
+        found = ((requests.get(key) or requests.get(document), answer) for key, document, answer in free)
+        costs += [log.spent, *(charge.of(request, answer) if request else None for request, answer in found)]
+    return costs, unsure

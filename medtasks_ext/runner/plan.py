@@ -82,7 +82,7 @@ class TaskPlan:
     prompt_tokens: int  # of all of them together, as far as they fit the context
     output_tokens: int  # expected
     most_output_tokens: int  # if every answer filled its budget
-    at_hand: bool  # whether the rows are here
+    rows_here: bool  # whether the rows are here
     wording: str  # whose words its prompts are in
     #: whose texts were counted: those of the rows, published means, or those of the sample rows
     lengths: Literal["rows", "published", "sample"]
@@ -111,7 +111,7 @@ class CountedTask:
     steps: bool  # whether the prompt asks for reasoning
     budget: int  # tokens that the task gives an answer
     official_budget: int | None  # those of a model that does not reason, where the suite gives it others
-    at_hand: bool
+    rows_here: bool
     wording: str
     lengths: Literal["rows", "published", "sample"]
     counted: int
@@ -129,7 +129,7 @@ class CountedTask:
             prompt_tokens=self._sum(self.prompts),
             output_tokens=self._sum([min(before + size, budget) for size in self.answers]),
             most_output_tokens=self.documents * budget,
-            at_hand=self.at_hand,
+            rows_here=self.rows_here,
             wording=self.wording,
             lengths=self.lengths,
             counted=self.counted,
@@ -173,7 +173,7 @@ def count_task(
     """
     dataset, strategy = registry.tasks[name]
     official = official_budget(dataset, strategy)
-    task, at_hand = _built(registry, name, settings)
+    task, rows_here = _built(registry, name, settings)
     chosen = _drawn(task.eval_docs)
     prompts = count([str(rendered_prompt(task, item, settings, chat_template)) for item in chosen])
     (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
@@ -181,21 +181,21 @@ def count_task(
         task=name,
         suite=dataset.metadata.suite,
         strategy=strategy,
-        documents=len(task.eval_docs) if at_hand else dataset.n_documents,
+        documents=len(task.eval_docs) if rows_here else dataset.n_documents,
         prompts=prompts,
         shots=prompts[0] - bare,
         answers=_answers(chosen, count),
         steps=bool(chosen[0]["cot"]),
         budget=int(task.config.generation_kwargs["max_gen_toks"]),
         official_budget=official.tokens(settings.context) if official else None,
-        at_hand=at_hand,
+        rows_here=rows_here,
         wording=chosen[0].loaded.record["instruction"],
-        lengths="rows" if at_hand else "sample",
+        lengths="rows" if rows_here else "sample",
         counted=len(chosen),
-        sample=at_hand and chosen[0]["data"] == "sample",
+        sample=rows_here and chosen[0]["data"] == "sample",
     )
     lengths = published_lengths().get(dataset.id)
-    if at_hand or lengths is None:
+    if rows_here or lengths is None:
         return counted
     shots = (chosen[0].loaded.shots or [])[: int(task.config.num_fewshot or 0)]
     return _with_published_lengths(counted, lengths, chosen, shots, count)

@@ -149,7 +149,7 @@ class TaskPlanner(Planner, Generic[WorkT]):
                     self.trouble.wish, self.over = why, True
         for work in complete:
             self.completed(work)
-        self.visited([request for request, _ in fresh])
+        self.after_visit([request for request, _ in fresh])
 
-    def visited(self, fresh: list[Request]) -> None:
+    def after_visit(self, fresh: list[Request]) -> None:
         """What else a visit does, given the requests whose outcomes are new."""

@@ -23,7 +23,7 @@ from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings
 from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.prompts import rendered_prompt
-from medtasks_ext.runner.requests import Asked, RequestBuilder, readable, text_of
+from medtasks_ext.runner.requests import AskedPrompt, RequestBuilder, readable, text_of
 from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.tally import Tally
 from medtasks_ext.runner.trouble import stopped
@@ -234,7 +234,7 @@ def _asked(
     log: OutcomeLog,
     engine: Engine,
     builder: RequestBuilder,
-    asked: Asked,
+    asked: AskedPrompt,
     found: Preflight,
     charge: Charge | None,
     budget: Budget,

@@ -60,7 +60,7 @@ class Ranks:
 
     Args:
         rank: of this process; the first has 0, writes the manifest and scores.
-        counts: that they share; by default, `meet` makes them where there are several.
+        counts: that they share; by default, `connect` makes them where there are several.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, counts: Counts | None = None) -> None:
@@ -79,7 +79,7 @@ class Ranks:
         """Whether this process writes the manifest and scores."""
         return self.rank == 0
 
-    def meet(self, plan: str) -> None:
+    def connect(self, plan: str) -> None:
         """Wait for all ranks, and connect them.
 
         Args:
@@ -118,7 +118,7 @@ class Ranks:
         self._add(f"outcomes {task}", n)
         self._add("news", 1)
 
-    def told(self, task: str) -> int:
+    def stored_elsewhere(self, task: str) -> int:
         """Outcomes that other ranks have stored for a task."""
         return self._add(f"outcomes {task}")
 

@@ -52,7 +52,7 @@ def _canonical(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedPrompt:
     """One document's request as `RUN/prompts/TASK.jsonl` keeps it."""
 
     key: str
@@ -71,17 +71,17 @@ class Asked:
         return lm_eval_prompt(self.prompt)
 
 
-def read_asked(files: RunFolder, task: str) -> Iterator[Asked]:
+def read_prompts(files: RunFolder, task: str) -> Iterator[AskedPrompt]:
     """The requests of a task, of all processes that shared the run; none where no prompts are kept.
 
     Raises:
         MedtasksError: a line is damaged.
     """
     for path in files.asked_files(task):
-        yield from read_asked_file(path)
+        yield from read_prompts_file(path)
 
 
-def read_asked_file(path: Path) -> Iterator[Asked]:
+def read_prompts_file(path: Path) -> Iterator[AskedPrompt]:
     """The requests of one file.
 
     Raises:
@@ -91,7 +91,7 @@ def read_asked_file(path: Path) -> Iterator[Asked]:
         for number, line in enumerate(file, start=1):
             try:
                 record = json.loads(line)
-                yield Asked(record["key"], record["document"], record["prompt"], record.get("cut", ""))
+                yield AskedPrompt(record["key"], record["document"], record["prompt"], record.get("cut", ""))
             except (ValueError, KeyError, TypeError):
                 raise MedtasksError(
                     f"line {number} is damaged", where=path, remedy="run the same command again"
@@ -124,16 +124,16 @@ class RequestBuilder:
         self._fitter = PromptFitter(model, task, settings)
         self.settings: Config = dict(task.config.generation_kwargs or {})
 
-    def build(self, place: int) -> Asked:
+    def build(self, place: int) -> AskedPrompt:
         """The prompt for the document at a place of the test file, and the key of its request."""
         row = self._task.eval_docs[place]
         document, name = document_key(row), self._task.task_name
         fitted, cut = self._fitter.fitted(row, self.settings)
         prompt: Prompt = json.loads(fitted.prompt) if hasattr(fitted, "prompt") else fitted
         key = request_key(self._identity, name, document, prompt, self.settings)
-        return Asked(key, document, prompt, cut)
+        return AskedPrompt(key, document, prompt, cut)
 
-    def request(self, asked: Asked, place: int, budget: int | None = None) -> Request:
+    def request(self, asked: AskedPrompt, place: int, budget: int | None = None) -> Request:
         """The request itself.
 
         Args:

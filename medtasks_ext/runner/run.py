@@ -28,7 +28,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.documents import document_key, same_anywhere
+from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
@@ -45,7 +45,7 @@ from medtasks_ext.runner.evaluate import (
     same_documents,
 )
 from medtasks_ext.runner.fit import INPUT, SHOTS
-from medtasks_ext.runner.requests import Asked, read_asked, readable
+from medtasks_ext.runner.requests import AskedPrompt, read_prompts, readable
 from medtasks_ext.runs.conditions import Asked as AskedConditions
 from medtasks_ext.runs.conditions import (
     Conditions,
@@ -252,7 +252,7 @@ class Run:
         known = settings.prompts is None and begun in ("own", "official")
         return replace(settings, prompts=begun) if known else settings
 
-    def in_begun_words(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
+    def in_stored_wording(self, tasks: Mapping[str, Task]) -> dict[str, Task]:
         """The tasks in the words in which the run began to ask them; those that are new to it as they are.
 
         Args:
@@ -288,7 +288,7 @@ class Run:
         if not same_documents(task, self.state(name).choice, choice):
             return False
         stored = self.files.read_task(name)
-        loaded, now = same_anywhere(stored["loaded"]), same_anywhere(loaded_record(task))
+        loaded, now = without_places(stored["loaded"]), without_places(loaded_record(task))
         return stored["version"] == str(task.VERSION) and loaded == now
 
     def is_sealed(self, task: str) -> bool:
@@ -369,7 +369,7 @@ class Run:
     def asked_records(self, task: Task) -> Records:
         """What was sent and came back, from the files of the stream."""
         name = task.task_name
-        asked = list(read_asked(self.files, name))
+        asked = list(read_prompts(self.files, name))
         outcomes = read_outcomes(self.files.responses, name)
         answers = {stored.key: stored.entry for stored in outcomes if isinstance(stored.entry, Answer)}
         return records_of(asked, answers, with_shots=bool(task.config.num_fewshot))
@@ -507,17 +507,17 @@ class Run:
             return {}
         return {
             key: Request(item.key, name, item.document, item.prompt, settings)
-            for item in (*self._asked_before(name).values(), *read_asked(self.files, name))
+            for item in (*self._asked_before(name).values(), *read_prompts(self.files, name))
             for key in (item.document, item.key)
         }
 
-    def _asked_before(self, task: str) -> dict[str, Asked]:
-        found: dict[str, Asked] = {}
+    def _asked_before(self, task: str) -> dict[str, AskedPrompt]:
+        found: dict[str, AskedPrompt] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
                 document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                found[document] = Asked(sample.get("request", ""), document, prompt)
+                found[document] = AskedPrompt(sample.get("request", ""), document, prompt)
         return found
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
@@ -661,7 +661,7 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
+def records_of(asked: Sequence[AskedPrompt], answers: Mapping[str, Answer], *, with_shots: bool) -> Records:
     """What a task is scored from.
 
     Args:
@@ -679,12 +679,14 @@ def records_of(asked: Sequence[Asked], answers: Mapping[str, Answer], *, with_sh
     )
 
 
-def _readable(item: Asked) -> Any:
+def _readable(item: AskedPrompt) -> Any:
     argument = item.argument
     return readable(argument) if isinstance(argument, str) else argument
 
 
-def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
+def cut_counts(
+    asked: Iterable[AskedPrompt], answers: Iterable[Answer], *, with_shots: bool
+) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget.
 
     A prompt that lost the end of its input carries no shots, either. The number of answers is left out where

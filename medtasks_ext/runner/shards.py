@@ -23,9 +23,9 @@ from medtasks_ext.atomic import atomic_file, beside
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.prompts.documents import Document, document_key, same_anywhere
+from medtasks_ext.prompts.documents import Document, document_key, without_places
 from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
-from medtasks_ext.runner.requests import Asked, read_asked
+from medtasks_ext.runner.requests import AskedPrompt, read_prompts
 from medtasks_ext.runner.run import MOVING, Run, loaded_record, pool_hash, versions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import (
@@ -85,11 +85,13 @@ class Shard:
         return run.with_name(f"{run.name}-shard-{self.index}-of-{self.of}")
 
     def places(self, task: str, documents: Sequence[Document], chosen: Iterable[int]) -> list[int]:
-        """The places that are this shard's, out of those that `deal` deals."""
-        return [place for place, index in deal(task, documents, chosen, self.of) if index == self.index]
+        """The places that are this shard's, out of those that `assign_shards` deals."""
+        return [
+            place for place, index in assign_shards(task, documents, chosen, self.of) if index == self.index
+        ]
 
 
-def deal(
+def assign_shards(
     task: str, documents: Sequence[Document], chosen: Iterable[int], shards: int
 ) -> Iterator[tuple[int, int]]:
     """Which shard asks which document: questions are dealt in turn, which balances lengths.
@@ -140,7 +142,7 @@ class ShardRun(Run):
         stored = self.files.read_shard_task(name)
         return (
             stored["version"] == str(task.VERSION)
-            and same_anywhere(stored["loaded"]) == same_anywhere(loaded_record(task))
+            and without_places(stored["loaded"]) == without_places(loaded_record(task))
             and stored["pool_hash"] == pool_hash(task)
         )
 
@@ -303,9 +305,9 @@ class _Folder:
         done = entry is not None and entry.state is TaskState.GENERATED
         return self.files.read_shard_task(task) if done and self.files.task_file(task).is_file() else None
 
-    def asked(self, task: str) -> list[Asked]:
+    def asked(self, task: str) -> list[AskedPrompt]:
         """The requests of a task; none where the shard did not finish it."""
-        return list(read_asked(self.files, task)) if self.record(task) else []
+        return list(read_prompts(self.files, task)) if self.record(task) else []
 
     def answers(self, task: str) -> Iterable[Stored]:
         """The answers to the requests of a task; where it was not finished, the last for each document."""
@@ -443,13 +445,13 @@ def _check_rows(name: str, shards: Sequence[_Folder], task: Task) -> None:
     here = {
         "version": str(task.VERSION),
         "pool_hash": pool_hash(task),
-        **same_anywhere(loaded_record(task)),
+        **without_places(loaded_record(task)),
     }
     for item in shards:
         record = item.record(name)
         if record is None:
             continue
-        there = {key: record[key] for key in ("version", "pool_hash")} | same_anywhere(record["loaded"])
+        there = {key: record[key] for key in ("version", "pool_hash")} | without_places(record["loaded"])
         if different := differences(there, here):
             raise MedtasksError(
                 f"{name}: other rows or prompts than are loaded here: {'; '.join(different)}",
@@ -476,7 +478,7 @@ def _shared_choice(name: str, shards: Sequence[_Folder], task: Task) -> Choice:
 def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter[int]:
     """Write the outcomes of one task in document order; returns how many each shard lacks."""
     found: dict[str, tuple[Stored, Path]] = {}
-    asked: dict[str, Asked] = {}
+    asked: dict[str, AskedPrompt] = {}
     for item in shards:
         asked.update({request.document: request for request in item.asked(name)})
         for stored in item.answers(name):
@@ -490,7 +492,7 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
     documents, chosen = task.eval_docs, run.places(task)
     dealt = {
         document_key(documents[place]): index
-        for place, index in deal(name, documents, chosen, shards[0].shard.of)
+        for place, index in assign_shards(name, documents, chosen, shards[0].shard.of)
     }
     log = run.outcomes(name)
     for document in dealt:

@@ -172,7 +172,7 @@ class RunPlanner(TaskPlanner[RunWork]):
         else:
             self._close(work)
 
-    def visited(self, fresh: list[Request]) -> None:
+    def after_visit(self, fresh: list[Request]) -> None:
         """Tell the first rank what is new, hear of the others, and take note of scores."""
         if self._ranks.shared and not self._ranks.first:
             for task, n in Counter(request.task for request in fresh).items():
@@ -231,7 +231,7 @@ class RunPlanner(TaskPlanner[RunWork]):
                 for path in self._run.files.asked_files(name):
                     remove(path)
         plan = [(name, list(work.places)) for name, work in self._works.items()]
-        self._ranks.meet(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
+        self._ranks.connect(sha256(repr((self._engine.batch, plan)).encode()).hexdigest())
 
     def _hand_in(self, work: RunWork) -> None:
         """Say that this rank has done its part of a task."""
@@ -248,7 +248,7 @@ class RunPlanner(TaskPlanner[RunWork]):
             return
         self._news = news
         for work in list(self._open):
-            if more := self._ranks.told(work.name) - work.elsewhere:
+            if more := self._ranks.stored_elsewhere(work.name) - work.elsewhere:
                 work.elsewhere += more
                 self._watcher.elsewhere(work.name, more)
             if self._ranks.settled(work.name) >= len(work.places):
@@ -256,7 +256,7 @@ class RunPlanner(TaskPlanner[RunWork]):
                 work.take_over(self._run.files)
                 self._close(work)
 
-    def linger(self) -> None:
+    def wait_for_others(self) -> None:
         """The first rank ends last, since the others ask it for blocks; it closes their tasks meanwhile."""
         while self._ranks.first and self._stream.keeper_error is None and self._ranks.at_work():
             time.sleep(KEEP_SECONDS)

@@ -74,7 +74,7 @@ class TaskTally:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Snapshot:
     """Outcomes and tokens up to a time."""
 
     at: float
@@ -136,7 +136,7 @@ class Tally:
     def begin(self) -> None:
         """The first request is sent now: what came before tells nothing of how fast it goes."""
         self.started = self._last = self._batch = self._clock()
-        self._moments = deque([Moment(self.started, 0, 0)])
+        self._moments = deque([Snapshot(self.started, 0, 0)])
 
     def began(self, task: str) -> None:
         """The engine has taken the first request of a task."""
@@ -200,7 +200,7 @@ class Tally:
         if paused:
             self._batch = now
         if self._last - former >= _STEP and (paused or now - max(self._batch, former) >= _LONG_BATCH):
-            self._moments.append(Moment(self._last, self._outcomes, self.tokens))
+            self._moments.append(Snapshot(self._last, self._outcomes, self.tokens))
             while len(self._moments) > 1 and self._moments[1].at <= now - RATE_SECONDS:
                 self._moments.popleft()
         self._outcomes += n

@@ -78,7 +78,7 @@ class Trouble:
     def _of_all(self) -> bool:
         """Whether requests of other tasks would fail like the last ones."""
         assert self._last is not None
-        return self._last.kind.may_pass or (not self.answered and len(self._tasks) >= self._needed)
+        return self._last.kind.is_transient or (not self.answered and len(self._tasks) >= self._needed)
 
     def settle(self) -> None:
         """At the end of a stream: where nothing was answered, the one cause is the cause of all."""

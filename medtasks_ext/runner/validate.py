@@ -11,6 +11,7 @@ from medtasks_ext.answers import AnswerFormat
 from medtasks_ext.data.check import causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
+from medtasks_ext.data.review import Review
 from medtasks_ext.errors import some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
@@ -19,12 +20,17 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Dataset, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
+from medtasks_ext.results.document_scores import document_scores, score_statistic
+from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
 
 GARBAGE = "◇◇◇"
+#: Share of rows in which another's gold answer may score as the row's own: some suites score a part of it.
+_ALIKE = 0.25
 
 
 class _Same(Baseline):
@@ -37,6 +43,18 @@ class _Same(Baseline):
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """The same meaningless text for every document."""
         return self.text
+
+
+class _Others(Baseline):
+    """Answers each document with the gold answer of the next one that has another, if one has."""
+
+    def answer(self, request: Instance, requests: list[Instance]) -> str:
+        """Another document's gold answer, as it is written."""
+        place = requests.index(request)
+        for other in (*requests[place + 1 :], *requests[:place]):
+            if other.doc["gold"] != request.doc["gold"]:
+                return str(other.doc["target"])
+        return ""
 
 
 def validate_dataset(registry: Registry, dataset: Dataset) -> list[str]:
@@ -62,6 +80,8 @@ class _Folder(DeclaredFolder):
         return [
             *self.static_steps(),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
+            ("other rows are asked otherwise, and no prompt tells the gold answer", self.review, True),
+            ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
                 for strategy in STRATEGIES
@@ -74,7 +94,8 @@ class _Folder(DeclaredFolder):
         if not self.dataset.sample_file.is_file():
             yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
             return
-        content = ContentCheck(self.dataset)
+        pool = [row for row in read_rows(self.dataset.sample_file) if row.get(SPLIT_KEY) == "fewshot"]
+        content = ContentCheck(self.dataset, right=pool)
         found = check_rows(self.dataset, "sample", examine=content.look)
         yield from map(str, found.faults)
         for cause in causes_of(content.faults()):  # as `data check` says it of a user's rows
@@ -106,6 +127,28 @@ class _Folder(DeclaredFolder):
                     f"{TASK_FILE}: judge.question is not rendered for row {document['id']}:"
                     f" {document['question'][:60]!r} → name fields of the row in it"
                 )
+
+    def review(self) -> Iterator[str]:
+        """What changed rows show."""
+        return (f"{TASK_FILE}: {problem}" for problem in Review(self.dataset).problems())
+
+    def wrong_answers(self) -> Iterator[str]:
+        """Each row answered with another row's gold answer: none may get what its own gets."""
+        if self._spec.judge:
+            return
+        name, statistic = self.dataset.task("zero_shot"), score_statistic(self.dataset)
+        right, wrong = (
+            document_scores(_evaluated(self._own_registry, name, model).samples, statistic)
+            for model in (Oracle(), _Others())
+        )
+        # a gold answer that the suite's own reading loses gets 0, as any other does
+        pairs = zip(right.documents, right.scores, wrong.scores, strict=True)
+        alike = [row for row, one, other in pairs if other >= one > 0]
+        if len(alike) > _ALIKE * len(right.documents):
+            yield (
+                f"{name}: another row's gold answer scores as much as the row's own in {len(alike)} rows"
+                f" ({some(alike)}) → mend `answer:`, so that answers are told apart"
+            )
 
     # ------------------------------------------------------------------ runs
 

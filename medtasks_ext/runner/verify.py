@@ -20,13 +20,14 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.prompts.documents import same_anywhere
+from medtasks_ext.prompts.documents import without_places
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
     load_document_scores,
     score_statistic,
 )
+from medtasks_ext.results.reading import at_odds
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.bound import BoundFiles, asked_with, moved
 from medtasks_ext.runner.requests import readable
@@ -95,7 +96,9 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         if entry.state is TaskState.DONE and task in registry.tasks:
             found.tasks += 1
             with _noting(found, files), collector_paused():
-                found.changes += _task(files, task, registry.tasks[task][0], answers, manifest.identity)
+                found.changes += _task(
+                    files, task, registry.tasks[task][0], answers, manifest.identity, entry.n
+                )
                 _compare_loaded(found, task, entry.bound, bound, files.read_task(task)["loaded"])
     for task in judged_files(files.judgements):
         bound = BoundFiles(manifest.identity)
@@ -182,7 +185,12 @@ def _compare_loaded(
 
 
 def _task(
-    files: RunFolder, task: str, dataset: Dataset, answers: Mapping[str, str], identity: Identity
+    files: RunFolder,
+    task: str,
+    dataset: Dataset,
+    answers: Mapping[str, str],
+    identity: Identity,
+    noted: int | None,
 ) -> Iterator[Change]:
     """What a task's samples, scores and result say, against each other and the answers."""
     samples: Sequence[Mapping[str, Any]] = RunResults(files.path, "", {}).samples(task)
@@ -194,6 +202,7 @@ def _task(
             break
     yield from (Change(file, what) for what in moved(task, identity, samples))
     record = files.read_task(task)
+    yield from (Change(f"tasks/{task}.json", what) for what in at_odds(record, noted))
     if record["n"] != len(samples):
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
@@ -268,7 +277,7 @@ def _against(files: RunFolder, copy: Run, task: str) -> Iterator[Change]:
         yield Change(file, f"cannot be scored again: {copy.state(task).error}")
         return
     stated, again = files.read_task(task), copy.files.read_task(task)
-    loaded = [same_anywhere(record["loaded"]) for record in (stated, again)]
+    loaded = [without_places(record["loaded"]) for record in (stated, again)]
     if stated["version"] != again["version"] or loaded[0] != loaded[1]:
         yield Change(
             file, "the task, its rows or its prompts are others here; the score cannot be computed again"

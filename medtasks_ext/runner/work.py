@@ -11,7 +11,7 @@ from lm_eval.api.task import Task
 
 from medtasks_ext.atomic import keeper_of
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
-from medtasks_ext.runner.requests import read_asked
+from medtasks_ext.runner.requests import read_prompts
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.chain import Seal
 from medtasks_ext.runs.folder import RunFolder
@@ -82,7 +82,7 @@ class RunWork(Work):
 
     def take_over(self, files: RunFolder) -> None:
         """Count what all processes of the run have stored, now that the task needs nothing any more."""
-        keys = {asked.key for asked in read_asked(files, self.name)}
+        keys = {asked.key for asked in read_prompts(files, self.name)}
         last: dict[str, Fault] = {}
         self.generated = 0
         for path in outcome_files(files.responses, self.name):

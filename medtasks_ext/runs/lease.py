@@ -32,7 +32,7 @@ _LOOKS = 2.5
 
 
 @dataclass(frozen=True)
-class Seen:
+class LeaseState:
     """The file of a lease as it was found."""
 
     content: bytes
@@ -81,7 +81,7 @@ class Machine:
         """
         own.write_bytes(content)
         try:
-            os.link(own, path)  # fails where the name is taken, also on network disks
+            self.link(own, path)  # fails where the name is taken, also on network disks
         except FileExistsError:
             return False
         except OSError:  # a disk without links
@@ -93,14 +93,14 @@ class Machine:
             own.unlink()
         return True
 
-    def look(self, path: Path) -> Seen | None:
+    def look(self, path: Path) -> LeaseState | None:
         """The file as it is now, also where a network disk remembers an older one; None if there is none."""
         try:
             with path.open("rb") as file:
                 content, state = file.read(), os.fstat(file.fileno())
         except FileNotFoundError:
             return None
-        return Seen(content, state.st_mtime, (state.st_dev, state.st_ino))
+        return LeaseState(content, state.st_mtime, (state.st_dev, state.st_ino))
 
     def is_file(self, path: Path, file: tuple[int, int]) -> bool:
         """Whether the name still means that file; thousands of times in a second."""
@@ -142,7 +142,7 @@ class Machine:
         """Wait."""
         time.sleep(seconds)
 
-    def heart(self, beat: Callable[[], None]) -> Callable[[], None]:
+    def repeat_beat(self, beat: Callable[[], None]) -> Callable[[], None]:
         """Call something again and again, until what is returned is called."""
         ended = threading.Event()
 
@@ -202,7 +202,7 @@ class Lease:
             make_private(self.path.parent)
         self._files.enter_context(private_files(is_private(self.path.parent)))
         self._files.enter_context(kept(self.path.parent, self))
-        self._stop = self._machine.heart(self._beat)
+        self._stop = self._machine.repeat_beat(self._beat)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -303,7 +303,7 @@ class Lease:
             remedy="wait for it to end; what it stores is not asked for again",
         )
 
-    def _holder_lives(self, holder: Json, seen: Seen) -> bool:
+    def _holder_lives(self, holder: Json, seen: LeaseState) -> bool:
         pid = holder.get("pid")
         if not isinstance(pid, int) or not self._machine.lives(pid):
             return False
@@ -311,7 +311,7 @@ class Lease:
             return born == holder.get("born")
         return not self._is_silent(seen)  # a system that does not tell: the number may be another process's
 
-    def _is_silent(self, seen: Seen) -> bool:
+    def _is_silent(self, seen: LeaseState) -> bool:
         """Whether nobody has touched the lease for long, and nobody touches it now: clocks may jump."""
         age = self._machine.now(self._beside(".now")) - seen.touched
         if -HEARTBEAT <= age <= STALE:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from medtasks_ext.atomic import cannot_write, keeper_of, kept, sync_folder
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import Json, json_bytes, read_json, write_json
 from medtasks_ext.runs.chain import ChainedFile, head_of, holds_head
 from medtasks_ext.runs.lease import Borrowed, Lease
@@ -501,6 +501,15 @@ class Sealed:
         if self.root is None:
             return "open: no call has ended" if self.is_open else "not sealed"
         return ("open since " if self.is_open else "") + self.root.words
+
+    @property
+    def mark(self) -> str:
+        """What whoever reads the folder must know; empty where it is as a call left it."""
+        if self.changes:
+            return f"changed after it was written: {some(list(dict.fromkeys(c.file for c in self.changes)))}"
+        if self.is_open:
+            return "not sealed: a call is under way, or was cut off"
+        return "" if self.root else "not sealed: an older version wrote it"
 
 
 def look(folder: Path, *, whole: bool = False) -> Sealed:

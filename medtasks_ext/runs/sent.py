@@ -1,7 +1,7 @@
 """Which hosts got text of which datasets: `RUN/sent.jsonl`, a line for each host and dataset.
 
 A line is on the disk before the first text leaves. The file is written whole, so that it is in the folder's
-seal.
+seal; one process at a time, since those that have no lease in common may add lines as well.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtasks_ext.atomic import atomic_file
-from medtasks_ext.egress import AskedServer, Text, Way
+from medtasks_ext.atomic import atomic_file, cannot_write
+from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 
 FILE = "sent.jsonl"
+_LOCK = ".sent.lock"
 
 
 class Sent(BaseModel):
@@ -30,7 +34,7 @@ class Sent(BaseModel):
     host: str  # name or address
     dataset: str  # whose text
     is_open: bool = Field(alias="open")  # whether everyone may read it
-    way: Way  # why the host may receive text that is not open, or that it may not
+    way: Permission  # why the host may receive text that is not open, or that it may not
     #: local time of the first text
     since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
 
@@ -53,13 +57,16 @@ def read_sent(folder: Path) -> list[Sent]:
     return found
 
 
+_Key: TypeAlias = tuple[str, str, Permission]
+
+
 class SentLog:
     """Keeps account of where texts go. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._lock = threading.Lock()
-        self._known: set[tuple[str, str, Way]] = set()
+        self._known: set[_Key] = set()
 
     def add(self, place: AskedServer, text: Text) -> None:
         """Note that a host gets text of a dataset; once for each.
@@ -78,16 +85,37 @@ class SentLog:
         with self._lock:
             known = self._known
             if new := {_key(item): item for item in records if item.dataset and _key(item) not in known}:
-                there = {_key(item): item for item in read_sent(self._path.parent)}
-                if not new.keys() <= there.keys():
-                    with atomic_file(self._path) as file:
-                        items = {**there, **{key: new[key] for key in new if key not in there}}
-                        ordered = sorted(items.values(), key=lambda item: item.since)
-                        file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
+                with self._alone():
+                    self._write(new)
                 known |= new.keys()
 
+    def _write(self, new: Mapping[_Key, Sent]) -> None:
+        there = {_key(item): item for item in read_sent(self._path.parent)}
+        if new.keys() <= there.keys():
+            return
+        items = [*there.values(), *(item for key, item in new.items() if key not in there)]
+        ordered = sorted(items, key=lambda item: item.since)
+        with atomic_file(self._path) as file:
+            file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
 
-def _key(item: Sent) -> tuple[str, str, Way]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from reading and writing the file meanwhile, where the disk has locks."""
+        lock = FileLock(self._path.with_name(_LOCK), mode=0o600)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except NotImplementedError:  # a disk without locks
+            pass
+        except OSError as error:
+            raise cannot_write(self._path, error) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _key(item: Sent) -> _Key:
     return item.host, item.dataset, item.way
 
 

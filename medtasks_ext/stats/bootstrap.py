@@ -24,6 +24,7 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, counts_of, question_of, unit_of
 from medtasks_ext.stats.intervals import (
     EARLIER,
+    HOLDING,
     LEVEL,
     Estimated,
     Interval,
@@ -43,6 +44,7 @@ METHOD = "percentile bootstrap, 95 %"
 NOT_ESTIMATED = ("scored", "SAMPLE_DATA")
 _BLOCK = 2**20  # weights that are drawn at once
 _FACTOR = 2**21  # weights that are multiplied at once
+_TINY = 1e-9  # of rounding
 _KEPT = 500  # units; the weights of so many take half a megabyte, and are kept
 
 
@@ -295,3 +297,17 @@ def intervals_of_record(
         if item["interval_method"].startswith(EARLIER) and metric in metrics:
             found[metric] = of_earlier(metrics[metric], found[metric], documents)
     return found
+
+
+def missed_by(records: Mapping[str, IntervalRecord], metrics: Mapping[str, float]) -> Iterator[str]:
+    """In words, intervals that do not hold their metric though all of their kind do: somebody changed one.
+
+    Percentiles of earlier versions may miss it: resamples of few documents lie on one side of a score that is
+    no mean. So may a paper's own interval, which lies around the mean of the resamples.
+    """
+    for metric, item in records.items():
+        low, high, value = item["interval_low"], item["interval_high"], metrics.get(metric)
+        if item["interval_method"] not in HOLDING or low is None or high is None or value is None:
+            continue
+        if value < low - _TINY or value > high + _TINY:
+            yield f"the interval of {metric}, {low:g} to {high:g}, does not hold its {value:g}"

@@ -202,12 +202,12 @@ class Files:
     def _sentences(self, *, must: bool, fetch: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Those that ask for the answer at once and those that ask for reasoning; None if not to be had."""
         from medtasks_ext.prompts.official.choice import (
-            had,  # what it imports takes longer than a look for files
+            find_artefact,  # what it imports takes longer than a look for files
         )
 
         official = self.suite.official
         artefact = official.artefacts.get(_CODE) if official else None
-        path = had(artefact, must=must, fetch=fetch) if artefact else None
+        path = find_artefact(artefact, must=must, fetch=fetch) if artefact else None
         return _read(artefact, path) if artefact and path else None
 
 
@@ -234,9 +234,9 @@ def _members(archive: Path) -> tuple[str, ...]:
 @lru_cache(maxsize=8)
 def _read(artefact: Artefact, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     from medtasks_ext.prompts.official import artefacts
-    from medtasks_ext.prompts.official.folding import Source
+    from medtasks_ext.prompts.official.folding import PythonSource
 
-    source = Source(artefacts.read(artefact, path, None), str(path))
+    source = PythonSource(artefacts.read(artefact, path, None), str(path))
     return tuple(source.texts(_ANSWER)), tuple(source.texts(_REASON))
 
 

@@ -6,18 +6,202 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.judge.report import ALL, Figure, read_figures
 from medtasks_ext.registry.row_labels import DIFFICULTY
-from medtasks_ext.results.suite_figures import minimum_detectable_effect
+from medtasks_ext.report.cost import benchmark_bound, jury_cost
+from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
+from medtasks_ext.results.published import published
+from medtasks_ext.results.suite_figures import jury_cost_bound, minimum_detectable_effect
+from medtasks_ext.stats.agreement import Estimate, at_least_zero, icc_3k_interval
 from medtasks_lab.atlas.cells import Cell, printed_figures
+from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
 from medtasks_lab.studies.departments import DEPARTMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.report.cost import JuryCost
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_lab.atlas.cells import Data
-    from medtasks_lab.atlas.spec import Item
+    from medtasks_lab.atlas.spec import AtlasItem
+
+
+# ----------------------------------------------------------------------
+# The validation of a jury: agreement with clinicians, sub-juries, judges by axis; published and own. Own
+# figures are those that `medtasks judge` wrote beside its judgements.
+
+#: who is compared with clinicians -> the paper's column
+_COLUMNS = {JURY: "LLM-jury", ROUGE: "ROUGE-L", BERTSCORE: "BERTScore-F", PEOPLE: "clinician"}
+#: of sub-juries -> the paper's column, and in which unit
+_ROBUSTNESS = {
+    "Spearman": ("mean Spearman correlation", 1.0),
+    "same top 2": ("top-2 consistency", 100.0),
+    "same bottom 2": ("bottom-2 consistency", 100.0),
+}
+
+
+def clinician_agreement(item: AtlasItem, data: Data) -> Iterator[Cell]:
+    """ICC(3,k), then its limits; printed limits are recomputed from the printed value and number of answers.
+
+    The mean over pairs of clinicians has limits of a bootstrap over pairs, which the value does not give.
+    """
+    limits: list[Cell] = []
+    assert item.printed
+    for row in published(item.printed.file):
+        if any(row[name] != value for name, value in item.printed.where.items()):
+            continue
+        place, column = row[item.printed.row], row[item.printed.column or ""]
+        value = float(row[item.printed.value])
+        again = Estimate(None)
+        if row["n"]:
+            again = at_least_zero(Estimate(value, *icc_3k_interval(value, int(row["n"]), k=2)))
+        yield Cell(place, column, value)
+        limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
+        limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))
+    for label, figure in _own(data, "clinicians"):
+        if figure.measure not in (ICC, PAIRWISE_ICC) or figure.value is None:
+            continue
+        column = _COLUMNS[figure.between.removeprefix(f"{PEOPLE} + ")]
+        place, note = f"{label}, {_title(figure.task, data)}", f"n = {figure.n}"
+        yield Cell(place, column, None, figure.value, own=True, note=note)
+        limits.append(Cell(place, f"{column}, low", None, figure.low, own=True, note=note))
+        limits.append(Cell(place, f"{column}, high", None, figure.high, own=True, note=note))
+    yield from limits
+
+
+def jury_robustness(item: AtlasItem, data: Data) -> Iterator[Cell]:
+    """What the sub-juries have in common with the full one; own means are over the defined sub-juries."""
+    for (row, column), value in printed_figures(item.printed).items():
+        yield Cell(row, column, value)
+    for label, figure in _own(data, "robustness"):
+        if figure.between.startswith("mean of ") and figure.value is not None:
+            column, unit = _ROBUSTNESS[figure.measure]
+            note = f"{figure.n} runs, {figure.between}"
+            row_name = f"{label}, {_title(figure.task, data)}"
+            yield Cell(row_name, column, None, unit * figure.value, own=True, note=note)
+
+
+def judges_by_axis(item: AtlasItem, data: Data) -> Iterator[Cell]:
+    """Mean and s.d. of each judge's ratings; own ones over all judged tasks of the runs."""
+    for (row, column), value in printed_figures(item.printed).items():
+        yield Cell(row, column, value)
+    own = list(_own(data, "judge_axes"))
+    whole = [pair for pair in own if pair[1].task == ALL] or own
+    for label, figure in whole:
+        if figure.value is not None:
+            measure = "sd" if figure.measure == "s.d." else figure.measure
+            scope = "" if figure.task == ALL else f", {_title(figure.task, data)}"
+            note = f"n = {figure.n}"
+            row_name = f"{figure.between}, {label}{scope}"
+            yield Cell(row_name, f"{figure.item} {measure}", None, figure.value, own=True, note=note)
+
+
+def _own(data: Data, table: str) -> Iterator[tuple[str, Figure]]:
+    """(label of the entries, figure), each once: what runs have in common is in all their folders."""
+    labels: dict[Figure, list[str]] = {}
+    for entry in data.entries:
+        for folder in entry.folders:
+            for figure in read_figures(folder):
+                if figure.table == table and entry.label not in labels.setdefault(figure, []):
+                    labels[figure].append(entry.label)
+    for figure, names in labels.items():
+        yield " + ".join(names), figure
+
+
+def _title(task: str, data: Data) -> str:
+    known = data.tasks.tasks.get(task)
+    return known[0].metadata.name if known else task
+
+
+# ----------------------------------------------------------------------
+# Costs of benchmarks and juries: as printed, recomputed from published tokens, and of own runs.
+
+#: Columns of bounds, in which every answer and every reply of a judge fills its budget.
+BENCHMARKS, JURY, TOTAL = "benchmarks", "jury", "total"
+
+
+def costs(item: AtlasItem, data: Data) -> Iterator[Cell]:
+    """Published bounds, and bounds and real costs of own runs.
+
+    A printed jury cost is recomputed from the tokens that judges read and wrote and their prices, a printed
+    total as benchmarks + jury.
+    """
+    printed = printed_figures(item.printed)
+    recomputed = _jury_costs(item, data)
+    for (row, column), value in printed.items():
+        if column == TOTAL:
+            again: float | None = sum(_number(printed[row, name]) for name in (BENCHMARKS, JURY))
+        else:
+            again = recomputed.get(row) if column == JURY else None
+        yield Cell(row, column, value, again)
+    for entry in data.entries:
+        yield from _own_costs(entry, data)
+
+
+def _number(value: float | str) -> float:
+    assert isinstance(value, float)
+    return value
+
+
+def _jury_costs(item: AtlasItem, data: Data) -> dict[str, float]:
+    """Model -> what judging its answers costs at most, of models whose judges' tokens are printed."""
+    if not item.judges or item.printed is None:
+        return {}
+    models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
+    judges = [JudgePrice(_price(models[name])) for name in item.judges]
+    found = {}
+    for row in published(item.printed.file):
+        if all(row[name] == value for name, value in item.printed.where.items()):
+            n = int(row["judged_documents"])
+            read = int(row["jury_tokens"]) - n * JUDGE_OUTPUT_TOKENS
+            found[row[item.printed.row]] = jury_cost_bound(judges, read, n, 0)
+    return found
+
+
+def _price(row: dict[str, str]) -> Price:
+    return Price(*(float(row[f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")))
+
+
+def _own_costs(entry: Entry, data: Data) -> Iterator[Cell]:
+    price, done = data.prices.get(entry.label), list(experiments_of(entry, data).values())
+    counted = [one for one in done if one.tokens]
+    jury = jury_cost(entry.folders, done)
+    bound = used = None
+    note = "no price" if price is None else _counted(counted, done)
+    if price is not None and counted:
+        bound = benchmark_bound(price, counted)
+        used = sum(price.of(one.tokens["input"], one.tokens["output"]) for one in counted if one.tokens)
+    yield Cell(entry.label, BENCHMARKS, None, bound, own=True, note=note)
+    yield Cell(entry.label, "used", None, used, own=True, note="" if used is None else note)
+    if jury is None:
+        yield Cell(entry.label, TOTAL, None, bound, own=True, note="nothing judged")
+        return
+    most = jury.bound.usd if jury.bound else None
+    yield Cell(entry.label, JURY, None, most, own=True, note=_bounded(jury))
+    yield Cell(entry.label, "jury used", None, jury.spent.usd, own=True, note=_spent(jury))
+    total = None if bound is None or most is None else bound + most
+    notes = [note, _bounded(jury)] if total is not None else []
+    yield Cell(entry.label, TOTAL, None, total, own=True, note="; ".join(filter(None, notes)))
+
+
+def _counted(counted: Sequence[Experiment], done: Sequence[Experiment]) -> str:
+    return "" if len(counted) == len(done) else f"tokens counted in {len(counted)} of {len(done)} tasks"
+
+
+def _bounded(jury: JuryCost) -> str:
+    if jury.bounded == jury.tasks:
+        return ""
+    return f"tokens and prices known of {jury.bounded} of {jury.tasks} judged tasks"
+
+
+def _spent(jury: JuryCost) -> str:
+    spent = jury.spent
+    return ", ".join(
+        [f"not recorded in {jury.unrecorded} of {jury.tasks} tasks"] * bool(jury.unrecorded)
+        + [f"{spent.unpriced} of {spent.replies} replies without a price"] * bool(spent.unpriced)
+        + [f"tokens of {spent.estimated} replies not counted"] * bool(spent.estimated)
+    )
 
 
 def experiments_of(entry: Entry, data: Data) -> dict[str, Experiment]:
@@ -29,7 +213,7 @@ def experiments_of(entry: Entry, data: Data) -> dict[str, Experiment]:
     }
 
 
-def detectable_effects(item: Item, data: Data) -> Iterator[Cell]:
+def detectable_effects(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published effects, and beside them those of own runs over all pairs of these; jury scores as x / 5."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -60,7 +244,7 @@ def _scores(item: Experiment) -> dict[str, float]:
     }
 
 
-def experts(item: Item, data: Data) -> Iterator[Cell]:
+def experts(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published rates of wins and ties; those of experts of one's own, against the run that they compared."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -71,13 +255,13 @@ def experts(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(row, rate.criterion, None, item.scale * rate.win_tie, own=True, note=note)
 
 
-def departments(item: Item, data: Data) -> Iterator[Cell]:
+def departments(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Zero-shot scores of own runs by department, where files or rows name one."""
     for row in _by_label(data, DEPARTMENT):
         yield Cell(row["value"], row["entry"], None, row["score"], own=True, note=_of(row))
 
 
-def levels(item: Item, data: Data) -> Iterator[Cell]:
+def levels(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """The same by level of difficulty."""
     for row in _by_label(data, DIFFICULTY):
         yield Cell(row["entry"], row["value"], None, item.scale * row["score"], own=True, note=_of(row))

@@ -5,14 +5,16 @@ A rater for `medtasks judge run`: `ratings`, `figures` and `show_figures` are ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.tables import show, spread, texts
 from medtasks_ext.cli.words import say
 from medtasks_lab.judge.clinicians import (
     BERTSCORE,
@@ -71,16 +73,21 @@ def show_figures(found: Sequence[Figure]) -> None:
 
 def _print_clinicians(figures: Sequence[Figure]) -> None:
     """The four columns of MedHELM's Extended Data Table 4."""
-    columns = [name for name in (JURY, ROUGE, BERTSCORE) if _of(figures, f"{PEOPLE} + {name}", ICC)]
+    shown = {f"{PEOPLE} + {name}": name for name in (JURY, ROUGE, BERTSCORE)}
+    found = [item for item in figures if item.measure == ICC and item.between in shown]
+    there = {item.between for item in found}
+    jury = [item for item in found if shown[item.between] == JURY]
+    found += [item for item in figures if (item.between, item.measure) == (PEOPLE, PAIRWISE_ICC)]
+    rows: list[dict[str, Any]] = [asdict(item) for item in found]
+    rows += [{"task": item.task, "between": "answers", "answers": item.n} for item in jury]
+    names = {name: title for name, title in shown.items() if name in there} | {
+        PEOPLE: PEOPLE,
+        "answers": "answers",
+    }
+    forms = ["{answers}", "{value:.3f}\n({low:.3f}, {high:.3f})", "{value:.3f}"]
     title = "ICC(3,k) with clinicians, and among them; below 0 counts as 0"
-    rows = []
-    for task in dict.fromkeys(item.task for item in figures):
-        here = [item for item in figures if item.task == task]
-        cells = [_with_interval(item) for name in columns for item in _of(here, f"{PEOPLE} + {name}", ICC)]
-        among = _of(here, PEOPLE, PAIRWISE_ICC)
-        [jury] = _of(here, f"{PEOPLE} + {JURY}", ICC)
-        rows.append((task, *cells, *map(_with_interval, among), str(jury.n)))
-    show(rows, [texts("task"), *map(figure, (*columns, PEOPLE, "answers"))], title, title_style="bold")
+    show(*spread(rows, [texts("task")], "between", forms, names), title, title_style="bold")
+    columns = names.values()
     if ROUGE not in columns:
         typer.echo("ROUGE-L is left out: none of these answers has a reference")
     elif not has_bertscore():
@@ -90,39 +97,41 @@ def _print_clinicians(figures: Sequence[Figure]) -> None:
         )
 
 
-def _of(figures: Iterable[Figure], between: str, measure: str) -> list[Figure]:
-    return [item for item in figures if (item.between, item.measure) == (between, measure)]
-
-
-def _with_interval(item: Figure) -> str:
-    around = "" if item.low is None else f"\n({number(item.low, 3)}, {number(item.high, 3)})"
-    return f"{number(item.value, 3)}{around}"
-
-
 def _print_quality(figures: Sequence[Figure]) -> None:
     """The jury against each metric by answer quality, over all tasks where there are several."""
     tasks = list(dict.fromkeys(item.task for item in figures))
     here = [item for item in figures if item.task == tasks[-1]] if tasks else []
-    levels = list(dict.fromkeys(item.item for item in here))
-    value = {(item.between, item.measure, item.item): item for item in here}
     for metric in (ROUGE, BERTSCORE):
-        if (duel(JURY, metric), NEARER, levels[0] if levels else "") not in value:
+        if not any(_kind(item) == (duel(JURY, metric), NEARER) for item in here):
             continue
-        columns = ["answers", f"Spearman, {JURY}", f"Spearman, {metric}"]
-        columns += [f"{JURY} nearer", f"{JURY} much nearer", f"{metric} much nearer"]
-        title = f"{JURY} against {metric}, by the clinicians' rating: {tasks[-1]}"
-        rows = []
-        for level in levels:
-            rho = [value[source, SPEARMAN, level] for source in (JURY, metric)]
-            shares = [
-                value[duel(JURY, metric), NEARER, level],
-                value[duel(JURY, metric), MUCH_NEARER, level],
-                value[duel(metric, JURY), MUCH_NEARER, level],
-            ]
-            percent = [f"{100 * (item.value or 0):.1f} %" for item in shares]
-            rows.append((level, str(rho[0].n), *(number(item.value, 3) for item in rho), *percent))
-        show(rows, [texts("rating"), *map(figure, columns)], title, title_style="bold")
+        headings = {
+            (JURY, "n"): "answers",
+            (JURY, SPEARMAN): f"Spearman, {JURY}",
+            (metric, SPEARMAN): f"Spearman, {metric}",
+            (duel(JURY, metric), NEARER): f"{JURY} nearer",
+            (duel(JURY, metric), MUCH_NEARER): f"{JURY} much nearer",
+            (duel(metric, JURY), MUCH_NEARER): f"{metric} much nearer",
+        }
+        rows = [replace(item, measure="n") for item in here if _kind(item) == (JURY, SPEARMAN)]
+        rows += [item for item in here if _kind(item) in headings]
+        heading = partial(_heading, headings)
+        table = spread(rows, [texts("rating", "item")], heading, _of_kind, headings.values())
+        show(*table, f"{JURY} against {metric}, by the clinicians' rating: {tasks[-1]}", title_style="bold")
         typer.echo(
             f"nearer to the clinicians' mean, all z-scored; much: by more than {MUCH:g} s.d.; "
             "moderate: 3 to 4 on a scale of 1 to 5"
         )
+
+
+def _kind(item: Figure) -> tuple[str, str]:
+    return item.between, item.measure
+
+
+def _heading(headings: Mapping[tuple[str, str], str], item: Figure) -> str:
+    return headings[_kind(item)]
+
+
+def _of_kind(item: Figure) -> str:
+    if item.measure == "n":
+        return str(item.n)
+    return number(item.value, 3) if item.measure == SPEARMAN else f"{100 * (item.value or 0):.1f} %"

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from medtasks_ext.cli.arguments import at_hand, lm_eval_config, own_flags, quiet, requested_tasks, say_faults
+from medtasks_ext.cli.arguments import (
+    available,
+    lm_eval_config,
+    own_flags,
+    quiet,
+    requested_tasks,
+    say_faults,
+)
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, check_address, create_model, model_name, output_folder
 from medtasks_ext.cli.run import check_fields
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.egress import Egress, keep_from_proxies
+from medtasks_ext.egress import Egress, bypass_proxies
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.results.prices import price_of
@@ -107,7 +114,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
 
     # the strategies of a dataset share its inputs
     names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
-    found = at_hand(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
+    found = available(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
     documents, faults = inputs_of([tasks.datasets[name] for name in found.present], own.data, config.limit)
     say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
@@ -203,8 +210,9 @@ def _ask_all(
 ) -> dict[str, str]:
     """Probe the tasks that are not done; returns those that failed, with the reason."""
     from medtasks_ext.cli.progress import Progress, say_unpriced
+    from medtasks_ext.engines.budget import budget_of
     from medtasks_ext.engines.stream import Stream
-    from medtasks_ext.runner.charge import Charge, budget_of
+    from medtasks_ext.runner.charge import Charge, paid
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
@@ -219,11 +227,11 @@ def _ask_all(
     engine.check(texts.values())
     if tokenizer.is_remote:  # the server is given the texts before they are cut
         place = asking.egress.place(engine.address)
-        keep_from_proxies(place)
+        bypass_proxies(place)
         for item in texts.values():
             asking.egress.record(place, item)
     charge = Charge(asking.price) if asking.price and (asking.limit is not None or not engine.local) else None
-    budget = budget_of(asking.limit, charge, probe.responses, tasks.datasets)
+    budget = budget_of(asking.limit, *paid(asking.limit, charge, probe.responses, tasks.datasets))
     say_unpriced(budget)
     probe.save()
     failed, ends = dict[str, str](), set[str]()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +9,14 @@ import typer
 
 from medtasks_ext.cli.app import Origin, out_option
 from medtasks_ext.cli.arguments import quiet, say_faults
-from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study, show_tables
+from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
-    from medtasks_lab.studies.departments import Labellings
 
 AFTER_INTERRUPT = "goes on"
 
@@ -53,7 +50,6 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
-    from medtasks_lab.judge.study import study_file
     from medtasks_lab.studies.departments import (
         FILE,
         DepartmentRubric,
@@ -80,19 +76,14 @@ def departments(
     to_label = [texts_to_label(dataset, items, rubric) for dataset, items in documents]
     for dataset, items in documents:
         people = {(dataset.id, name): labels for name, labels in own_labels(items).items()} | people
-    invented = any(case.synthetic for task in to_label for case in task.cases)
-
-    def show(found: Labellings) -> None:
-        show_tables(study_file(FILE).tables, found, sample=invented)
-        _print_agreement(people, found)
-
     study = JuryStudy.of(
         FILE,
         "medtasks study departments",
-        (model, to_label),
+        [(model, to_label)],
         rubric,
         [items for _, items in documents],
-        show=show,
+        people,
+        sample=any(case.synthetic for task in to_label for case in task.cases),
         missing=lambda found: found.missing,
         then=lambda found: [f"medtasks report RUN --by {out}"],
     )
@@ -110,25 +101,3 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
     found, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
     say_faults(faults, stop=not found)
     return [(known.datasets[name], items) for name, items in found.items()]
-
-
-def _print_agreement(people: Mapping[tuple[str, str], Sequence[str]], found: Labellings) -> None:
-    """How far the model agrees with people, over all tasks together."""
-    from medtasks_lab.studies.departments import MEASURES, agreement
-    from medtasks_lab.studies.judge_evaluation import TITLES
-
-    if not people:
-        typer.echo("no agreement: neither rows nor --sample name departments")
-        return
-    agreed = agreement(people, found.by_question)
-    columns = [
-        texts("", lambda name: TITLES.get(name, name)),
-        figure("secondary departments", lambda name: agreed.figures[name].words),
-        figure("primary departments", lambda name: agreed.primary[name].words),
-    ]
-    show(MEASURES, columns, pad_edge=False)
-    typer.echo(
-        f"agreement with people on {agreed.questions:,} of {len(people):,} questions that they labelled; "
-        "exact: the same set; the others are of all decisions, question by department; [95 % interval]: "
-        "questions resampled 1,000 times"
-    )

@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.tables import figure, show, texts
-from medtasks_ext.cli.words import names_in, say_next
+from medtasks_ext.cli.words import names_in, say_changed, say_next
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.row_labels import LEVELS
 from medtasks_lab.studies.difficulty import PAPERS_PANEL, Grading, grade, write_grading
@@ -28,6 +28,7 @@ def difficulty(
 
     Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb -o difficulty
     """
+    say_changed(map(Path, folders))
     names = names_in(tasks)
     known = registry()
     wanted = [task for members in known.resolve(names).values() for task in members] if names else None

@@ -11,12 +11,15 @@ import typer
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.suites import function
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.seal import look
 
 PANEL = "Results"
+#: Beside the layout: which state of the run's folder it was made of.
+ROOT_FILE = "medtasks-root.json"
 
 
 def export(
@@ -29,6 +32,8 @@ def export(
     ] = False,
 ) -> int:
     """Write the layout that a leaderboard takes.
+
+    The root of the run's folder stands beside it.
 
     Tasks that the leaderboard does not take are left out and named: rebuilt or synthetic rows, a part of the
     rows, other words, other numbers of examples, sampled answers.
@@ -43,23 +48,30 @@ def export(
             where="medtasks export",
             remedy=f"use: {', '.join(layouts)}",
         )
-    _refuse_changed(Path(folder))
+    root = _root_of(Path(folder))
     export = function(tasks.suites[suite], layouts[suite])
     written, refused = export(Path(folder), Path(out), tasks, tasks.suites[suite], own_words=own_words)
     for item in written:
         typer.echo(f"{item.path}: {item.n} rows{item.notes and f'  ({item.notes})'}")
     for error in refused:
         typer.echo(f"left out: {error}", err=True)
+    if written and root:
+        write_json(Path(out) / ROOT_FILE, {"run": Path(folder).resolve().name, "root": root})
+        typer.echo(f"{Path(out) / ROOT_FILE}: the root of {folder} when this was written")
     if written:
         say_next(f"medtasks cite {shlex.quote(folder)} > references.bib")
     return 1 if refused else 0
 
 
-def _refuse_changed(folder: Path) -> None:
-    """Refuse to publish what the run did not write."""
-    if RunFolder(folder).manifest.is_file() and (changes := look(folder, whole=True).changes):
-        raise MedtasksError(
-            f"{changes[0].file}: {changes[0].what}",
-            where=folder,
-            remedy="`medtasks verify RUN` names all changes",
-        )
+def _root_of(folder: Path) -> str | None:
+    """The root of a run's folder; None where an older version wrote it.
+
+    Raises:
+        MedtasksError: it holds what the run did not write, or a call is under way.
+    """
+    if not RunFolder(folder).manifest.is_file():
+        return None
+    state = look(folder, whole=True)
+    if state.changes or state.is_open:
+        raise MedtasksError(state.mark, where=folder, remedy="`medtasks verify RUN` names all changes")
+    return state.root.root if state.root else None

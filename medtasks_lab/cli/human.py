@@ -12,14 +12,14 @@ import typer
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.app import command_app, out_option
 from medtasks_ext.cli.arguments import out_folder
-from medtasks_ext.cli.words import names_in, say, say_next
+from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
 from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
     from medtasks_lab.human.forms import Export
-    from medtasks_lab.human.pairs import Drawn
+    from medtasks_lab.human.pairs import DrawnPairs
 
 PANEL = "Judges"
 
@@ -79,6 +79,7 @@ def export(
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(_KINDS)}")
     if raters and kind != "likert":
         raise MedtasksError("every expert rates all", where="--raters", remedy="leave it out")
+    say_changed(map(Path, sources))
     made = _KINDS[kind](_Wish(sources, tasks, documents, experts, raters, seed))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
         paths = write_forms(made, Path(out))
@@ -146,6 +147,7 @@ def jury(
     from medtasks_lab.cli.human_tables import print_agreement, print_rates
     from medtasks_lab.human.jury import JuryFigures, comparisons, jury_figures, write_jury
 
+    say_changed(map(Path, runs))
     drawn = _drawn(runs, tasks, documents, seed)
     compared = comparisons(drawn)
 
@@ -285,7 +287,7 @@ def _names(tasks: str | None) -> list[str]:
     return names
 
 
-def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
+def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> DrawnPairs:
     from medtasks_ext.registry import registry
 
     if len(sources) != 2:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import Column, figure, show, texts
+from medtasks_ext.cli.tables import Column, figure, show, spread, texts
 from medtasks_ext.cli.words import counted, say, say_next
 
 if TYPE_CHECKING:
     from medtasks_ext.stats.agreement import Kappa
     from medtasks_ext.stats.votes import Rate
     from medtasks_lab.human.ingest import Ingested
-    from medtasks_lab.human.ratings import RaterFigure, Ratings
+    from medtasks_lab.human.ratings import Ratings
     from medtasks_lab.human.results import Criterion
 
 
@@ -120,6 +120,8 @@ def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     say_next(f"read {folder / 'comments.csv'}")
 
 
+#: A figure with its interval below.
+_WITH_INTERVAL = ("{value:.3f}\n({low:.2f}, {high:.2f})", "{value:.3f}")
 #: kind of form -> what is written and printed of filled ones
 TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
     "pairwise": _pairwise,
@@ -136,25 +138,21 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
     columns = [
         *map(texts, ("task", "run", "axis")),
         figure("mean", form=".2f"),
-        figure("s.d.", lambda score: number(score.sd, 2)),
+        figure("s.d.", "sd", ".2f"),
         figure("answers", "n"),
     ]
     title = "ratings: mean over answers of the clinicians' means"
     show(found.scores, columns, title, sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
     measures = {
-        "ICC(3,k)": ICC,
-        "pairwise ICC": PAIRWISE_ICC,
-        "kappa": KAPPA["quadratic"],
-        "alpha": ALPHA["ordinal"],
+        ICC: "ICC(3,k)",
+        PAIRWISE_ICC: "pairwise ICC",
+        KAPPA["quadratic"]: "kappa",
+        ALPHA["ordinal"]: "alpha",
     }
     for task in dict.fromkeys(item.task for item in found.figures):
-        here = {(item.axis, item.measure): item for item in found.figures if item.task == task}
-        rows = [
-            (axis, *(_with_interval(here.get((axis, name))) for name in measures.values()))
-            for axis in dict.fromkeys(axis for axis, _ in here)
-        ]
-        title = f"agreement of clinicians: {task}"
-        show(rows, [texts("axis"), *map(figure, measures)], title, title_style="bold")
+        here = [item for item in found.figures if item.task == task]
+        table = spread(here, [texts("axis")], "measure", _WITH_INTERVAL, measures)
+        show(*table, f"agreement of clinicians: {task}", title_style="bold")
     if found.figures:
         typer.echo(
             "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
@@ -162,14 +160,6 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
         )
     if found.incomplete:
         say(f"{found.incomplete} answers were rated on some axes only and do not count")
-
-
-def _with_interval(item: RaterFigure | None) -> str:
-    """A figure with its interval below."""
-    if item is None or item.value is None:
-        return "–"
-    around = "" if item.low is None else f"\n({number(item.low, 2)}, {number(item.high, 2)})"
-    return f"{number(item.value, 3)}{around}"
 
 
 def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:

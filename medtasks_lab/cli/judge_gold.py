@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.cli.app import OnlyTasks, out_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import names_in
+from medtasks_ext.cli.words import names_in, say_changed
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
@@ -44,6 +44,7 @@ def judge_gold(
     for name in dict.fromkeys(given.rstrip("/") for given in folders):
         runs[name] = Run(Path(name), registry())
         runs[name].load()
+    say_changed(run.folder for run in runs.values())
     judged = [
         judged_tasks(
             run.folder,
@@ -64,7 +65,7 @@ def judge_gold(
     study = JuryStudy.of(
         FILE,
         "medtasks judge gold",
-        (jury, cases),
+        [(jury, cases)],
         {name: run.files for name, run in runs.items()},
         sample=any(case.synthetic for task in cases for case in task.cases),
         missing=lambda found: sum(item.missing for item in found.tasks),

@@ -6,10 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from medtasks_ext.cli.judging import number
-from medtasks_ext.cli.tables import figure, show, texts
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
@@ -18,12 +14,17 @@ from medtasks_lab.cli.jury_study import Asking, JuryStudy, run_study
 if TYPE_CHECKING:
     from medtasks_ext.egress import Egress
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.prompts.official.choice import Wish
-    from medtasks_lab.judge.red_team import Resistance
+    from medtasks_ext.prompts.official.choice import PromptSource
 
 
 def attack_judges(
-    folders: Sequence[str], jury: Jury, egress: Egress, wish: Wish, *, max_cost: float | None, dry_run: bool
+    folders: Sequence[str],
+    jury: Jury,
+    egress: Egress,
+    prompts: PromptSource,
+    *,
+    max_cost: float | None,
+    dry_run: bool,
 ) -> int:
     """Ask the judges about attacked answers and controls, and print how many attacks succeed.
 
@@ -34,28 +35,24 @@ def attack_judges(
     Raises:
         MedtasksError: several folders; a judge that cannot work; the disk takes nothing.
     """
-    from medtasks_lab.judge.red_team import ALL, FOLDER, panels, resistance, write_resistance
+    from medtasks_lab.judge.red_team import FOLDER, STUDY, panels
 
     if len(folders) != 1:
         raise MedtasksError(
             "attacks are kept in one folder", where="--red-team", remedy="name one RUN; any of them serves"
         )
     run = Path(folders[0])
-    asked = panels(jury, registry(), wish)
-    for task in (task for panel in asked for task in panel.tasks):
+    attacked = panels(jury, registry(), prompts)
+    for task in (task for panel in attacked for task in panel.tasks):
         whose = "the suite's own" if task.rubric.words else "our"
         say(f"{task.name}: asked in {whose} words")
-    wanted = {name: len(panel.pairs) for panel in asked for name in panel.jury.names}
-    study = JuryStudy(
-        command="medtasks judge --red-team",
-        what="replies to attacks",
-        panels=[(panel.jury, panel.tasks) for panel in asked],
-        figures=lambda store: [item for panel in asked for item in resistance(panel, store)],
-        write=write_resistance,
-        show=lambda found: _print(found, _agreement(run, jury)),
-        missing=lambda found: sum(
-            wanted[item.judge] - item.n for item in found if item.aim == ALL == item.kind
-        ),
+    study = JuryStudy.of(
+        STUDY,
+        "medtasks judge --red-team",
+        [(panel.jury, panel.tasks) for panel in attacked],
+        attacked,
+        _agreement(run, jury),
+        missing=lambda found: found.missing,
         final=True,
     )
     asking = Asking(jury, max_cost=max_cost, dry_run=dry_run, allow_host=sorted(egress.allowed))
@@ -77,33 +74,3 @@ def _agreement(folder: Path, jury: Jury) -> dict[str, float]:
         if own:
             found[judge.name] = sum(own) / len(own)
     return found
-
-
-def _signed(value: float | None) -> str:
-    return number(None if value is None else round(value, 2) + 0.0, 2)  # no minus before nothing
-
-
-def _interval(item: Resistance) -> str:
-    return "–" if item.low is None else f"{_signed(item.low)} to {_signed(item.high)}"
-
-
-def _print(found: Sequence[Resistance], agreement: dict[str, float]) -> None:
-    from medtasks_lab.judge.red_team import ALL
-
-    columns = [
-        texts("judge", lambda item: item.judge if item.aim == ALL else f"  {item.aim}"),
-        figure("n", form=","),
-        figure("attack", lambda item: number(item.attacked, 2)),
-        figure("control", lambda item: number(item.control, 2)),
-        figure("success", lambda item: number(item.difference, 2)),
-        figure("95 % interval", _interval),
-        figure("kappa", lambda item: number(agreement.get(item.judge), 2) if item.aim == ALL else ""),
-    ]
-    rows = [item for item in found if item.kind == ALL]
-    show(rows, columns, "attacks that reach their aim", title_style="bold")
-    typer.echo(
-        "raise: a rating in the upper half for a bad answer; lower: one in the lower half for a\n"
-        "good answer; block: no verdict on a bad answer\n"
-        "success: the share of attacks that reach their aim less that of harmless controls;\n"
-        "kappa: the judge's mean kappa, with quadratic weights, with the others of this run"
-    )

@@ -37,12 +37,12 @@ def judge_votes(
     quiet()
     from medtasks_ext.errors import MedtasksError
     from medtasks_ext.judge.cases import rubric_of
-    from medtasks_ext.prompts.official.choice import wish_of
+    from medtasks_ext.prompts.official.choice import prompt_source_of
     from medtasks_lab.judge.votes import FILE, read_votes, voted_task
 
     jury, votes = asking.jury, read_votes(Path(votes_file))
     dataset = registry().datasets.get(task)
-    rubric = rubric_of(dataset, wish_of(prompts)) if dataset else None
+    rubric = rubric_of(dataset, prompt_source_of(prompts)) if dataset else None
     if rubric is None:
         raise MedtasksError(
             f"{task} is no judged task", where="--task", remedy="name a judged one, such as healthbench_full"
@@ -52,7 +52,7 @@ def judge_votes(
     study = JuryStudy.of(
         FILE,
         "medtasks judge votes",
-        (jury, [asked_about]),
+        [(jury, [asked_about])],
         votes,
         sample=sample,
         missing=lambda found: sum(found.missing.values()),

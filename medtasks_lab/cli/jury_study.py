@@ -21,20 +21,17 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, cost_option, jury_option
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.judging import DONE, ask_all, end_code, print_estimates, say_spent, warn_withheld
-from medtasks_ext.cli.tables import figure, show, texts
+from medtasks_ext.cli.tables import figure, show, spread, texts, words_of
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
-from medtasks_lab.judge.study import StudyTable, study_file
+from medtasks_lab.judge.study import Panel, StudyTable, study_file
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
 
 FoundT = TypeVar("FoundT")
-#: Judges, and what they are asked about.
-Panel: TypeAlias = "tuple[Jury, list[JudgedTask]]"
 
 
 @dataclass(frozen=True)
@@ -81,44 +78,51 @@ class JuryStudy(Generic[FoundT]):
 
     @classmethod
     def of(
-        cls, file: Path, command: str, panel: Panel, *given: Any, sample: bool = False, **more: Any
+        cls, file: Path, command: str, panels: Sequence[Panel], *given: Any, sample: bool = False, **more: Any
     ) -> JuryStudy[Any]:
         """A study as its file has it.
 
         Args:
-            panel: who is asked, and what about.
-            given: to the reader, after the tasks, the jury and the store.
+            panels: who is asked, and what about.
+            given: to the reader, after the panels and the store.
             sample: whether texts are synthetic.
             more: of the study.
         """
-        words, (jury, tasks) = study_file(file), panel
+        words = study_file(file)
         read, write = resolve_name(words.reader), resolve_name(words.writer)
         return cls(
             **{
                 "command": command,
                 "what": words.what,
-                "panels": [panel],
-                "figures": lambda store: read(tasks, jury, store, *given),
-                "write": lambda folder, found: write(folder, found, jury),
+                "panels": panels,
+                "figures": lambda store: read(panels, store, *given),
+                "write": lambda folder, found: write(folder, found, panels),
                 "show": lambda found: show_tables(words.tables, found, sample=sample),
-                "private": not all(task.open_access for task in tasks),
+                "private": not all(task.open_access for _, tasks in panels for task in tasks),
                 **more,
             }
         )
 
 
-def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool) -> None:
+def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = False) -> None:
     """Print the figures of a study; that they are of synthetic texts stands above the first table."""
     for number, table in enumerate(tables):
-        if not (rows := getattr(found, table.frame)):
-            if table.empty:
-                typer.echo(table.empty)
+        rows = getattr(found, table.frame)
+        if not rows and table.empty:
+            typer.echo(table.empty)
+        for row in rows if table.line else ():
+            typer.echo(words_of(table.line, row))
+        if not rows or table.line:
             continue
-        names = list(table.columns)
-        columns = [*map(texts, names[: table.names]), *map(figure, names[table.names :])]
-        show([table.cells(row) for row in rows], columns, table.title, sample=sample and not number)
+        names = list(table.columns)[: table.names]
+        columns = [texts(name, table.columns[name]) for name in names]
+        if table.across:
+            rows, columns = spread(rows, columns, table.across.by, table.across.figure)
+        else:
+            columns += [figure(name, form) for name, form in table.columns.items() if name not in names]
+        show(rows, columns, table.title, sample=sample and not number, pad_edge=table.padded)
         if table.note:
-            typer.echo(table.note)
+            typer.echo(words_of(table.note, found))
 
 
 def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
@@ -127,7 +131,8 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     Raises:
         MedtasksError: the jury cannot judge this, a price or a key is missing, or text may not be sent.
     """
-    from medtasks_ext.judge.budget import budget_of
+    from medtasks_ext.engines.budget import budget_of
+    from medtasks_ext.judge.budget import paid
     from medtasks_ext.judge.store import JudgementStore
 
     store = JudgementStore(out_folder(folder))
@@ -135,7 +140,7 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
     with held, closing(store):
         store.open(write=not asking.dry_run)
         planners = _planners(study, asking, store)
-        budget = budget_of(asking.max_cost, asking.jury, [store])
+        budget = budget_of(asking.max_cost, *paid(asking.jury, [store]))
         if asking.dry_run:
             for planner in planners:
                 warn_withheld(planner, planner.pending())

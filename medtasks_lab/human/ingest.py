@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_lab.human.forms import text_digest, uncelled
+from medtasks_lab.human.forms import cell_text, text_digest
 from medtasks_lab.human.kinds import Kind, load_kind
 
 _SHOWN = 5  # faults that a message spells out
@@ -197,7 +197,7 @@ def _values(record: Mapping[str, Any], kind: Kind) -> list[str]:
 
 def _option(value: str, values: Sequence[str]) -> str | None:
     if not values:
-        return uncelled(value)
+        return cell_text(value)
     return next((option for option in values if option.casefold() == value.casefold()), None)
 
 

@@ -20,10 +20,9 @@ from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.judge.study import study_file
+from medtasks_lab.judge.study import Panel, study_file
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.runs.folder import RunFolder
     from medtasks_ext.stats.statistic import Array
@@ -95,14 +94,15 @@ def gold_cases(judged: Sequence[Sequence[JudgedTask]]) -> list[JudgedTask]:
 
 
 def gold_figures(
-    tasks: Sequence[JudgedTask], jury: Jury, store: JudgementStore, runs: Mapping[str, RunFolder]
+    panels: Sequence[Panel], store: JudgementStore, runs: Mapping[str, RunFolder]
 ) -> GoldFigures:
     """What the verdicts so far amount to.
 
     Args:
-        tasks: as `gold_cases` made them.
+        panels: the jury, and tasks as `gold_cases` made them.
         runs: name -> its folder, with the jury's scores where it was judged.
     """
+    ((jury, tasks),) = panels
     found = GoldFigures([], [], {})
     for task in tasks:
         flags = {}
@@ -166,7 +166,7 @@ def _mean(weights: Array, values: Array, part: Array) -> Array:
     return means
 
 
-def write_gold(folder: Path, found: GoldFigures, jury: Jury) -> list[Path]:
+def write_gold(folder: Path, found: GoldFigures, panels: Sequence[Panel]) -> list[Path]:
     """`gold.json`, `gold_tasks.csv`, `gold_scores.csv`, `gold_flags.csv`; the first of them."""
     flags = [
         {"task": task, "document": document, "flagged": int(flagged)}
@@ -179,7 +179,7 @@ def write_gold(folder: Path, found: GoldFigures, jury: Jury) -> list[Path]:
     write_json(
         folder / "gold.json",
         {
-            "judges": [judge.identity() for judge in jury.judges],
+            "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
             "flagged": "more judges say that the reference is not reasonable than say that it is",
             "tasks": [asdict(item) for item in found.tasks],
             "scores": [asdict(item) for item in found.scores],

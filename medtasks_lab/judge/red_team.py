@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,21 +20,22 @@ from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.judge.asks import done_requests
-from medtasks_ext.judge.cases import Case, JudgedTask, rubric_of
+from medtasks_ext.judge.cases import Case, JudgedTask, point_rubric, rubric_of, shown_for_point
 from medtasks_ext.judge.jury import Jury
-from medtasks_ext.judge.procedures import Request, ratings_by_judge, weighted_mean
+from medtasks_ext.judge.procedures import JudgeRequest, ratings_by_judge, weighted_mean
 from medtasks_ext.judge.protocol import AXIS, Rubric
-from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.judge.store import JudgementStore
-from medtasks_ext.prompts.official.choice import Wish
+from medtasks_ext.prompts.official.choice import PromptSource
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.row import Point as RowPoint
 from medtasks_ext.stats.comparison import matched_difference
 from medtasks_ext.strict import Strict, faults_of
+from medtasks_lab.judge.study import Panel
 
 FILE = Path(__file__).with_suffix(".yaml")
+STUDY = FILE.with_stem("red_team_study")
 #: Where the judgements of a folder's red team are.
 FOLDER = "red_team"
 ALL = "all"
@@ -145,7 +146,7 @@ class AttackPanel(NamedTuple):
         return list(found.values())
 
 
-def panels(jury: Jury, registry: Registry, wish: Wish) -> list[AttackPanel]:
+def panels(jury: Jury, registry: Registry, prompts: PromptSource) -> list[AttackPanel]:
     """Who is asked what: each judge once about each case, an adjudicator as it is asked in earnest.
 
     Raises:
@@ -153,13 +154,13 @@ def panels(jury: Jury, registry: Registry, wish: Wish) -> list[AttackPanel]:
     """
     one_by_one = jury.adjudicator if jury.points_one_by_one else None
     together = [judge for judge in jury.models if judge is not one_by_one]
-    found = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, wish)])]
+    found = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, prompts)])]
     if one_by_one is not None:
         found.append(AttackPanel(Jury(judges=[one_by_one]), [*_single_points()]))
     return found
 
 
-def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[AttackedPair]:
+def _axes_and_points(registry: Registry, prompts: PromptSource) -> Iterator[AttackedPair]:
     for group in red_team().questions:
         if group.task not in registry.datasets:
             raise MedtasksError(
@@ -168,7 +169,7 @@ def _axes_and_points(registry: Registry, wish: Wish) -> Iterator[AttackedPair]:
                 remedy="leave MEDTASKS_TASKS_DIR unset for --red-team",
             )
         dataset = registry.datasets[group.task]
-        rubric = rubric_of(dataset, wish if dataset.blocks["judge"].get("official") else "own")
+        rubric = rubric_of(dataset, prompts if dataset.blocks["judge"].get("official") else "own")
         assert rubric is not None
         task = JudgedTask(f"{FOLDER}_{group.task}", _asked_once(rubric), open_access=True)
         for item in group.items:
@@ -262,6 +263,57 @@ class Resistance:
     high: float | None  # upper limit
 
 
+@dataclass(frozen=True)
+class RedTeamFigures:
+    """What attacks did to the judges of a jury.
+
+    Attributes:
+        found: by judge, aim and kind.
+        missing: replies that are not there.
+        agreement: judge -> its mean kappa with the others of the run.
+    """
+
+    found: list[Resistance]
+    missing: int
+    agreement: Mapping[str, float]
+
+    @property
+    def rows(self) -> list[dict[str, str | float | None]]:
+        """Each judge over all attacks, and below by aim, set in."""
+        rows: list[dict[str, str | float | None]] = []
+        for item in self.found:
+            if item.kind == ALL:
+                whole = item.aim == ALL
+                name = item.judge if whole else f"  {item.aim}"
+                kappa = self.agreement.get(item.judge) if whole else None
+                ends = {
+                    end: value and round(value, 2) + 0.0
+                    for end, value in (("low", item.low), ("high", item.high))
+                }
+                rows.append(
+                    {**asdict(item), **ends, "name": name, "kappa": kappa, "blank": None if whole else ""}
+                )
+        return rows
+
+
+def red_team_figures(
+    panels: Sequence[Panel],
+    store: JudgementStore,
+    attacked: Sequence[AttackPanel],
+    agreement: Mapping[str, float],
+) -> RedTeamFigures:
+    """What the replies so far amount to.
+
+    Args:
+        attacked: what each panel is asked.
+        agreement: judge -> its mean kappa with the others of the run.
+    """
+    found = [item for panel in attacked for item in resistance(panel, store)]
+    wanted = {name: len(panel.pairs) for panel in attacked for name in panel.jury.names}
+    n = sum(wanted[item.judge] - item.n for item in found if item.aim == ALL == item.kind)
+    return RedTeamFigures(found, n, agreement)
+
+
 def resistance(panel: AttackPanel, store: JudgementStore) -> list[Resistance]:
     """What attacks did to each judge: all together, by aim, and by aim and kind."""
     found: list[Resistance] = []
@@ -297,7 +349,7 @@ def _cases(pairs: Sequence[AttackedPair]) -> Iterator[tuple[AttackedPair, Case]]
 def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for judge in jury.models:
-        fault = store.last.get(task.key(judge.identity_text, case, Request(judge.name, case.texts)))
+        fault = store.last.get(task.key(judge.identity_text, case, JudgeRequest(judge.name, case.texts)))
         if fault is not None and fault.kind is FaultKind.UNREADABLE:
             found[judge.name] = None
     subject, protocol = case.subject, case.rubric.protocol
@@ -330,7 +382,7 @@ def _share(judge: str, aim: str, kind: str, reached: Sequence[tuple[AttackedPair
     return Resistance(judge, aim, kind, n, attacked, control, attacked - control, interval.low, interval.high)
 
 
-def write_resistance(folder: Path, found: Sequence[Resistance]) -> list[Path]:
+def write_resistance(folder: Path, found: RedTeamFigures, panels: Sequence[Panel]) -> list[Path]:
     """`red_team.json`."""
-    write_json(folder / "red_team.json", [asdict(item) for item in found])
+    write_json(folder / "red_team.json", [asdict(item) for item in found.found])
     return [folder / "red_team.json"]

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-import string
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.spec import Judging
 from medtasks_ext.strict import Strict, faults_of
 
-#: What stands where a figure is missing.
-MISSING = "–"
+if TYPE_CHECKING:
+    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.jury import Jury
+
+#: Judges, and what they are asked about.
+Panel: TypeAlias = "tuple[Jury, list[JudgedTask]]"
+#: Formats of a row's fields; of several the first counts whose fields are all there.
+Forms: TypeAlias = str | list[str]
+
+
+class Spread(Strict):
+    """Rows of one figure each, side by side."""
+
+    by: str  # field whose values are the headings
+    figure: Forms
 
 
 class StudyTable(Strict):
-    """A printed table of a study."""
+    """A printed table of a study, or lines."""
 
     frame: str  # of the figures: its rows
     title: str = ""
     names: int = 1  # of the columns, those at the left, which hold names
-    #: heading -> what stands below: formats of a row's fields; the first counts whose fields are all there
-    columns: dict[str, str | list[str]] = Field(min_length=1)
-    note: str = ""  # below it
+    columns: dict[str, Forms] = Field(default_factory=dict)  # heading -> what stands below
+    across: Spread | None = None  # rows that are alike in the columns share a line
+    line: Forms = ""  # of each row, where there are no columns
+    padded: bool = True  # with a blank at both sides
+    note: str = ""  # below it: a format of the figures
     empty: str = ""  # in its place, where it has no rows
 
-    def cells(self, row: Any) -> tuple[str, ...]:
-        """What stands in a row."""
-        return tuple(_cell([form] if isinstance(form, str) else form, row) for form in self.columns.values())
+    @model_validator(mode="after")
+    def _one_of_both(self) -> StudyTable:
+        if bool(self.columns) == bool(self.line):
+            raise ValueError("needs columns or a line")
+        return self
 
 
 class StudyFile(Strict):
@@ -59,22 +73,3 @@ def study_file(path: Path) -> StudyFile:
         raise MedtasksError(
             faults_of(error, "study")[0], where=path, remedy="medtasks_lab/judge/gold.yaml is one"
         ) from None
-
-
-class _Cells(string.Formatter):
-    """Formats the fields and properties of a record; a LookupError where one is missing."""
-
-    def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        return getattr(args[0], key)
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if value is None:
-            raise LookupError
-        return str(super().format_field(value, format_spec))
-
-
-def _cell(forms: Sequence[str], row: Any) -> str:
-    for form in forms:
-        with suppress(LookupError):
-            return _Cells().vformat(form, (row,), {})
-    return MISSING

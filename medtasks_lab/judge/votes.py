@@ -25,9 +25,9 @@ from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.votes import VoteF1, cells, macro_interval, vote_f1
 from medtasks_ext.strict import faults_of
+from medtasks_lab.judge.study import Panel
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -163,18 +163,15 @@ def voted_task(name: str, votes: Sequence[Voted], rubric: Rubric) -> JudgedTask:
     return task
 
 
-def vote_figures(
-    tasks: Sequence[JudgedTask], jury: Jury, store: JudgementStore, votes: Sequence[Voted]
-) -> VoteFigures:
+def vote_figures(panels: Sequence[Panel], store: JudgementStore, votes: Sequence[Voted]) -> VoteFigures:
     """What the verdicts so far amount to.
 
     Args:
-        tasks: the one that `voted_task` made.
-        jury: who was asked.
+        panels: who was asked, about the task that `voted_task` made.
         store: with the verdicts.
         votes: that it was made of.
     """
-    (task,) = tasks
+    ((jury, (task,)),) = panels
     said: dict[str, dict[int, bool]] = {judge.name: {} for judge in jury.judges}
     for place, case in enumerate(task.cases):
         assert isinstance(case, VotedCase)
@@ -257,7 +254,7 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, jury: Jury) -> list[Path]:
+def write_votes(folder: Path, found: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
     """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
     judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
     write_csv(folder / "votes_judges.csv", judges)
@@ -265,7 +262,7 @@ def write_votes(folder: Path, found: VoteFigures, jury: Jury) -> list[Path]:
     write_json(
         folder / "votes.json",
         {
-            "judges": [judge.identity() for judge in jury.judges],
+            "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
             "sample": found.sample,
             "missing": found.missing,
             "agreement": judges,

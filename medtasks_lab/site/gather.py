@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
-from medtasks_ext.results.experiments import Entry, Experiment, Fault, told_apart
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
 from medtasks_ext.results.models import facts_of, identity_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.check import Answered, Checked, check_submission, read_scores
@@ -159,7 +159,7 @@ def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = 
     """
     site = Site(tasks)
     own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
-    told_apart([entry for entry, *_ in own])
+    label_entries([entry for entry, *_ in own])
     papers = published_entries(tasks) if published else []
     site.lines += [BoardLine(entry, None, facts_of(entry, papers)) for entry in papers]
     site.lines += [
@@ -183,7 +183,8 @@ def _submitted(
         try:
             records[folder] = read_record(folder)
         except MedtasksError as error:
-            faults.append(Fault(str(error.where), error.what, error.remedy))
+            where = "/".join([*folder.parts[-3:], Path(str(error.where)).name])
+            faults.append(Fault(where, error.what, error.remedy))
     looked = {folder: _looked_at(folder, record, tasks) for folder, record in records.items()}
     every = [item.evidence for item in looked.values() if item]
     for folder, record in records.items():

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.standing import mark_of, standings
+from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 
@@ -82,12 +82,21 @@ class ModelPages:
             "published": line.published,
             "source": self._source(line),
             "places": list(self._of_suites(line)),
-            "standings": [_standing(item) for item in self._standings.get(entry.label, [])],
+            "standings": [
+                _standing(item)
+                for item in self._standings.get(entry.label, [])
+                if self._is_proven(line, item["suite"], item["strategy"])
+            ],
             "tasks": [_task(item, line, reasons) for item in items],
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
         }
+
+    def _is_proven(self, line: BoardLine, suite: str, strategy: str) -> bool:
+        """Whether it may be placed among published models."""
+        group = self._scores.whole[suite]
+        return (self._places[id(line)], strategy, group) not in self._scores.unproven
 
     def _source(self, line: BoardLine) -> list[list[str]]:
         """Where its scores come from: term and words."""
@@ -145,7 +154,7 @@ def _standing(row: Json) -> Json:
         "sentence": row["sentence"],
         "remarks": row["remarks"],
         "placed": row["placed"],
-        "own": whole_of(mark_of(row)),
+        "own": whole_of(own_score(row)),
         "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.reply import UnreadableError, Verdict
+from medtasks_ext.judge.report import ALL, Figure
 from medtasks_ext.registry import registry
 from medtasks_ext.results.labels import Labels
 from medtasks_ext.rows.files import read_rows
@@ -20,8 +22,8 @@ from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Statistic, as_they_are
-from medtasks_lab.judge.study import study_file
-from medtasks_lab.studies.judge_evaluation import OF_COUNTS, Figure
+from medtasks_lab.judge.study import Panel, study_file
+from medtasks_lab.studies.judge_evaluation import OF_COUNTS, figure_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -124,6 +126,22 @@ class Labellings:
     """The departments of the questions of several tasks."""
 
     tasks: list[Labelling]
+    people: Mapping[tuple[str, str], Sequence[str]]  # (task, question) -> departments that people named
+
+    @property
+    def n_people(self) -> int:
+        """Questions that people labelled."""
+        return len(self.people)
+
+    @property
+    def n_agreed(self) -> int:
+        """Questions that both labelled."""
+        return self.agreed[0].n
+
+    @cached_property
+    def agreed(self) -> list[Figure]:
+        """How far the model agrees with people; nothing without people."""
+        return agreement(self.people, self.by_question) if self.people else []
 
     @property
     def missing(self) -> int:
@@ -137,19 +155,21 @@ class Labellings:
 
 
 def labellings(
-    tasks: Sequence[JudgedTask],
-    jury: Jury,
+    panels: Sequence[Panel],
     store: JudgementStore,
     rubric: DepartmentRubric,
     documents: Sequence[Sequence[Document]],
+    people: Mapping[tuple[str, str], Sequence[str]],
 ) -> Labellings:
     """What the model has said of the questions of tasks so far.
 
     Args:
         documents: of each task.
+        people: (task, question) -> departments that people named.
     """
+    ((jury, tasks),) = panels
     found = zip(tasks, documents, strict=True)
-    return Labellings([labelling(task, rubric, items, jury, store) for task, items in found])
+    return Labellings([labelling(task, rubric, items, jury, store) for task, items in found], people)
 
 
 def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
@@ -195,15 +215,6 @@ def labelling(
 # ---------------------------------------------------------------------- agreement with people
 
 
-@dataclass(frozen=True)
-class DepartmentAgreement:
-    """How far a model's departments are those that people named."""
-
-    questions: int  # that both labelled
-    figures: dict[str, Figure]  # measure -> value with its interval; of secondary departments
-    primary: dict[str, Figure]  # the same of primary ones
-
-
 def own_labels(documents: Iterable[Document]) -> dict[str, list[str]]:
     """The departments that rows name themselves, which people gave."""
     return {str(item["id"]): list(item["department"]) for item in documents if item.get("department")}
@@ -247,8 +258,8 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
 
 def agreement(
     people: Mapping[tuple[str, str], Sequence[str]], model: Mapping[tuple[str, str], Sequence[str]]
-) -> DepartmentAgreement:
-    """Compare the labels of questions that both have.
+) -> list[Figure]:
+    """Compare the labels of questions that both have: rows of the frame `agreement`.
 
     Precision, recall, F1 and Cohen's kappa are of all decisions, question by department: positive is a
     department that is named. Exact: the same set. Intervals: questions resampled 1,000 times.
@@ -261,19 +272,22 @@ def agreement(
     secondary = [({*people[key]}, {*model[key]}) for key in keys]
     wholes = departments().whole_of
     primary = [({wholes[n] for n in one}, {wholes[n] for n in other}) for one, other in secondary]
-    return DepartmentAgreement(
-        len(keys), _figures(secondary, len(wholes)), _figures(primary, len(set(wholes.values())))
-    )
+    return [
+        *_figures("secondary departments", secondary, len(wholes)),
+        *_figures("primary departments", primary, len(set(wholes.values()))),
+    ]
 
 
-def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[str, Figure]:
-    """Measure -> value with its interval.
+def _figures(item: str, pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> Iterator[Figure]:
+    """The measures of one kind of departments.
 
     Args:
         labels: how many there are, the one for no department among them.
     """
+    about = ("departments", ALL, "people + model", item)
     if not pairs:
-        return dict.fromkeys(MEASURES, Figure(None, None))
+        yield from (figure_of(about, name, None, None, 0) for name in MEASURES)
+        return
     rows = []
     for people, model in pairs:
         both, union = len(people & model), len(people | model)
@@ -282,10 +296,8 @@ def _figures(pairs: Sequence[tuple[set[str], set[str]]], labels: int) -> dict[st
     counts = Counts(as_they_are(rows), statistics)
     draws = {name: item.values for name, item in resample([counts], DEPARTMENT).items()}
     limits = intervals_of(counts, draws)
-    return {
-        name: Figure(value, limits[name].interval if name in limits else None)
-        for name, value in counts.values().items()
-    }
+    for name, value in counts.values().items():
+        yield figure_of(about, name, value, limits[name].interval if name in limits else None, len(pairs))
 
 
 def _of(measure: str) -> Any:
@@ -301,7 +313,7 @@ def _of(measure: str) -> Any:
 # ---------------------------------------------------------------------- the file
 
 
-def write_labellings(folder: Path, found: Labellings, jury: Jury) -> list[Path]:
+def write_labellings(folder: Path, found: Labellings, panels: Sequence[Panel]) -> list[Path]:
     """Write `FOLDER/TASK.json` for each task."""
     return [write_labelling(folder, item) for item in found.tasks]
 

@@ -6,32 +6,33 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case as JudgedCase
-from medtasks_ext.judge.cases import JudgedTask
+from medtasks_ext.judge.cases import JudgedTask, point_rubric
 from medtasks_ext.judge.protocol import AXIS
-from medtasks_ext.judge.scoring_point import point_rubric
+from medtasks_ext.judge.report import Figure
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import Interval, intervals_of
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
+from medtasks_lab.judge.study import Panel
 from medtasks_lab.studies.judge_sft import GoldCase, PointKey, groups_by_question, point_texts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.registry import Registry
 
+FILE = Path(__file__).with_suffix(".yaml")
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
 #: How tables call metrics.
 TITLES = {name: name for name in METRICS} | {"f1": "F1", "cohen_kappa": "kappa"}
@@ -39,17 +40,17 @@ TASK = "scoring_points"
 PUBLISHED_FILE = "judges.csv"
 
 
-class Figure(NamedTuple):
-    """A metric with its 95 % interval; None where it is undefined, or fewer than two questions."""
+def figure_of(
+    about: tuple[str, str, str, str], metric: str, value: float | None, limits: Interval | None, n: int
+) -> Figure:
+    """A row of the frame `agreement`.
 
-    value: float | None
-    interval: Interval | None
-
-    @property
-    def words(self) -> str:
-        """As tables show it."""
-        limits = f" [{self.interval.low:.3f}, {self.interval.high:.3f}]" if self.interval else ""
-        return "–" if self.value is None else f"{self.value:.4f}{limits}"
+    Args:
+        about: its table, task, between and item.
+        limits: 95 % interval; None for fewer than two questions.
+    """
+    low, high = (limits.low, limits.high) if limits else (None, None)
+    return Figure(*about, TITLES.get(metric, metric), value, low, high, n)
 
 
 @dataclass(frozen=True)
@@ -62,23 +63,81 @@ class Evaluation:
     questions: int  # questions of these points, the unit that is resampled
     missing: int  # points that experts decided and the judge did not
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The figures, and how many points they are of, and of how many."""
+        points = {"measure": "points", "n": self.points, "of": self.points + self.missing}
+        return [*({**asdict(row), "of": None} for row in self.figures.values()), points]
+
+
+@dataclass(frozen=True)
+class JudgeFigures:
+    """Judges beside experts, and beside the paper's.
+
+    Attributes:
+        judges: name -> how far it decides as experts do.
+        beside: the paper's table, below one's own.
+        published: the same alone, with what follows from it.
+    """
+
+    judges: Mapping[str, Evaluation] = field(default_factory=dict)
+    beside: Sequence[PublishedEvaluation] = ()
+    published: Sequence[PublishedEvaluation] = ()
+
+    @property
+    def missing(self) -> int:
+        """Points that a judge did not decide."""
+        return sum(item.missing for item in self.judges.values())
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Those of all judges."""
+        return [{**row, "judge": name} for name, item in self.judges.items() for row in item.rows]
+
+    @property
+    def experts(self) -> list[dict[str, Any]]:
+        """What the experts of the first judge's points decided."""
+        first = list(self.judges.values())[:1]
+        return [{"share": one.met / one.points if one.points else None} for one in first]
+
+    @property
+    def undecided(self) -> list[dict[str, Any]]:
+        """The judges that left points out."""
+        return [{"judge": name, "n": item.missing} for name, item in self.judges.items() if item.missing]
+
+    @property
+    def sizes(self) -> list[dict[str, int]]:
+        """What the paper's table was computed on."""
+        if not self.published:
+            return []
+        size, met, recalls = published_sizes(self.published)
+        return [{"size": size, "met": met, "recalls": recalls, "rows": len(self.published)}]
+
 
 def evaluate(
-    cases: Mapping[str, GoldCase], expert: Mapping[PointKey, bool], judge: Mapping[PointKey, bool]
+    cases: Mapping[str, GoldCase],
+    expert: Mapping[PointKey, bool],
+    judge: Mapping[PointKey, bool],
+    name: str = "judge",
 ) -> Evaluation:
     """Compare decisions on the points that both decided.
 
     Args:
         expert: (case, point) -> met.
         judge: the same by the judge.
+        name: of the judge.
     """
     keys = sorted(key for key in expert if key in judge)
     truth, given = [expert[key] for key in keys], [judge[key] for key in keys]
     groups = groups_by_question(cases.values())
     questions = [groups[case] for case, _ in keys]
+    about = ("judge_eval", TASK, f"experts + {name}", "met")
     values, intervals = _values(truth, given), _intervals(truth, given, questions)
     return Evaluation(
-        figures={name: Figure(values[name], intervals.get(name)) for name in METRICS},
+        figures={
+            metric: figure_of(about, metric, values[metric], intervals.get(metric), len(keys))
+            for metric in METRICS
+        },
         points=len(keys),
         met=sum(truth),
         questions=len(set(questions)),
@@ -86,22 +145,39 @@ def evaluate(
     )
 
 
-def write_evaluation(folder: Path, found: Mapping[str, Evaluation]) -> list[Path]:
+def judge_figures(
+    panels: Sequence[Panel],
+    store: JudgementStore,
+    cases: Mapping[str, GoldCase],
+    expert: Mapping[PointKey, bool],
+    keys: Mapping[str, PointKey],
+    beside: Sequence[PublishedEvaluation],
+) -> JudgeFigures:
+    """What the decisions so far of the judges of a jury amount to.
+
+    Args:
+        cases, expert: as of `evaluate`.
+        keys: document -> which point it is.
+        beside: the paper's table, if it is to stand below.
+    """
+    ((jury, (task,)),) = panels
+    by_judge = judge_decisions(task, keys, jury, store)
+    found = {name: evaluate(cases, expert, decided, name) for name, decided in by_judge.items()}
+    return JudgeFigures(found, beside)
+
+
+def write_evaluation(folder: Path, found: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
     """`judge_eval.json`: judge -> its figures."""
     path = folder / "judge_eval.json"
-    write_json(path, {name: _record(item) for name, item in found.items()})
+    write_json(path, {name: _record(item) for name, item in found.judges.items()})
     return [path]
 
 
 def _record(item: Evaluation) -> Json:
     counts = {name: getattr(item, name) for name in ("points", "met", "questions", "missing")}
     return counts | {
-        name: {
-            "value": value,
-            "interval_low": interval and interval.low,
-            "interval_high": interval and interval.high,
-        }
-        for name, (value, interval) in item.figures.items()
+        metric: {"value": row.value, "interval_low": row.low, "interval_high": row.high}
+        for metric, row in item.figures.items()
     }
 
 
@@ -182,7 +258,7 @@ def kappa_from_rates(accuracy: float, precision: float, recall: float) -> float:
     return (accuracy - expected) / (1 - expected)
 
 
-class PublishedRow(NamedTuple):
+class PublishedEvaluation(NamedTuple):
     """A line of the paper's Table 5, and what follows from its accuracy, precision and recall."""
 
     model: str
@@ -193,14 +269,14 @@ class PublishedRow(NamedTuple):
     share_met: float
 
 
-def published_table() -> list[PublishedRow]:
+def published_table() -> list[PublishedEvaluation]:
     """Table 5 with F1, kappa and share of positives recomputed from its other columns."""
     rows = []
     for row in published(PUBLISHED_FILE):
         printed = {name: float(row[name]) for name in METRICS}
         accuracy, precision, recall = (printed[name] for name in METRICS[:3])
         rows.append(
-            PublishedRow(
+            PublishedEvaluation(
                 row["model"],
                 int(row["n_sft"]),
                 printed,
@@ -222,7 +298,7 @@ def n_fitting(shares: Sequence[float], n: int, digits: int = 4) -> int:
     return sum(round(round(share * n) / n, digits) == round(share, digits) for share in shares)
 
 
-def published_sizes(rows: Sequence[PublishedRow], largest: int = 1500) -> tuple[int, int, int]:
+def published_sizes(rows: Sequence[PublishedEvaluation], largest: int = 1500) -> tuple[int, int, int]:
     """What Table 5 was computed on: decisions, how many of them are met, and how many recalls fit that.
 
     The size is the only one up to `largest` that gives all accuracies. The points met are, within the

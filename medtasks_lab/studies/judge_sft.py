@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, json_bytes, numbered_lines, write_json
+from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import AXIS
-from medtasks_ext.judge.scoring_point import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import faults_of
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.reading import read_runs
+from medtasks_ext.results.reading import read_runs, run_folder
 from medtasks_ext.runner.verify import refuse_changed
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import read_outcomes
@@ -132,8 +132,8 @@ def _entry(run: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     Raises:
         MedtasksError: it does not verify; or a folder of plain `lm_eval` holds several.
     """
-    if RunFolder(run).manifest.is_file():
-        refuse_changed(run, tasks)
+    if (folder := run_folder(run)) is not None:
+        refuse_changed(folder, tasks)
     entries = read_runs(run, tasks, faults)
     if len(entries) != 1:
         raise MedtasksError(

@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.bundle import write_bundle
-from medtasks_ext.report.view.server import ViewServer
+from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium

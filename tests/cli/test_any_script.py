@@ -12,8 +12,9 @@ from tests.conftest import write_jsonl
 
 FACTS = {
     "name": "Mine", "summary": "A question of an exam, and its answer.", "task_type": "question_answering",
-    "documents": ["exam_question"], "specialties": ["general"], "stage": "treatment_and_intervention", "url": "https://example.org",
-    "licence": "hospital only", "citation": "medtasks", "n_test": 4, "access": "private",
+    "document_types": ["exam_question"], "specialties": ["general"], "stage": "treatment_and_intervention",
+    "url": "https://example.org",
+    "licence": "hospital only", "n_test": 4, "access": "private",
 }  # fmt: skip
 ARABIC = [
     ("ما العلاج الأول للتأق؟ حالة {n}", ["الأدرينالين", "الهيبارين", "الأسبرين", "الوارفارين"], "أبجد"),

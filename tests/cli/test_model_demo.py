@@ -59,7 +59,7 @@ def test_a_folder_of_something_else_is_left_alone(medtasks, tmp_path):
 
 
 def test_a_full_disk_is_said_before_it_is_written(medtasks, tmp_path, installed, monkeypatch):
-    monkeypatch.setattr(demo, "fetched", lambda *_: tmp_path / "wheel")
+    monkeypatch.setattr(demo, "fetched_artefact", lambda *_: tmp_path / "wheel")
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=5_000_000))
     outcome = medtasks("model", "demo", "-o", "demo")

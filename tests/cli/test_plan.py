@@ -83,7 +83,7 @@ def test_tokens_are_those_of_the_run_where_the_rows_are_here(
     assert found["prompt_tokens"] == sum(map(len, prompts))
     steps = 300 if task.endswith("_cot") else 0
     assert found["output_tokens"] == sum(steps + len(gold) + 1 for gold in golds)
-    assert (found["documents"], found["counted"], found["at_hand"]) == (8, 8, True)
+    assert (found["documents"], found["counted"], found["rows_here"]) == (8, 8, True)
     assert found["most_output_tokens"] == 8 * 4000
 
 
@@ -108,7 +108,7 @@ def test_sample_rows_stand_in_for_rows_that_are_not_here_and_are_marked(medtasks
     record = plan("ORG/Model-8B", *CHIP_CTC)
     (found,) = record["tasks"]
     assert found["documents"] == registry().datasets["bridge_chip_ctc"].metadata.n_test
-    assert not found["at_hand"] and not found["sample"]
+    assert not found["rows_here"] and not found["sample"]
     printed = medtasks("plan", "ORG/Model-8B", *CHIP_CTC).out
     row = next(line for line in printed.splitlines() if line.strip().startswith("bridge_chip_ctc"))
     assert row.count("~") == 3 and "~: rows of 1 of 1 tasks are not on this machine" in printed
@@ -144,7 +144,7 @@ def test_texts_that_are_not_here_have_their_published_mean_length(medtasks, plan
     assert text > 1.5 * fmean(map(len, texts))  # real records are longer than sample rows
     wide = ("--max_gen_toks", "99999")
     (found,) = plan("ORG/Model-8B", "--tasks", task, *wide)["tasks"]
-    assert (found["lengths"], found["at_hand"]) == ("published", False)
+    assert (found["lengths"], found["rows_here"]) == ("published", False)
     assert found["mean_prompt"] == pytest.approx(fmean(map(around, documents)) + text, abs=1)
     assert found["output_tokens"] == pytest.approx(found["documents"] * gold, rel=0.01)
     (shots,) = plan("ORG/Model-8B", "--tasks", f"{task}_5shot", *wide)["tasks"]
@@ -195,8 +195,8 @@ def test_nothing_is_fetched_for_a_plan_and_what_was_fetched_is_used(plan, monkey
     file.parent.mkdir(parents=True)
     file.write_text("".join(f"{i}\tfever\tDenies FEVER, case {i}.\tNegated\n" for i in range(60)))
     after = plan("openai", "--tasks", f"{UPMC},{ADE}")["tasks"]
-    assert [item["at_hand"] for item in before] == [False, False]
-    assert [item["at_hand"] for item in after] == [True, False]
+    assert [item["rows_here"] for item in before] == [False, False]
+    assert [item["rows_here"] for item in after] == [True, False]
     assert 0 < after[0]["documents"] < before[0]["documents"] and not connected
     assert "HF_HUB_OFFLINE" not in os.environ
 

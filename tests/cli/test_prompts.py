@@ -71,10 +71,10 @@ def listing(**more: object) -> tuple[str, bytes]:
 def test_a_wheel_comes_from_the_configured_index(index, cache):
     index["/simple/words/"] = listing()
     index["/files/it.whl"] = ("application/zip", CONTENT)
-    path = artefacts.fetched(WHEEL)
+    path = artefacts.fetched_artefact(WHEEL)
     assert path.read_bytes() == CONTENT and path.is_relative_to(cache)
     index.clear()
-    assert artefacts.fetched(WHEEL) == path  # once
+    assert artefacts.fetched_artefact(WHEEL) == path  # once
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_wheel_comes_from_the_configured_index(index, cache):
 def test_an_index_with_something_else(index, cache, page, said):
     index["/simple/words/"] = page
     with pytest.raises(MedtasksError, match=said) as error:
-        artefacts.fetched(WHEEL)
+        artefacts.fetched_artefact(WHEEL)
     assert "prompts fetch --from DIR" in str(error.value)
 
 
@@ -96,18 +96,18 @@ def test_a_file_that_was_exchanged_on_the_way_is_not_kept(index, cache):
     index["/simple/words/"] = listing()
     index["/files/it.whl"] = ("application/zip", b"another")
     with pytest.raises(MedtasksError, match=r"is not words-1\.0-py3-none-any\.whl of 1\.0"):
-        artefacts.fetched(WHEEL)
-    assert artefacts.at_hand(WHEEL) is None
+        artefacts.fetched_artefact(WHEEL)
+    assert artefacts.local_artefact(WHEEL) is None
 
 
 def test_an_index_that_does_not_answer(index, cache):
     with pytest.raises(NotHereError, match="download failed"):
-        artefacts.fetched(WHEEL)
+        artefacts.fetched_artefact(WHEEL)
 
 
 def test_no_internet(cache):
     with pytest.raises(NotHereError, match="HF_HUB_OFFLINE is set") as error:
-        artefacts.fetched(WHEEL)
+        artefacts.fetched_artefact(WHEEL)
     assert "run once with internet" in str(error.value)
 
 
@@ -116,7 +116,7 @@ def test_a_file_that_changed_in_the_cache(cache):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"changed")
     with pytest.raises(MedtasksError, match="delete it and run `medtasks prompts fetch`"):
-        artefacts.at_hand(WHEEL)
+        artefacts.local_artefact(WHEEL)
 
 
 # ---------------------------------------------------------------------- commands

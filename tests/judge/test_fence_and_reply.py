@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.judge.fence import defuse, fence_code
-from medtasks_ext.judge.protocol import Rubric
+from medtasks_ext.judge.cases import point_rubric, shown_for_point
+from medtasks_ext.judge.protocol import Rubric, escape_fences, fence_code
 from medtasks_ext.judge.reply import UnreadableError
-from medtasks_ext.judge.scoring_point import point_rubric, shown_for_point
 from medtasks_ext.prompts.official.folding import split_at
 from medtasks_ext.prompts.official.juries import JuryWords
 from medtasks_ext.rows.expressions import Template
@@ -66,7 +65,7 @@ def test_a_text_never_leaves_its_fence(question, response, gold):
 
 @given(hostile)
 def test_nothing_that_a_chat_template_reads_as_a_turn_is_left(text):
-    safe = defuse(text, fence_code([text]))
+    safe = escape_fences(text, fence_code([text]))
     for marker in (
         "<|",
         "<｜",
@@ -84,7 +83,7 @@ def test_nothing_that_a_chat_template_reads_as_a_turn_is_left(text):
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=200))
 def test_an_ordinary_text_is_shown_as_it_is(text):
     if not re.search(r"[<>\[]", text):
-        assert defuse(text, "0123456789abcdef") == text
+        assert escape_fences(text, "0123456789abcdef") == text
 
 
 def test_the_code_depends_on_every_text():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from medtasks_ext.judge.fence import fence_code
-from medtasks_ext.judge.scoring_point import point_rubric
+from medtasks_ext.judge.cases import point_rubric
+from medtasks_ext.judge.protocol import fence_code
 from medtasks_lab.studies.judge_evaluation import (
     METRICS,
     evaluate,
@@ -198,7 +198,7 @@ def test_intervals_resample_questions_with_all_their_points():
     for question in range(60):
         right = rng.random() < 0.7  # all points of a question alike: there are 60 facts, not 240
         rows += [(question, f"p{k}", truth := rng.random() < 0.6, truth == right) for k in range(4)]
-    interval = evaluate(*decided(*rows)).figures["accuracy"].interval
+    interval = evaluate(*decided(*rows)).figures["accuracy"]
     by_question = np.array([[t == g for q, _, t, g in rows if q == question] for question in range(60)])
     draws = np.random.default_rng(0).integers(0, 60, (4000, 60))
     low, high = np.quantile(by_question[draws].mean(axis=(1, 2)), [0.025, 0.975])
@@ -215,9 +215,7 @@ def test_kappa_resampled_is_kappa():
     truth, judged = np.array([row[2:] for row in rows]).T
     draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
     values = [sk.cohen_kappa_score(truth[draw], judged[draw]) for draw in draws]
-    assert (figure.interval.low, figure.interval.high) == pytest.approx(
-        tuple(np.quantile(values, [0.025, 0.975])), abs=0.05
-    )
+    assert (figure.low, figure.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.05)
 
 
 def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(medtasks, tmp_path):

@@ -17,8 +17,8 @@ from lm_eval.config.task import TaskConfig
 from medtasks_ext.judge.jury import Judge
 from medtasks_ext.registry import Dataset, Registry, Suite, registry, vocabulary
 from medtasks_ext.registry.datalock import DataLock
-from medtasks_ext.registry.keys import TASK_KEYS
 from medtasks_ext.registry.metadata import Card, Metadata, TaskFacts
+from medtasks_ext.registry.tasks import TASK_KEYS
 from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.rows.json_schema import card_schema, schema_text, task_schema
 from medtasks_ext.runner.validate import checks_of

@@ -36,6 +36,10 @@ def from_the_hub(run, task):
     file = run / "tasks" / f"{task}.json"
     loaded = json.loads(file.read_text())["loaded"]
     edit(file, loaded={**loaded, "origin": "hub", "revision": "abc123", "where": "org/name@abc123"})
+    manifest = json.loads(
+        (run / "run.json").read_text()
+    )  # of a version whose answers did not say whose they are
+    (run / "run.json").write_text(json.dumps({**manifest, "schema": 0}))
 
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
@@ -92,7 +96,7 @@ def test_the_front_matter_has_suites_and_main_axes_and_a_file_has_every_task(med
 def test_a_score_of_answers_that_could_not_be_read_is_warned_of_first(medtasks, run, tmp_path):
     file = run / "tasks" / f"{TASK}.json"
     metrics = json.loads(file.read_text())["metrics"]
-    edit(file, metrics={**metrics, "valid": 0.0})
+    edit(file, metrics={**metrics, "valid": 0.0}, intervals={})
     (run / "run.json").write_text(json.dumps({**json.loads((run / "run.json").read_text()), "schema": 0}))
     outcome = medtasks("card", "run", "-o", "card", "--parts")
     text = (tmp_path / "card" / "medical-evaluation.md").read_text() if outcome.code == 0 else outcome.err

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.report.packed import packed
-from medtasks_ext.report.payload import number
+from medtasks_ext.report.payload import number, packed
 from tests.report.made import unpacked
 
 

@@ -359,7 +359,7 @@ def test_agreement_of_judges_is_passed_on(medtasks, tmp_path):
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD})
     (tmp_path / "a" / "judgements").mkdir()
     stored = json.loads((tmp_path / "a" / "tasks" / f"{OPEN}.json").read_text())
-    stored = {**stored, "task": judged, "metrics": {**stored["metrics"], **metrics}}
+    stored |= {"task": judged, "metrics": {**stored["metrics"], **metrics}, "intervals": {}}
     (tmp_path / "a" / "tasks" / f"{judged}.json").write_text(json.dumps(stored))
     manifest = json.loads((tmp_path / "a" / "run.json").read_text())
     manifest["tasks"][judged] = {"state": "done"}

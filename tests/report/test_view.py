@@ -12,10 +12,9 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.report.view.bundle import write_bundle
 from medtasks_ext.report.view.column import Flag
 from medtasks_ext.report.view.document import MOST
-from medtasks_ext.report.view.server import ViewServer
+from medtasks_ext.report.view.server import ViewServer, write_bundle
 from medtasks_ext.report.view.viewer import Viewer
 from tests.report.viewed import CODES, EVENTS, HOSTILE, LABEL, LONG, TASKS, make_runs
 

@@ -6,6 +6,8 @@ import json
 import pytest
 
 from medtasks_ext.runs.seal import look
+from medtasks_ext.stats.bootstrap import METHOD
+from tests.conftest import unsealed
 
 TASK = "bridge_chip_ctc"
 
@@ -16,12 +18,13 @@ def run(medtasks, chip_ctc, tmp_path):
     return tmp_path / "run"
 
 
-def planted(run):
-    """Another score in the result, as the review planted it; the size stays."""
+def planted(run, interval):
+    """Another score in the result, with an interval of its own."""
     file = run / "tasks" / f"{TASK}.json"
     content = json.loads(file.read_text())
     content["metrics"]["score"] = 0.99
-    content["intervals"]["score"] |= {"interval_low": 0.0, "interval_high": 0.0}
+    low, high = interval
+    content["intervals"]["score"] |= {"interval_low": low, "interval_high": high}
     file.write_text(json.dumps(content))
 
 
@@ -35,24 +38,72 @@ def test_report_and_store_say_the_root(medtasks, run, tmp_path):
             assert {row["root"] for row in csv.DictReader(file)} == {root}
     assert medtasks("card", "run", "--parts", "-o", "card").code == 0
     assert json.loads((tmp_path / "card/medtasks-manifest.json").read_text())["root"] == root
-    assert root in (tmp_path / "card/medical-evaluation.md").read_text()
+    for name in ("medical-evaluation.md", "every_eval_ever.json"):
+        assert root in (tmp_path / "card" / name).read_text(), name
+    assert root in (tmp_path / "report/report.html").read_text()
+    assert medtasks("export", "bridge", "run", "--own-words", "-o", "sent").code == 0
+    assert json.loads((tmp_path / "sent/medtasks-root.json").read_text())["root"] == root
 
 
 def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(medtasks, run, tmp_path):
-    planted(run)
+    planted(run, interval=(0.9, 1.0))
     mark = f"changed after it was written: tasks/{TASK}.json"
     outcome = medtasks("report", "run", "--published", "none", "-o", "report")
-    assert mark in outcome.text and "0 to 0 does not hold the score 0.99" in outcome.text
+    assert mark in outcome.text
     assert mark in (tmp_path / "report" / "report.html").read_text()
     assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other").code == 0
     assert mark in medtasks("compare", "run", "other").text
     medtasks("ingest", "run", "--store", "store")
     assert medtasks("report", "store", "--published", "none", "-o", "again").code == 0
     assert mark in (tmp_path / "again" / "report.html").read_text()
-    for command in (("card", "run", "--parts", "-o", "card"), ("submit", "run", "-o", "s/ORG/M/2026-01-01")):
-        refused = medtasks(*command)
-        assert refused.code == 2 and f"tasks/{TASK}.json" in refused.text
-    assert not (tmp_path / "card").exists() and not (tmp_path / "s").exists()
+    for place in ("run", "run/results.json"):
+        assert mark in medtasks("report", place, "--published", "none", "-o", "named").text, place
+        for command in (
+            ("card", place, "--parts", "-o", "card"),
+            ("submit", place, "-o", "s/ORG/M/2026-01-01"),
+        ):
+            refused = medtasks(*command)
+            assert refused.code == 2 and f"tasks/{TASK}.json" in refused.text
+    refused = medtasks("export", "bridge", "run", "--own-words", "-o", "e")
+    assert refused.code == 2 and mark in refused.text
+    assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
+    assert mark in medtasks("view", "run", "-o", "shown").text
+    assert mark in medtasks("judge", "gold", "run", "--jury", "local", "-o", "g", "--dry-run").text
+    assert mark in medtasks("human", "export", "run", "--tasks", TASK, "--kind", "review", "-o", "forms").text
+
+
+def test_an_interval_that_does_not_hold_its_score_leaves_its_task_out(medtasks, run, tmp_path):
+    planted(run, interval=(0.0, 0.0))
+    outcome = medtasks("report", "run", "--published", "none", "-o", "report")
+    assert outcome.code == 2 and "the interval of score, 0 to 0, does not hold its 0.99" in outcome.text
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_number_of_documents_that_does_not_fit_leaves_its_task_out(medtasks, run):
+    file = run / "tasks" / f"{TASK}.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "n": content["n"] - 1}))
+    for command in (
+        ("report", "run", "--published", "none", "-o", "report"),
+        ("ingest", "run", "--store", "s"),
+    ):
+        outcome = medtasks(*command)
+        assert "says 7 documents, and run.json 8" in outcome.text
+
+
+def test_percentiles_of_an_earlier_version_may_lie_beside_their_score(medtasks, run):
+    file = run / "tasks" / f"{TASK}.json"
+    content = json.loads(file.read_text())
+    score = content["metrics"]["score"]
+    content["intervals"]["score"] |= {
+        "interval_low": score + 0.01,
+        "interval_high": score + 0.3,
+        "interval_method": METHOD,
+    }
+    file.write_text(json.dumps(content))
+    unsealed(run)
+    outcome = medtasks("report", "run", "--published", "none", "-o", "report")
+    assert outcome.code == 0 and "does not hold" not in outcome.text
 
 
 def test_no_card_is_written_of_an_open_folder(medtasks, run, tmp_path):

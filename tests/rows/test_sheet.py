@@ -8,7 +8,7 @@ import pytest
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
-from medtasks_lab.originals.sheet import sheet_cells
+from medtasks_lab.originals.readers import sheet_cells
 from medtasks_lab.originals.tree import SourceFile
 
 

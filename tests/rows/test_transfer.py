@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import subprocess
 import sys
 import zipfile
@@ -229,9 +230,9 @@ def test_an_artefact_beyond_its_size_is_refused(server, monkeypatch):
     words = Artefact(file="w.csv", revision="1", url=server.url + OWN, sha256=DIGEST.removeprefix("sha256:"))
     monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT) - 1)
     with pytest.raises(MedtasksError, match="more than") as error:
-        artefacts.fetched(words)
+        artefacts.fetched_artefact(words)
     monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
-    assert artefacts.fetched(words).read_bytes() == CONTENT
+    assert artefacts.fetched_artefact(words).read_bytes() == CONTENT
     assert error.value.remedy
 
 
@@ -239,3 +240,51 @@ def test_what_is_no_web_address_is_not_read(server, tmp_path):
     (tmp_path / "rows.csv").write_bytes(CONTENT)
     file = RemoteFile((tmp_path / "rows.csv").as_uri(), "1", digest=DIGEST)
     assert "is no web address" in fails(file)
+
+
+# ---------------------------------------------------------------------- without a network
+
+
+@pytest.fixture
+def no_names(monkeypatch) -> list[str]:
+    """Looks up no name, as a machine without a network; the names that were looked up."""
+    asked: list[str] = []
+
+    def look_up(host, *_: object, **__: object):
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(transfer, "_UNKNOWN", {})
+    monkeypatch.setattr(transfer.socket, "getaddrinfo", look_up)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    return asked
+
+
+def test_a_host_without_an_address_is_looked_up_once_and_nobody_waits(
+    no_names, pauses, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path))
+    for name in ("a.csv", "b.csv"):
+        message = fails(RemoteFile(f"https://rows.example/{name}", "1"))
+        assert "no address is known for rows.example" in message and "MEDTASKS_DATA_DIR" in message
+    assert no_names == ["rows.example"] and not pauses
+
+    # the network is back
+    transfer._UNKNOWN["rows.example"] -= transfer._UNKNOWN_FOR
+    fails(RemoteFile("https://rows.example/a.csv", "1"))
+    assert no_names == ["rows.example"] * 2
+
+
+def test_a_hub_without_an_address_is_not_asked_again_and_again(no_names, pauses, tmp_path, monkeypatch):
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name in ("a.csv", "b.csv"):
+        assert "the hub cannot be reached" in fails(RemoteFile(name, "main", "org/rows"))
+    assert len(no_names) == 1 and not pauses
+
+
+def test_a_proxy_looks_names_up_itself(no_names, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert transfer.has_known_host("https://rows.example/a.csv") and not no_names

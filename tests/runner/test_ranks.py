@@ -106,7 +106,7 @@ def test_a_slow_rank_gets_less_and_every_document_is_asked_once(chip_ctc, monkey
         run.open("oracle", {}, Settings(), [TASK], [TASK])
         tasks, _ = build_tasks(registry(), [TASK], Settings())
         model, ranks = (Slow() if rank else Quick()), Ranks(rank, 2, counts)
-        ranks.meet = lambda plan: met.wait()
+        ranks.connect = lambda plan: met.wait()
         stream = RunPlanner(
             run, model, engine_of(model), tasks, Settings(), watchers[rank], ranks=ranks, instant=True
         )
@@ -128,7 +128,7 @@ def test_what_a_dead_rank_took_is_missing_and_asked_by_the_same_command(medtasks
         two.setattr(of_ranks, "SILENT_SECONDS", 0)
         two.setattr(Oracle, "world_size", 2)
         counts = Counts(blocks=1)  # the first block was taken by a rank that says nothing more
-        two.setattr(Ranks, "meet", lambda self, plan: setattr(self, "_counts", counts))
+        two.setattr(Ranks, "connect", lambda self, plan: setattr(self, "_counts", counts))
         outcome = medtasks(*RUN)
     assert outcome.code == 1
     assert "rank 1 of 2 has died" in outcome.err and f"{TASK}: not asked to the end" in outcome.err
@@ -165,7 +165,7 @@ def test_the_first_rank_says_how_to_go_on_when_all_are_ended(medtasks, chip_ctc,
     with monkeypatch.context() as two:
         two.setattr(Oracle, "world_size", 2)
         two.setattr(Oracle, "generate_until", ended)
-        two.setattr(Ranks, "meet", lambda self, plan: setattr(self, "_counts", Counts()))
+        two.setattr(Ranks, "connect", lambda self, plan: setattr(self, "_counts", Counts()))
         outcome = medtasks(*RUN)
     assert outcome.code == 130
     assert "tasks not answered to the end: 1; the same command asks for the rest" in outcome.err

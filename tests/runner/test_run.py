@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.cli.arguments import say_faults
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from tests.conftest import ROOT, sft_row, write_jsonl
 
@@ -170,7 +172,10 @@ def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medta
     line = next(line for line in outcome.out.splitlines() if "bridge_zh" in line)
     n = len(registry().leaves("bridge_zh"))
     assert f"1/{n}" in line and "partial" in line
-    assert f"no data for {n - 1} of {n} tasks" in outcome.err and "bridge/MIE.SFT.json" in outcome.err
+    assert f"no data for {n - 1} of {n} tasks" in outcome.err and outcome.err.count("files go to") == 3
+    assert f"and {n - 4} more datasets; `medtasks data where TASK`" in outcome.err
+    assert "1 of 1 tasks have a part of their suite's rows: bridge_chip_ctc" in outcome.err
+    assert "the suite's own test part" not in outcome.err
 
 
 def test_strict_stops_where_data_is_missing(medtasks, chip_ctc, tmp_path):
@@ -280,3 +285,12 @@ def test_lm_evals_dummy_model_runs_where_its_tokenizer_cannot_be_loaded(medtasks
         *("run", "--tasks", "bridge_chip_ctc", "--model", "dummy", "--data", "sample", "--output_path", "run")
     )
     assert outcome.code == 0 and "1/1" in outcome.out, outcome.err
+
+
+def test_one_cause_of_many_tasks_is_said_once(capsys):
+    faults = {name: MedtasksError("cannot be had", where=name, remedy="go online") for name in "abc"}
+    say_faults({**faults, "d": MedtasksError("is broken", where="d")}, stop=False)
+    said = capsys.readouterr().err
+    assert (
+        said.count("cannot be had") == 1 and "the same in 2 more tasks: b, c" in said and "✗ d: d: is" in said
+    )

@@ -265,7 +265,7 @@ class Threads(Ranks):
 
     def __init__(self, rank: int, counts: Counts) -> None:
         super().__init__(rank, 2, counts)
-        self.meet = lambda plan: counts.barrier.wait()
+        self.connect = lambda plan: counts.barrier.wait()
 
 
 class Nobody:
@@ -326,7 +326,7 @@ def test_only_the_first_rank_writes_results(medtasks, chip_ctc, monkeypatch, tmp
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setattr(Oracle, "rank", 1)
     monkeypatch.setattr(Oracle, "world_size", 2)
-    monkeypatch.setattr(Ranks, "meet", lambda self, plan: setattr(self, "_counts", Counts()))
+    monkeypatch.setattr(Ranks, "connect", lambda self, plan: setattr(self, "_counts", Counts()))
     outcome = medtasks(*CHIP_CTC, *more)
     assert outcome.code == 0 and not outcome.out
     assert not list(tmp_path.glob("run*/run.json")) and not list(tmp_path.glob("run*/results.json"))

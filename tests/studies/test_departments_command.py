@@ -220,16 +220,18 @@ def test_agreement_is_that_of_independent_code():
     binarizer = MultiLabelBinarizer(classes=[*departments().whole_of])
     truth, given = (binarizer.fit_transform([side[key] for key in people]) for side in (people, model))
     precision, recall, f1, _ = precision_recall_fscore_support(truth, given, average="micro")
-    values = {name: figure.value for name, figure in found.figures.items()}
-    assert found.questions == 5 and values == pytest.approx(
+    kinds = ("secondary departments", "primary departments")
+    values, whole = ({row.measure: row.value for row in found if row.item == kind} for kind in kinds)
+    assert {row.n for row in found} == {5} and values == pytest.approx(
         {
-            "exact": 2 / 5, "precision": precision, "recall": recall, "f1": f1,
-            "cohen_kappa": cohen_kappa_score(truth.ravel(), given.ravel()),
+            "exact": 2 / 5, "precision": precision, "recall": recall, "F1": f1,
+            "kappa": cohen_kappa_score(truth.ravel(), given.ravel()),
         }
     )  # fmt: skip
     # Nephrology, Neurology and Cardiology share a primary department
-    assert found.primary["recall"].value == 1 and found.primary["exact"].value >= found.figures["exact"].value
-    assert found.figures["f1"].interval.low <= f1 <= found.figures["f1"].interval.high
+    assert whole["recall"] == 1 and whole["exact"] >= values["exact"]
+    (own,) = (row for row in found if (row.measure, row.item) == ("F1", kinds[0]))
+    assert own.low <= f1 <= own.high
 
 
 def test_agreement_with_rows_and_with_a_file_is_printed(medtasks, rows, jury, server, tmp_path):

@@ -7,8 +7,9 @@ from pkgutil import resolve_name
 import pytest
 
 import medtasks_lab
+from medtasks_ext.cli.tables import spread, texts
 from medtasks_ext.errors import MedtasksError
-from medtasks_lab.judge.study import StudyTable, study_file
+from medtasks_lab.judge.study import study_file
 
 FILES = [
     path
@@ -36,7 +37,7 @@ class Row:
     ],
 )
 def test_a_cell_is_the_first_format_whose_fields_are_all_there(columns, row, cells):
-    assert StudyTable(frame="rows", columns=columns).cells(row) == cells
+    assert tuple(texts(heading, form).cell(row) for heading, form in columns.items()) == cells
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -46,8 +47,22 @@ def test_each_file_names_functions_that_there_are(path):
     assert file.tables
 
 
-def test_the_studies_of_gold_votes_and_departments_are_files():
-    assert {path.stem for path in FILES} == {"gold", "votes", "departments"}
+def test_studies_that_ask_a_jury_are_files():
+    names = {"gold", "votes", "departments", "judge_evaluation", "red_team_study"}
+    assert {path.stem for path in FILES} == names
+
+
+def test_figures_stand_side_by_side_by_what_they_are_of():
+    rows = [
+        {"of": of, "by": by, "value": value}
+        for of, by, value in (("a", "x", 1), ("b", "y", None), ("a", "y", 2))
+    ]
+    cells, columns = spread(rows, [texts("of")], "by", "{value}")
+    assert [column.heading for column in columns] == ["of", "x", "y"]
+    assert cells == [("a", "1", "2"), ("b", "–", "–")]
+    cells, columns = spread(rows, [texts("of")], "by", "{value}", {"y": "Y", "z": "Z"}, blank="")
+    assert [column.heading for column in columns] == ["of", "Y", "Z"]
+    assert cells == [("a", "2", ""), ("b", "–", "")]
 
 
 @pytest.mark.parametrize(

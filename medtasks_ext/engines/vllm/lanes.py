@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from multiprocessing import active_children
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from medtasks_ext.engines.records import Outcome, Request
+from medtasks_ext.errors import MedtasksError
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from lm_eval.models.vllm_causallms import VLLM
+
+
+def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:
+    """Load the model with a vLLM of its own, and say which processes that has started.
+
+    Args:
+        model_args: of lm-eval's model; `data_parallel_size` is left out.
+        extra: more of them, as lm-eval's command line passes them.
+
+    Raises:
+        MedtasksError: vLLM does not start.
+        ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
+    """
+    from lm_eval.models.vllm_causallms import VLLM
+
+    own = deepcopy({name: value for name, value in model_args.items() if name != "data_parallel_size"})
+    before = active_children()
+    try:
+        lm = VLLM.create_from_arg_obj(own, dict(extra))
+    except RuntimeError as error:
+        raise MedtasksError(f"vLLM does not start: {error}", where="vLLM", remedy=MEMORY_REMEDY) from error
+    return lm, [process for process in active_children() if process not in before]
+
 
 MEMORY_REMEDY = (
     "vLLM's messages above say why; it is mostly memory: lower --model_args gpu_memory_utilization,"
@@ -15,7 +47,7 @@ MEMORY_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LaneResult:
     """The outcome of the request that was sent under this ticket."""
 
     ticket: int
@@ -31,7 +63,7 @@ class Ended:
     remedy: str = ""
 
 
-Event: TypeAlias = Result | Ended
+Event: TypeAlias = LaneResult | Ended
 
 
 class Events(Protocol):

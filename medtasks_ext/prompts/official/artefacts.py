@@ -43,7 +43,7 @@ def place_of(artefact: Artefact) -> Path:
     return cache_dir() / FOLDER / (artefact.sha256 or "text")[:16] / artefact.file
 
 
-def at_hand(artefact: Artefact) -> Path | None:
+def local_artefact(artefact: Artefact) -> Path | None:
     """The artefact on this machine, checked; None where it is not there.
 
     Raises:
@@ -79,7 +79,7 @@ def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> N
         )
 
 
-def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
+def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
     """The artefact on this machine, after a download or a copy if need be.
 
     Args:
@@ -88,7 +88,7 @@ def fetched(artefact: Artefact, folder: Path | None = None) -> Path:
     Raises:
         MedtasksError: it cannot be had, or what was had is another file.
     """
-    if path := at_hand(artefact):
+    if path := local_artefact(artefact):
         return path
     target, remedy = place_of(artefact), f"get {artefact.revision}: {source_of(artefact)}"
     if folder is not None:

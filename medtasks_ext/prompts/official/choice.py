@@ -19,32 +19,32 @@ from medtasks_ext.rows.transfer import NotHereError
 log = logging.getLogger(__name__)
 
 #: `auto`: official where the words can be had, else ours. `official`: nothing else. `own`: ours alone.
-Wish = Literal["auto", "official", "own"]
+PromptSource = Literal["auto", "official", "own"]
 
 
-def wish_of(option: object = None) -> Wish:
+def prompt_source_of(option: object = None) -> PromptSource:
     """What the user asks for: by a flag, `--metadata prompts=…`, or `MEDTASKS_PROMPTS`; by default auto.
 
     Raises:
         MedtasksError: it is none of the three.
     """
     value = option if option is not None else os.environ.get("MEDTASKS_PROMPTS") or "auto"
-    if value not in get_args(Wish):
+    if value not in get_args(PromptSource):
         raise MedtasksError(
             f"unknown wording {value!r}",
             where="--prompts or MEDTASKS_PROMPTS",
-            remedy=f"use one of: {', '.join(get_args(Wish))}",
+            remedy=f"use one of: {', '.join(get_args(PromptSource))}",
         )
     return value  # type: ignore[return-value]
 
 
 def chosen_words(
-    dataset: Dataset, spec: DatasetSpec, wish: Wish, *, cot: bool, shots: int, fetch: bool
+    dataset: Dataset, spec: DatasetSpec, prompts: PromptSource, *, cot: bool, shots: int, fetch: bool
 ) -> Words | None:
     """The official words of the dataset's block `official`; None where ours, or those of its rows, are asked.
 
     Args:
-        wish: whose words are wanted.
+        prompts: whose words are wanted.
         cot: reasoning is asked for.
         shots: examples in a prompt.
         fetch: whether `auto` may download the file that holds the words.
@@ -53,10 +53,10 @@ def chosen_words(
         MedtasksError: what holds the words is another file than the suite pins; or official words are wanted
             and cannot be had.
     """
-    if wish == "own" or spec.official is None:
+    if prompts == "own" or spec.official is None:
         return None
     if reason := _not_asked(spec.official, cot=cot, shots=shots):
-        if wish == "official":
+        if prompts == "official":
             raise MedtasksError(
                 f"there are no official words for {reason}",
                 where=dataset.id,
@@ -65,7 +65,7 @@ def chosen_words(
         return None
     suite = dataset.suite.official
     artefact = artefact_of(spec.official, suite, dataset.file)
-    path = had(artefact, must=wish == "official", fetch=fetch)
+    path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
     return words_of(spec.official, suite, path, dataset.file) if path else None
 
 
@@ -78,7 +78,7 @@ def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
     return ""
 
 
-def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
+def find_artefact(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
     """The artefact on this machine; None where it cannot be had.
 
     Args:
@@ -88,10 +88,10 @@ def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
     Raises:
         MedtasksError: it is another file than the suite pins; or it must be there and is not.
     """
-    if path := artefacts.at_hand(artefact):
+    if path := artefacts.local_artefact(artefact):
         return path
     if must:
-        return artefacts.fetched(artefact)
+        return artefacts.fetched_artefact(artefact)
     return _tried(artefact, artefacts.place_of(artefact)) if fetch else None
 
 
@@ -99,7 +99,7 @@ def had(artefact: Artefact, *, must: bool, fetch: bool) -> Path | None:
 def _tried(artefact: Artefact, _place: Path) -> Path | None:
     """One try in a process."""
     try:
-        return artefacts.fetched(artefact)
+        return artefacts.fetched_artefact(artefact)
     except NotHereError as error:
         log.warning(
             "official words of %s cannot be had, so ours are asked: %s (medtasks prompts status)",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.choice import Wish, had
-from medtasks_ext.prompts.official.folding import Template, split_at
+from medtasks_ext.prompts.official.choice import PromptSource, find_artefact
+from medtasks_ext.prompts.official.folding import FoldedText, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
 from medtasks_ext.rows.expressions import Template as Jinja
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class JuryWords:
     """The one message of a released jury."""
 
-    template: Template  # with slots for the texts under review
+    template: FoldedText  # with slots for the texts under review
     slots: Mapping[str, Jinja]  # slot -> what fills it
     origin: Origin  # where it was read
 
@@ -31,7 +31,7 @@ class JuryWords:
         return self.template.filled(lambda slot: self.slots[slot].render(names))
 
 
-def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | None:
+def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> JuryWords | None:
     """The official words for the judges of a dataset; None where ours are asked.
 
     Nothing is downloaded for `auto`.
@@ -40,7 +40,7 @@ def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | No
         MedtasksError: official words are wanted and cannot be had; or the released file is another one than
             the suite pins, or rates other axes.
     """
-    if wish == "own" or (judging.official is None and wish == "auto"):
+    if prompts == "own" or (judging.official is None and prompts == "auto"):
         return None
     if judging.official is None:
         raise MedtasksError(
@@ -56,7 +56,7 @@ def jury_words(dataset: Dataset, judging: Judging, wish: Wish) -> JuryWords | No
             remedy="declare them there (docs/prompts.md)",
         )
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
-    path = had(artefact, must=wish == "official", fetch=False)
+    path = find_artefact(artefact, must=prompts == "official", fetch=False)
     if path is None:
         return None
     source = source_of(artefact, path, f"{juries.folder}/{judging.official}" if juries.folder else None)

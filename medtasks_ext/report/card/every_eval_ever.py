@@ -36,7 +36,10 @@ def every_eval_ever(entry: Entry) -> Json:
         "eval_library": {
             "name": "lm_eval",
             "version": str(versions.get("lm_eval") or "unknown"),
-            "additional_details": {"task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}"},
+            "additional_details": {
+                "task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}",
+                **({"root_of_run": entry.root} if entry.root else {}),
+            },
         },
         "model_info": {
             "name": entry.model,

@@ -34,7 +34,7 @@ def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
     return [item for item in rows if item[2].score is not None]
 
 
-def whole_alone(entry: Entry) -> tuple[Entry, dict[str, str]]:
+def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
     """The entry without tasks whose score stands on a part, and what is missing of these, in words.
 
     Raises:

@@ -3,7 +3,7 @@
 function drawModel() {
   const entry = entryAt.get(viewId);
   if (entry === undefined) return [note(`This report knows no model “${viewId}”.`)];
-  const { settings, details, notes, kind, sample } = entries[entry];
+  const { settings, details, root, notes, kind, sample } = entries[entry];
   const origin =
     kind === "published"
       ? `published results of ${suiteTitle(entries[entry].suite)}`
@@ -22,6 +22,7 @@ function drawModel() {
       : null,
     factList("Settings", settings),
     factList("About the model", details),
+    factList("The run’s folder (medtasks verify RUN --root)", { root }),
     modelSuites(entry),
     modelTasks(entry),
   ];

@@ -17,11 +17,12 @@ from medtasks_ext.jsonfile import read_json
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.entries import runs_below
 from medtasks_ext.results.experiments import Fault
-from medtasks_ext.results.reading import asked_task, samples_file, unknown_tasks
+from medtasks_ext.results.reading import asked_task, run_folder, samples_file, unknown_tasks
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import outcome_files
+from medtasks_ext.runs.seal import look
 from medtasks_ext.stats.bootstrap import intervals_of_record
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) ->
 
 def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) -> list[Viewed]:
     """The run of a folder, or those of plain lm_eval below it, numbered from a place on."""
-    if RunFolder(path).manifest.is_file():
-        return [_medtasks_run(path, place, registry, faults)]
+    if (run := run_folder(path)) is not None:
+        return [_medtasks_run(run, place, registry, faults)]
     files = enumerate(_results_files(path), start=place)
     return [_lm_eval_run(file, number, registry, faults) for number, file in files]
 
@@ -126,6 +127,10 @@ def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) ->
 def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:
     files = RunFolder(folder)
     manifest = _manifest(folder, _stamp(files.manifest))
+    going_on = any(entry.state in GOING_ON for entry in manifest.tasks.values())
+    # an owner at work writes between two looks; a folder is held against its seal when the call has ended
+    if not (going_on and holder_of(folder)) and (state := look(folder)).changes:
+        faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
     known = {name: entry for name, entry in manifest.tasks.items() if name in registry.tasks}
     if unknown := [name for name in manifest.tasks if name not in known]:
         faults.append(unknown_tasks(unknown, str(folder)))
@@ -144,7 +149,6 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
             remedy = f"medtasks rescore {folder}"
             what = f"{item.samples.name} is missing: its answers are not shown"
             faults.append(Fault(str(folder), what, remedy))
-    going_on = any(entry.state in GOING_ON for entry in manifest.tasks.values())
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
 
 

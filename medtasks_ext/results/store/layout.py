@@ -224,7 +224,7 @@ def stored_run(folder: Path, name: str) -> StoredRun:
     divided = name.endswith(".json")
     file = folder / name if divided else folder / name / RUN
     if not file.is_file():
-        raise gone(file)
+        raise missing_file(file)
     try:
         content = read_json(file)
         return StoredRun.model_validate(_of_divided(content) if divided else content)
@@ -255,7 +255,7 @@ def remove_divided(folder: Path, runs: Iterable[StoredRun]) -> None:
         (folder / lock).unlink(missing_ok=True)
 
 
-def gone(file: Path) -> MedtasksError:
+def missing_file(file: Path) -> MedtasksError:
     """The error for a file of a run that is not there: another ingest replaced the run, or it was deleted."""
     folder = next((place for place in file.parents if is_store(place)), file.parent)
     named = read_index(folder) if is_store(folder) else {}

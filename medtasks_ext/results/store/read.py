@@ -16,7 +16,7 @@ from medtasks_ext.runs.conditions import run_conditions
 
 
 def read_store(folder: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """The runs of a store, an entry for each, by model and start; labels are left to `told_apart`.
+    """The runs of a store, an entry for each, by model and start; labels are left to `label_entries`.
 
     Args:
         faults: what is found wrong is added here.

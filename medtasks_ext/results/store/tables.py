@@ -33,7 +33,7 @@ from medtasks_ext.results.store.layout import (
     TASKS,
     Rows,
     damaged,
-    gone,
+    missing_file,
 )
 from medtasks_ext.runs.conditions import run_conditions
 from medtasks_ext.stats.intervals import Interval, of_earlier
@@ -121,7 +121,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise gone(path) from None
+        raise missing_file(path) from None
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, f"damaged ({error})") from None
 
