@@ -216,6 +216,20 @@ def test_runs_in_their_order_have_a_course_and_documents_that_got_worse(tmp_path
     assert worse["n_regressed"] == len(expected) and worse["groups"]
 
 
+def test_a_course_is_over_the_tasks_that_all_runs_have(tmp_path):
+    one, two = make_runs(tmp_path)
+    short = manifest(two)
+    short["tasks"][EVENTS]["state"] = "waiting"
+    Path(two, "run.json").write_text(json.dumps(short))
+    course = Viewer([one, two], registry()).answer("course", {})
+    [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
+    label = [
+        json.loads((run / "tasks" / f"{LABEL}.json").read_text())["metrics"]["score"] for run in (one, two)
+    ]
+    assert [point["score"] for point in bridge["points"]] == label
+    assert {point["tasks"] for point in bridge["points"]} == {1}
+
+
 def test_a_run_without_scores_leaves_the_course_of_the_others(tmp_path):
     one, two = make_runs(tmp_path)
     manifest_of_two = manifest(two)

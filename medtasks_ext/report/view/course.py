@@ -75,7 +75,10 @@ def _groups(entries: Sequence[Entry | None], registry: Registry) -> list[Json]:
     found: dict[tuple[Any, ...], Json] = {}
     for strategy in sorted(strategies, key=strategy_order):
         for name in names:
-            rows = [group_row(entry, registry, name, strategy) if entry else None for entry in entries]
+            rows = [
+                group_row(entry, registry, name, strategy) if entry else None
+                for entry in _alike(entries, registry, name, strategy)
+            ]
             if not any(row and row.score is not None for row in rows):
                 continue
             points = [
@@ -93,6 +96,27 @@ def _groups(entries: Sequence[Entry | None], registry: Registry) -> list[Json]:
             same = (strategy, *(point and (point["score"], point["tasks"]) for point in points))
             found.setdefault(same, {"name": next(row.name for row in rows if row), "points": points})
     return list(found.values())
+
+
+def _alike(
+    entries: Sequence[Entry | None], registry: Registry, group: str, strategy: str
+) -> list[Entry | None]:
+    """The runs with the tasks of a group that all of them have a score of which have any of it.
+
+    Means over other tasks would make a curve of the tasks, not of the model.
+    """
+    names = {registry.tasks[name][0].task(strategy) for name in registry.leaves(group)}
+    scored = [
+        {name for name in names & entry.experiments.keys() if entry.experiments[name].score is not None}
+        if entry
+        else set[str]()
+        for entry in entries
+    ]
+    shared = set.intersection(*filter(None, scored)) if any(scored) else set()
+    return [
+        entry.part({name: entry.experiments[name] for name in shared}) if entry and own else None
+        for entry, own in zip(entries, scored, strict=True)
+    ]
 
 
 def _step(number: int, before: Entry | None, after: Entry | None, registry: Registry) -> Json:

@@ -9,7 +9,7 @@ function courseLink(overview) {
 function drawCourse(course) {
   return [
     make("h2", {}, link(overviewAddress(), "Answers /", { className: "back" }), " Over the runs"),
-    text("p", "about", "The runs stand in the order in which they were named. Groups count the tasks that are scored so far."),
+    text("p", "about", "The runs stand in the order in which they were named. A group counts the tasks that all runs with a score in it have scored so far."),
     ...course.faults.map((item) => text("p", "note", `${item.where}: ${item.what} → ${item.remedy}`)),
     titled("Scores", courseTable(course)),
     titled("Right before, and not any more", ...course.steps.map((step) => regressions(step, course))),
