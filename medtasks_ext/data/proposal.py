@@ -20,6 +20,7 @@ from medtasks_ext.data.roles import (
     is_prose,
     left_out,
     options_of,
+    with_letters_of_gold,
 )
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import DatasetTemplate, templates
@@ -187,6 +188,8 @@ def propose(rows: Sequence[Mapping[str, Any]], answer: str | None = None) -> Pro
     options = options_of(rows, [name for name in usable if name != answer], language)
     held = set(options.columns) if options and options.form != "text" else set()
     may_be = [name for name in usable if name not in held]
+    if options:
+        options = with_letters_of_gold(rows, may_be, options, language)
     if answer is None:
         answer, gold = gold_column(rows, may_be, options)
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal
 
@@ -114,6 +114,28 @@ def _in_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str], language: 
             letters = best.partition("{")[2].partition("}")[0]
             return Options((name,), "text", tuple(letters[: max(counts[best])]), best)
     return None
+
+
+def with_letters_of_gold(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], options: Options, language: str
+) -> Options:
+    """The options with the letters that a column of gold answers has for them.
+
+    Lists and columns of options say no letters: a file in Arabic may have `ب` for the second of them.
+
+    Args:
+        names: columns that may hold the gold answers.
+        language: ISO 639 code, whose letters are tried where Latin ones fit no column.
+    """
+    own = languages().get(language)
+    if own is None or options.form not in ("list", "columns"):
+        return options
+    given = replace(options, labels=tuple(own.labels[: len(options.labels)]))
+    for tried in (options, given):
+        found = (gold_of(rows, name, tried) for name in names)
+        if any(gold is not None and gold.says == "label" for gold in found):
+            return tried
+    return options
 
 
 def _count(text: str, mark: str) -> int:

@@ -477,7 +477,8 @@ class Suite(Strict):
     @cached_property
     def labels(self) -> Mapping[str, RowLabel]:
         """Column -> what rows of its datasets may say in it, `difficulty` among them."""
-        return {**OF_ALL, **self.row_labels}
+        # its own come first: a document's hash, by which runs are paired, follows from the order
+        return {**self.row_labels, **OF_ALL, **self.row_labels}
 
     @cached_property
     def of_others(self) -> tuple[str, ...]:
