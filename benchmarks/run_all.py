@@ -12,19 +12,9 @@ import time
 from common import Row
 
 BENCHMARKS = (
-    *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *(
-        "store",
-        "verify",
-        "report",
-        "viewer",
-        "leaderboard",
-        "judge",
-        "api",
-        "stub",
-        "stream_api",
-        "stream_vllm",
-    ),
+    *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume", "store"),
+    *("verify", "report", "viewer", "leaderboard", "judge", "rubrics", "api", "stub", "stream_api"),
+    "stream_vllm",
 )
 
 

@@ -80,7 +80,7 @@ def prepare(folder: Path, n_tasks: int, n_rows: int) -> Rows:
     """Tasks of BRIDGE with random rows of their own."""
     import loading
 
-    loading.prepare(folder, n_rows, 0)
+    loading.prepare(folder, n_rows)
     from medtasks_ext.registry import Registry
 
     # those whose score is a mean over documents, so that scoring takes no part in the figures

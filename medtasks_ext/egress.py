@@ -41,7 +41,7 @@ NO_TEXT = Text("", is_open=True)
 UNKNOWN_TEXT = Text("", is_open=False)
 
 
-class Way(str, Enum):
+class Permission(str, Enum):
     """Why a server may receive text that is not open; or that it may not."""
 
     #: it is on this machine
@@ -59,7 +59,7 @@ class AskedServer:
     """A server as the policy sees it."""
 
     host: str  # name or address, in lower case
-    way: Way  # what it may receive
+    way: Permission  # what it may receive
     #: the permission rests on the addresses of the name, which are looked at again when a connection is
     #: opened
     by_address: bool = False
@@ -72,11 +72,11 @@ class AskedServer:
         None carries those to this machine or to trusted hosts. Over http a proxy reads what it carries, so
         that a permission for the host does not cover it.
         """
-        return self.way is Way.OPEN_ONLY or (self.way is Way.ALLOWED and self.encrypted)
+        return self.way is Permission.OPEN_ONLY or (self.way is Permission.ALLOWED and self.encrypted)
 
     def permits(self, text: Text) -> bool:
         """Whether it may receive a text."""
-        return text.is_open or self.way is not Way.OPEN_ONLY
+        return text.is_open or self.way is not Permission.OPEN_ONLY
 
 
 @dataclass(frozen=True)
@@ -135,30 +135,32 @@ class Egress:
         encrypted = parts.scheme == "https"
         names, networks = self._names_and_networks
         if is_loopback(url):
-            return AskedServer(host, Way.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted)
+            return AskedServer(
+                host, Permission.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted
+            )
         if host in names:
-            return AskedServer(host, Way.TRUSTED, encrypted=encrypted)
+            return AskedServer(host, Permission.TRUSTED, encrypted=encrypted)
         if host in self.allowed:
-            return AskedServer(host, Way.ALLOWED, encrypted=encrypted)
+            return AskedServer(host, Permission.ALLOWED, encrypted=encrypted)
         known = networks or _address(host)
         ways = {self._way(address) for address in _addresses(host)} if known else set()
-        if not ways or Way.OPEN_ONLY in ways:
-            return AskedServer(host, Way.OPEN_ONLY, encrypted=encrypted)
-        way = Way.LOOPBACK if ways == {Way.LOOPBACK} else Way.TRUSTED
+        if not ways or Permission.OPEN_ONLY in ways:
+            return AskedServer(host, Permission.OPEN_ONLY, encrypted=encrypted)
+        way = Permission.LOOPBACK if ways == {Permission.LOOPBACK} else Permission.TRUSTED
         return AskedServer(host, way, by_address=_address(host) is None, encrypted=encrypted)
 
     def holds(self, address: str) -> bool:
         """Whether an address is one of this machine or of a trusted network."""
-        return self._way(address) is not Way.OPEN_ONLY
+        return self._way(address) is not Permission.OPEN_ONLY
 
-    def _way(self, address: str) -> Way:
+    def _way(self, address: str) -> Permission:
         found = _address(address)
         if found is None:
-            return Way.OPEN_ONLY
+            return Permission.OPEN_ONLY
         if found.is_loopback:
-            return Way.LOOPBACK
+            return Permission.LOOPBACK
         _, networks = self._names_and_networks
-        return Way.TRUSTED if any(found in network for network in networks) else Way.OPEN_ONLY
+        return Permission.TRUSTED if any(found in network for network in networks) else Permission.OPEN_ONLY
 
     # ------------------------------------------------------------------ texts
 
@@ -169,7 +171,7 @@ class Egress:
             MedtasksError: names the datasets, the host and what can be done.
         """
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
-        if not closed or (place := self.place(url)).way is not Way.OPEN_ONLY:
+        if not closed or (place := self.place(url)).way is not Permission.OPEN_ONLY:
             return
         named = some([name or "a dataset without a name" for name in closed], _SHOWN)
         raise MedtasksError(

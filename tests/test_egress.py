@@ -13,7 +13,7 @@ import yaml
 from lm_eval.api.registry import register_model
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 
-from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Text, Way
+from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.choose import engine_of
@@ -33,19 +33,32 @@ GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
 OPEN, CLOSED = Text("medhelm_qa", is_open=True), Text("medhelm_gated", is_open=False)
 
 
+class Names(dict[str, str]):
+    """Host -> address, which a test may change.
+
+    Attributes:
+        contacts: hosts that were looked up and addresses that were connected to, in order.
+    """
+
+    contacts: list[str]
+
+
 @pytest.fixture
 def names(monkeypatch):
-    """Host -> address, which a test may change; addresses of two networks lead to this machine."""
-    table = {GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"}
+    """Names of hosts; addresses of two networks lead to this machine."""
+    table = Names({GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"})
+    table.contacts = []
     real, connect = socket.getaddrinfo, socket.socket.connect
 
     def getaddrinfo(host, port, *rest, **more):
         host = host.decode() if isinstance(host, bytes) else host
+        table.contacts.append(str(host))
         if host not in table and not host[:1].isdigit() and host != "localhost":
             raise socket.gaierror(socket.EAI_NONAME, "no such name")
         return real(table.get(host, host), port, *rest, **more)
 
     def connected(self, address):
+        table.contacts.append(str(address[0]))
         if address[0].startswith(("10.", "203.0.113.")):
             address = ("127.0.0.1", *address[1:])
         return connect(self, address)
@@ -73,33 +86,33 @@ def model_server(names):
 @pytest.mark.parametrize(
     ("url", "way"),
     [
-        ("http://127.0.0.1:8000/v1", Way.LOOPBACK),
-        ("http://[::1]:8000/v1", Way.LOOPBACK),
-        ("http://[::ffff:127.0.0.1]/v1", Way.LOOPBACK),
-        ("http://localhost:8000/v1", Way.LOOPBACK),
-        (f"http://{GPU}/v1", Way.TRUSTED),
-        ("http://10.200.0.1/v1", Way.TRUSTED),
-        ("http://[::ffff:10.200.0.1]/v1", Way.TRUSTED),
-        ("https://Judge.Hospital.LAN./v1", Way.TRUSTED),
-        ("https://permitted.example/v1", Way.ALLOWED),
-        (f"https://{OUTSIDE}/v1", Way.OPEN_ONLY),
-        ("https://11.0.0.1/v1", Way.OPEN_ONLY),
-        ("https://nowhere.example/v1", Way.OPEN_ONLY),
-        ("https://localhost.example/v1", Way.OPEN_ONLY),
-        (f"https://{GPU}@{OUTSIDE}/v1", Way.OPEN_ONLY),
-        ("https://sub.judge.hospital.lan/v1", Way.OPEN_ONLY),
+        ("http://127.0.0.1:8000/v1", Permission.LOOPBACK),
+        ("http://[::1]:8000/v1", Permission.LOOPBACK),
+        ("http://[::ffff:127.0.0.1]/v1", Permission.LOOPBACK),
+        ("http://localhost:8000/v1", Permission.LOOPBACK),
+        (f"http://{GPU}/v1", Permission.TRUSTED),
+        ("http://10.200.0.1/v1", Permission.TRUSTED),
+        ("http://[::ffff:10.200.0.1]/v1", Permission.TRUSTED),
+        ("https://Judge.Hospital.LAN./v1", Permission.TRUSTED),
+        ("https://permitted.example/v1", Permission.ALLOWED),
+        (f"https://{OUTSIDE}/v1", Permission.OPEN_ONLY),
+        ("https://11.0.0.1/v1", Permission.OPEN_ONLY),
+        ("https://nowhere.example/v1", Permission.OPEN_ONLY),
+        ("https://localhost.example/v1", Permission.OPEN_ONLY),
+        (f"https://{GPU}@{OUTSIDE}/v1", Permission.OPEN_ONLY),
+        ("https://sub.judge.hospital.lan/v1", Permission.OPEN_ONLY),
     ],
 )
 def test_what_a_server_may_receive_follows_from_its_name_and_its_addresses(names, monkeypatch, url, way):
     monkeypatch.setenv(TRUSTED_HOSTS, "judge.hospital.lan, 10.0.0.0/8")
     place = Egress.of(["Permitted.example"]).place(url)
     assert place.way is way
-    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Way.OPEN_ONLY)
+    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Permission.OPEN_ONLY)
 
 
 def test_without_configuration_only_this_machine_is_trusted(names):
     egress = Egress.of()
-    assert egress.place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+    assert egress.place(f"http://{GPU}/v1").way is Permission.OPEN_ONLY
     egress.check(f"http://{GPU}/v1", [OPEN])
     with pytest.raises(MedtasksError) as refused:
         egress.check(f"http://{GPU}/v1", [OPEN, CLOSED])
@@ -113,7 +126,7 @@ def test_a_name_is_trusted_if_all_of_its_addresses_are(names, monkeypatch, addre
     monkeypatch.setenv(TRUSTED_HOSTS, "10.0.0.0/8")
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in addresses]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert Egress.of().place(f"http://{GPU}/v1").way is Way.OPEN_ONLY
+    assert Egress.of().place(f"http://{GPU}/v1").way is Permission.OPEN_ONLY
 
 
 @pytest.mark.parametrize("value", ["gpu1/v1", "https://gpu1", "10.0.0.0/99", "300.1.1.1", "*.hospital.lan"])
@@ -184,7 +197,7 @@ def test_an_engine_sends_it_where_that_is_trusted_or_permitted(
     engine = ApiEngine(chat(model_server.port), egress=Egress.of(allowed).recording(log.add))
     found = outcomes_of(engine, *requests(OPEN, CLOSED, CLOSED))
     assert all(isinstance(outcome, Answer) for outcome in found.values())
-    way = Way.TRUSTED if trusted else Way.ALLOWED
+    way = Permission.TRUSTED if trusted else Permission.ALLOWED
     noted = [(item.host, item.dataset, item.is_open, item.way) for item in read_sent(tmp_path / "run")]
     assert noted == [(GPU, "medhelm_qa", True, way), (GPU, "medhelm_gated", False, way)]
 
@@ -195,7 +208,7 @@ def test_writers_that_know_nothing_of_each_other_lose_no_line(tmp_path):
     def write(own):
         log = SentLog(tmp_path)
         for name in own:
-            log.add(AskedServer(GPU, Way.ALLOWED), Text(name, is_open=False))
+            log.add(AskedServer(GPU, Permission.ALLOWED), Text(name, is_open=False))
 
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(write, names))
@@ -266,6 +279,7 @@ def sent(folder):
 
 def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     tasks,  # noqa: F811
+    names,
     model_server,
     medtasks,
     tmp_path,
@@ -280,7 +294,7 @@ def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     )
     done = medtasks(*command)
     assert done.code == 2 and "medhelm_gated" in done.err and f"--allow-host {GPU}" in done.err
-    assert not model_server.asked and not sent(tmp_path / "r")
+    assert not model_server.asked and not sent(tmp_path / "r") and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "r") == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
@@ -336,8 +350,9 @@ def test_judge_refuses_then_goes_on_with_the_permission_and_notes_it(
 ):
     folder, command = run("qa", "gated"), ("judge", "run", "--jury", far_jury())
     assert "warning: " in (dry := medtasks(*command, "--dry-run")).err and dry.code == 0
+    names.contacts.clear()
     done = medtasks(*command)
-    assert done.code == 2 and "medhelm_gated" in done.err and not server.asked
+    assert done.code == 2 and "medhelm_gated" in done.err and not server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(folder) == {(GPU, "medhelm_qa", "allowed"), (GPU, "medhelm_gated", "allowed")}
@@ -359,7 +374,7 @@ def test_human_jury_obeys_the_same_rule(names, runs, far_jury, server, medtasks)
     )
     command = ("human", "jury", *MODELS, "--tasks", GATED, "--jury", far_jury(), "-o", "jury")
     done = medtasks(*command)
-    assert done.code == 2 and GATED in done.err and not server.asked
+    assert done.code == 2 and GATED in done.err and not server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(runs / "jury") == {(GPU, GATED, "allowed")}
@@ -374,7 +389,7 @@ class WordsCompletions(LocalCompletionsAPI):
         self.tokenizer = Words()
 
 
-def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, data_dir, tmp_path):
+def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtasks, data_dir, tmp_path):
     task = "bridge_chip_ctc"
     url = f"http://{GPU}:{model_server.port}/v1/completions"
     command = ("study", "contamination", "--model", "words-completions", "--model_args",
@@ -383,7 +398,7 @@ def test_the_contamination_probe_obeys_the_same_rule(model_server, medtasks, dat
     (data_dir / "bridge").mkdir()
     (data_dir / "bridge" / "CHIP-CTC.SFT.json").write_text(json.dumps(rows, ensure_ascii=False))
     done = medtasks(*command)
-    assert done.code == 2 and task in done.err and not model_server.asked
+    assert done.code == 2 and task in done.err and not model_server.asked and names.contacts == []
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "p") == {(GPU, task, "allowed")}

@@ -250,7 +250,9 @@ def _values(one: Any, other: Any, path: str) -> Iterator[tuple[str, str, str]]:
                     for items in (one[a:b], other[c:d])
                 ]
                 yield f"{path}/{a}", *texts
-    elif type(one) is not type(other) or one != other:
+    elif type(one) is not type(other) or (
+        one != other and not (one != one and other != other)
+    ):  # not a number
         yield path, json.dumps(one, ensure_ascii=False), json.dumps(other, ensure_ascii=False)
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from medtasks_ext.cli.tables import Line, console, print_rows, waits_for_judges
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.punkt import PUNKT_REMEDY, needs_punkt
-from medtasks_ext.egress import Way
+from medtasks_ext.egress import Permission
 from medtasks_ext.errors import some
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.report.axes import axis_titles
-from medtasks_ext.report.outline import Block, outline
+from medtasks_ext.report.outline import OutlineBlock, outline
 from medtasks_ext.results.older_conditions import stated_rows
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.seal import sealed_now
@@ -74,7 +74,7 @@ def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
 
 
 def _axes_that_fit(
-    run: Run, results: Mapping[str, TaskRecord], blocks: Sequence[Block], shown: set[str]
+    run: Run, results: Mapping[str, TaskRecord], blocks: Sequence[OutlineBlock], shown: set[str]
 ) -> dict[int, dict[str, list[Row]]]:
     """Place of a block -> axis -> rows: the first axis of each block, then the second, while there is room.
 
@@ -161,7 +161,7 @@ def say_root(folder: Path) -> None:
 
 def say_sent(folder: Path) -> None:
     """Say which hosts other than this machine got text that is not open."""
-    found = [item for item in read_sent(folder) if not item.is_open and item.way is not Way.LOOPBACK]
+    found = [item for item in read_sent(folder) if not item.is_open and item.way is not Permission.LOOPBACK]
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
         say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")

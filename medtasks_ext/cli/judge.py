@@ -37,7 +37,7 @@ from medtasks_ext.registry import registry
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.budget import CostEstimate
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Judge, Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
@@ -323,7 +323,7 @@ def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again:
     return DONE
 
 
-def _at_most(judge: Judge, item: Estimate) -> str:
+def _at_most(judge: Judge, item: CostEstimate) -> str:
     if judge.is_local or item.cost is None:
         return ""
     batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"

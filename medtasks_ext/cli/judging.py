@@ -19,7 +19,7 @@ from medtasks_ext.judge.cost import jury_bound
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import Estimate
+    from medtasks_ext.judge.budget import CostEstimate
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.runner.run import Run
@@ -48,7 +48,7 @@ def _without_price(budget: Budget) -> str:
     return f"{counted(budget.unpriced, 'judgement')} by judges without a price"
 
 
-def print_estimates(estimates: Sequence[Estimate], budget: Budget) -> None:
+def print_estimates(estimates: Sequence[CostEstimate], budget: Budget) -> None:
     """What is still to be asked, judge by judge, and what it costs at most."""
     batches = any(item.batch_cost is not None for item in estimates)
     # short, since the names of judges need the rest of the line

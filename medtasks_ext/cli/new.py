@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.new_from import read, show
+from medtasks_ext.cli.new_from import Found, read, show, tried
 from medtasks_ext.cli.questions import answers_to
+from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, forget, registry
 from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.folders import writable
-from medtasks_ext.registry.new import draft, questions, suite_of
+from medtasks_ext.registry.new import Draft, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 
 
@@ -54,7 +55,9 @@ def new(
     """Start a dataset folder.
 
     Asks what the flags do not say; what may wait is marked TODO. Without a terminal nothing is asked.
-    `--from` reads columns, labels, language and number of rows off a file; no row is copied.
+    `--from` finds options, gold answers, kind, language and number of rows in a file, whatever its columns
+    are called; what a prompt may not show is left out. On a terminal the first row's prompt is shown, and you
+    are asked whether to keep it. No row is copied.
 
     Example: medtasks new --id medhelm_falls_clinic --kind exact_letter
     """
@@ -80,6 +83,11 @@ def new(
     answers = answered(tasks, flags, ask=sys.stdin.isatty())
     folder = draft(tasks, answers, found.template(answers["kind"]) if found else None)
     folder.write()
+    forget()
+    if found and not _is_kept(found, folder):
+        shutil.rmtree(folder.folder)
+        typer.echo("nothing was written")
+        return 1
     typer.echo(f"wrote {folder.folder}: {', '.join(folder.files)}")
     forget()
     joined = Dataset(folder.folder).suite
@@ -92,15 +100,27 @@ def new(
         f"medtasks dev validate {folder.task}                  says what is missing",
     ]
     if found and not found.hub:
-        name = f"test{Path(source or '').suffix}"
-        steps.append(f"cp {source} $MEDTASKS_DATA_DIR/{place}/{name}, then medtasks data check {folder.task}")
+        data = f"$MEDTASKS_DATA_DIR/{place}"
+        copies = [f"cp {source} {data}/test{found.path.suffix}"]
+        copies += [f"cp {found.examples} {data}/fewshot{found.path.suffix}"] if found.examples else []
+        steps.append(f"mkdir -p {data}; {'; '.join(copies)}; medtasks data check")
+    if found and found.hub and not found.hub.gated:
+        steps.append(f"medtasks data pin {folder.task}     writes what the files hold into data.lock")
     typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
-    if found and sys.stdin.isatty():
-        typer.echo()
-        from medtasks_ext.cli.preview import preview
-
-        return preview(folder.task, strategy="zero_shot", data="sample")
     return 0
+
+
+def _is_kept(found: Found, folder: Draft) -> bool:
+    """Say what the file's own rows make of the new task; on a terminal, show one prompt and ask."""
+    result, n = tried(found, Dataset(folder.folder)), len(found.rows)
+    shown = f"; {result.n_shown} serve as examples" if result.n_shown else ""
+    typer.echo(f"{result.n:,} of {n:,} rows can be asked as the new task file says{shown}")
+    if result.fault:
+        say(f"note: {result.fault}")
+    if not sys.stdin.isatty():
+        return True
+    typer.echo(f"\nthe first row is asked so:\n\n{result.prompt}\n")
+    return typer.confirm("Keep this?", default=True)
 
 
 def _axes(given: list[str] | None) -> dict[str, str]:

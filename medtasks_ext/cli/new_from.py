@@ -14,10 +14,13 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Registry
+from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.load import check_given
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
-from medtasks_ext.registry.new import Template, suite_of
+from medtasks_ext.registry.new import DatasetTemplate, suite_of
 from medtasks_ext.rows.files import read_rows
+from medtasks_ext.rows.row import Row, Rows
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,19 @@ class Found:
 
     proposal: Proposal
     hub: HubDataset | None
+    rows: list[Row]
+    path: Path  # the file
+
+    @property
+    def examples(self) -> str:
+        """The file from which examples are taken: of the hub, or beside the test file; else nothing."""
+        if self.hub:
+            return self.hub.fewshot or ""
+        for word in ("train", "dev", "validation", "valid"):
+            beside = self.path.with_name(self.path.name.replace("test", word))
+            if beside != self.path and beside.is_file():
+                return str(beside)
+        return ""
 
     def flags(self, tasks: Registry, given: Mapping[str, Any]) -> dict[str, Any]:
         """Answers to questions of `medtasks new` that need not be asked."""
@@ -38,7 +54,7 @@ class Found:
             found |= {"licence": self.hub.licence} if self.hub.licence else {}
         return found
 
-    def template(self, kind: str) -> Template | None:
+    def template(self, kind: str) -> DatasetTemplate | None:
         """The template for these rows, or nothing where the rows suggest another kind of answer."""
         if kind not in KINDS[self.proposal.shape]:
             say(
@@ -46,7 +62,7 @@ class Found:
                 " are left to you"
             )
             return None
-        template = self.proposal.template(kind)
+        template = self.proposal.template(kind, pool=bool(self.examples))
         if self.hub is None or self.hub.gated:
             return template
         head, rest = template.block.split("\nprompt:", 1)
@@ -76,23 +92,44 @@ def read(source: str, answer: str | None) -> Found:
 
         hub = hub_dataset(source)
         path = RemoteFile(hub.test, hub.revision, source).get()
-    return Found(propose(read_rows(path), answer), hub)
+    rows = read_rows(path)
+    return Found(propose(rows, answer), hub, rows, path)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the file's own rows make of a new task file."""
+
+    n: int  # rows that can be asked
+    n_shown: int  # rows that serve as examples
+    fault: str  # what is wrong with the others, if something is
+    prompt: str  # of the first row
+
+
+def tried(found: Found, dataset: Dataset) -> Tried:
+    """Ask the file's rows as the task file says. Nothing is kept."""
+    rows = Rows("local", [*found.rows], [], found.path.name)  # reading takes the rows out of a list
+    checked = check_given(dataset, rows)
+    first = checked.test[0] if checked.test else None
+    prompt = "\n\n".join(filter(None, (first["system"], shown(first)))) if first else ""
+    n = len({document.row.partition(",")[0] for document in checked.test})
+    fault = "" if not checked.faults else f"{checked.faults[0].what} → {checked.faults[0].remedy}"
+    return Tried(n, len(checked.fewshot), fault, prompt)
 
 
 def show(found: Found) -> None:
     """Print what was found; nothing that a row says but the labels."""
     proposal = found.proposal
-    roles = dict.fromkeys(proposal.inputs, "input") | dict.fromkeys(proposal.options, "options")
-    roles[proposal.answer] = "gold answer"
+    roles = proposal.roles
     columns = [
         tables.texts("column", "name"),
         tables.texts("holds", "shown"),
         tables.texts("taken as", lambda column: roles.get(column.name, "not used")),
     ]
     tables.show(proposal.columns, columns, pad_edge=False, collapse_padding=True)
-    if proposal.labels:
-        counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
-        typer.echo("labels: " + ", ".join(f"{label} ({counts[label]:,})" for label in proposal.labels))
+    counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
+    if counts and proposal.labels:
+        typer.echo("gold answers: " + ", ".join(f"{label} ({n:,})" for label, n in sorted(counts.items())))
     typer.echo(
         f"rows: {proposal.rows:,}; language: {proposal.language}; --answer COLUMN chooses another gold answer"
     )

@@ -28,7 +28,7 @@ from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Hardware, estimate
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
-from medtasks_ext.runner.plan_reasoning import Way, reasoning_of
+from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
 
@@ -153,7 +153,7 @@ def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
 
 
 def _counted(
-    tasks: Registry, names: Sequence[str], way: Way, tokenizer: Tokenizer, options: Options
+    tasks: Registry, names: Sequence[str], way: ReasoningMode, tokenizer: Tokenizer, options: Options
 ) -> tuple[list[CountedTask], dict[str, MedtasksError]]:
     """The tasks with their texts counted, and those whose data is malformed."""
     template = tokenizer.template(way.model, **way.switches)
@@ -178,7 +178,7 @@ def _context(model: PlannedModel, options: Options) -> int | None:
     return options.max_model_len or model.context()
 
 
-def _plan(way: Way, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
+def _plan(way: ReasoningMode, counted: Sequence[CountedTask], tokenizer: Tokenizer, options: Options) -> Plan:
     tokens = _context(way.model, options)
     context = Context(tokens, cuts=not way.model.served) if tokens else None
     budget = options.max_gen_toks or way.model.decoding.get("max_gen_toks")

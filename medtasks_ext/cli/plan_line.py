@@ -14,7 +14,7 @@ from medtasks_ext.registry import SUFFIX, Registry
 if TYPE_CHECKING:
     from medtasks_ext.prompts.official.choice import PromptSource
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_ext.runner.plan_reasoning import Way
+    from medtasks_ext.runner.plan_reasoning import ReasoningMode
 
 
 def task_names(registry: Registry, names: Sequence[str], strategy: str | None, leaves: Sequence[str]) -> str:
@@ -29,7 +29,7 @@ def task_names(registry: Registry, names: Sequence[str], strategy: str | None, l
 
 def run_command_line(
     tasks: str,
-    way: Way,
+    way: ReasoningMode,
     *,
     context: int | None,
     budget: int | None,

@@ -22,7 +22,7 @@ from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.plan_model import Tokenizer
-    from medtasks_ext.runner.plan_reasoning import Reasoning, Way
+    from medtasks_ext.runner.plan_reasoning import Reasoning, ReasoningMode
 
 #: Tasks that are named where prompts do not fit; `--json` has all.
 _NAMED = 6
@@ -32,7 +32,7 @@ _NAMED = 6
 class Plan:
     """A way to run a model, and what the tasks take then."""
 
-    way: Way  # to run it
+    way: ReasoningMode  # to run it
     context: Context | None  # of the model; None where it is not known
     budget: int | None  # tokens of an answer; None for each task's own
     tasks: list[TaskPlan]

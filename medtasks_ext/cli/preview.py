@@ -22,7 +22,7 @@ from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.chat import Chat
-    from medtasks_ext.runner.preview import Answer, Preview
+    from medtasks_ext.runner.preview import Preview, PreviewAnswer
 
 #: Metrics that say something else than how good an answer is.
 _NO_QUALITY = ("score", "valid", "readable_repaired", "scored", "unclosed_reasoning", "SAMPLE_DATA")
@@ -149,7 +149,7 @@ def _text(title: str, prompt: str, own_text: str, remark: str = "") -> None:
     console().print(Text.assemble((before, "cyan"), own, (after, "cyan")), soft_wrap=True)
 
 
-def _print_answer(answer: Answer, seen: Preview, *, sample: bool) -> None:
+def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None:
     _say(f"{answer.name}: {answer.response!r}", "bold")
     if answer.valid:
         _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")

@@ -26,7 +26,7 @@ _BLOCKS = {
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
     "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
     "judge": ("Judging",),
-    "official": ("Official", "Place", "Passage"),
+    "official": ("Official", "TextLocation", "Passage"),
 }  # fmt: skip
 
 

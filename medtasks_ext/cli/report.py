@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.app import AsJson, ByLabels, out_option
 from medtasks_ext.cli.report_tables import print_report
 from medtasks_ext.cli.words import names_in, say, say_next
@@ -80,7 +81,8 @@ def report(
             published,
             [Path(name) for name in by or []],
         )
-        written = _write(folder, report, "none" if no_examples else text) if folder else []
+        with private_files(include_text):
+            written = _write(folder, report, "none" if no_examples else text) if folder else []
         if as_json:
             typer.echo(json.dumps(_summary(report), ensure_ascii=False, indent=1))
         else:

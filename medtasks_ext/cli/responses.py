@@ -35,14 +35,14 @@ def responses(
     """
     quiet()
     hide_bars("")
-    from medtasks_ext.runner.batch import RunResults
+    from medtasks_ext.runner.batch import RunIntake
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.seal import RunLease
 
     run, paths = Run(Path(folder), registry()), [Path(name) for name in files]
     run.load()
     with RunLease(run.folder, "medtasks batch in"):
-        results = RunResults(run)
+        results = RunIntake(run)
         results.intake.check(paths)
         run.note_session({})
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -109,6 +110,7 @@ def _write(viewer: Viewer, folder: Path, documents: int | None, include_text: bo
 def _serve(viewer: Viewer, paths: Sequence[str], port: int) -> int:
     from medtasks_ext.report.view.server import HOST, ViewServer
 
+    os.environ["HF_HUB_OFFLINE"] = "1"  # who watches a run downloads nothing
     with ViewServer(viewer, port) as server:
         datasets, runs = counted(len(viewer.datasets), "dataset"), counted(len(viewer.runs), "run")
         say(f"{datasets} of {runs}; open this address, Ctrl-C ends")

@@ -21,6 +21,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.data.texts import Columns, Fault
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.registry.lengths import count_words, published_lengths
+from medtasks_ext.registry.new import PLACEHOLDER
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.codes import CODE_SYSTEMS, begins_as_none
 from medtasks_ext.rows.expressions import Expression, parsed
@@ -303,4 +304,6 @@ def _says(text: str, target: str) -> bool:
 
 
 def _bundled(dataset: Dataset) -> list[Row]:
-    return read_rows(dataset.sample_file) if dataset.sample_file.is_file() else []
+    """The sample rows that somebody has written: placeholders say nothing of what is right."""
+    rows = read_rows(dataset.sample_file) if dataset.sample_file.is_file() else []
+    return [row for row in rows if PLACEHOLDER not in _written(row)]

@@ -22,7 +22,7 @@ from medtasks_ext.atomic import beside, cannot_write, sync_folder
 from medtasks_ext.engines.budget import n_bytes
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import Asked, said, status_fault
+from medtasks_ext.engines.faults import ServerNames, said, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
@@ -31,7 +31,7 @@ from medtasks_ext.jsonfile import Json, JsonError, parse_json
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
 
 #: Where nobody is named.
-NOBODY = Asked("")
+NOBODY = ServerNames("")
 _ENDED = {
     "batch_expired": "the batch expired before this request was worked on",
     "expired": "the batch expired before this request was worked on",
@@ -319,7 +319,7 @@ class BatchTarget(Protocol):
     def waits(self, key: str) -> bool:
         """Whether such a request has no answer yet."""
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name server, model and key of a request; whether they may quote the server.
 
         The server's own words may quote the request.
@@ -414,7 +414,7 @@ def _content(outcome: Outcome) -> bytes:
     return sha256(repr(said).encode(errors="surrogatepass")).digest()[:16]
 
 
-def outcome_of(record: Json, read: Reader, asked: Asked, *, quote: bool = False) -> Outcome:
+def outcome_of(record: Json, read: Reader, asked: ServerNames, *, quote: bool = False) -> Outcome:
     """What became of a request.
 
     Args:

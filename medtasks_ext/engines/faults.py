@@ -41,7 +41,7 @@ _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ServerNames:
     """How messages name what was asked."""
 
     url: str  # without secrets
@@ -56,7 +56,7 @@ def withheld(place: AskedServer, text: Text) -> Fault:
     return Fault(FaultKind.WITHHELD, reason, remedy_for(place.host), tries=0)
 
 
-def status_fault(status: int, body: Any, asked: Asked, *, quote: bool) -> Fault:
+def status_fault(status: int, body: Any, asked: ServerNames, *, quote: bool) -> Fault:
     """The fault that an error status stands for.
 
     Args:
@@ -110,7 +110,7 @@ def _kind(status: int, body: Any) -> FaultKind:
 
 
 def _in_words(
-    kind: FaultKind, status: int, what: str, body: Any, asked: Asked, quote: bool
+    kind: FaultKind, status: int, what: str, body: Any, asked: ServerNames, quote: bool
 ) -> tuple[str, str]:
     """(reason, remedy)."""
     if kind is FaultKind.KEY:

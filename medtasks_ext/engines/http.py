@@ -23,7 +23,7 @@ import aiohttp
 
 from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
 from medtasks_ext.engines.engine import WAIT_SECONDS
-from medtasks_ext.engines.faults import Asked, status_fault, withheld
+from medtasks_ext.engines.faults import ServerNames, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
@@ -141,7 +141,7 @@ class Client:
         egress: Egress | None = None,
     ) -> None:
         self.server, self.retry = server, retry or Retry()
-        self.asked = Asked(shown_url(server.url), server.model, server.key)
+        self.asked = ServerNames(shown_url(server.url), server.model, server.key)
         self._say, self._clock = say, clock or Clock()
         self._stopped = asyncio.Event()
         self._held_until = -math.inf

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from medtasks_ext.egress import Text
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import Judge, Jury
-from medtasks_ext.judge.procedures import PROCEDURES, Judged, Request
+from medtasks_ext.judge.procedures import PROCEDURES, Judged, JudgeRequest
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.outcomes import About
 
@@ -26,7 +26,7 @@ class Ask(NamedTuple):
     key: str
     task: JudgedTask
     case: Case
-    request: Request
+    request: JudgeRequest
     store: JudgementStore
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """What is still to be asked of one judge."""
 
     judge: str
@@ -29,7 +29,7 @@ class Estimate:
     measured: bool  # whether prompt tokens follow from this judge's own counts so far
 
 
-def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> Estimate:
+def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage]) -> CostEstimate:
     """Estimate from the sizes of the prompts.
 
     Bytes become tokens at the rate that the server has counted for this judge; before it has counted
@@ -43,7 +43,7 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
     cost = judge.cost(prompt, completion) if judge.price is not None else None
     share = judge.batch_share
     batch_cost = None if cost is None or share is None else cost * share
-    return Estimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
+    return CostEstimate(judge.name, len(sizes), prompt, completion, cost, batch_cost, bool(counted))
 
 
 def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:

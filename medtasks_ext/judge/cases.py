@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.judge.procedures import Request, Subject
+from medtasks_ext.judge.procedures import JudgeRequest, Subject
 from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.juries import jury_words
@@ -95,13 +95,13 @@ class Case:
         gains = {point["id"] for point in self.points if point["weight"] > 0}
         return {tag: ids for tag, ids in sorted(found.items()) if gains.intersection(ids)}
 
-    def rubric_of(self, request: Request) -> Rubric:
+    def rubric_of(self, request: JudgeRequest) -> Rubric:
         """How a request about this answer is put and read."""
         if request.point is None:
             return self.rubric
         return self.rubric.of_one_point if self.rubric.protocol.asks_each_point else point_rubric()
 
-    def ratings(self, request: Request, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    def ratings(self, request: JudgeRequest, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Axis or point -> rating; a point judged alone has the lowest rating of the task, or the highest."""
         if request.point is None:
             return self.rubric.ratings(verdict)
@@ -118,7 +118,7 @@ class JudgedTask:
     open_access: bool
     cases: list[Case] = field(default_factory=list)
 
-    def key(self, identity: str, case: Case, request: Request) -> str:
+    def key(self, identity: str, case: Case, request: JudgeRequest) -> str:
         """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown.
 
         Args:

@@ -20,7 +20,7 @@ from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.judge.asks import RunToJudge, done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import HUMAN, HUMAN_IDENTITY, Jury
-from medtasks_ext.judge.procedures import Request, is_disputed
+from medtasks_ext.judge.procedures import JudgeRequest, is_disputed
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import QUEUE, About, Judgement
 from medtasks_ext.strict import faults_of
@@ -59,7 +59,7 @@ def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
 
 
 def _key(task: JudgedTask, case: Case) -> str:
-    return task.key(HUMAN_IDENTITY, case, Request(HUMAN, case.texts))
+    return task.key(HUMAN_IDENTITY, case, JudgeRequest(HUMAN, case.texts))
 
 
 def _name(task: JudgedTask, case: Case) -> str:

@@ -12,12 +12,12 @@ from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
 from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, ImportedAs, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
-from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.faults import ServerNames
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
-from medtasks_ext.judge.budget import Estimate, estimate, highest_cost
+from medtasks_ext.judge.budget import CostEstimate, estimate, highest_cost
 from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
@@ -130,7 +130,7 @@ class JuryPlanner(Planner):
             if any(task.name == text.dataset for task in run.tasks):
                 run.store.sent.add(place, text)
 
-    def estimates(self, asks: Iterable[Ask]) -> list[Estimate]:
+    def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
         """What sending them would take, per judge."""
         sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
         for ask in asks:
@@ -313,11 +313,11 @@ class JuryPlanner(Planner):
         """Whether it has no verdict yet."""
         return any(ask.key not in ask.store.by_key for ask in self._asks.get(key, ()))
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name judge and server; they quote it where texts may be quoted."""
         same = self._asks[key]
         judge = self._judges[same[0].request.judge]
-        return Asked(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
+        return ServerNames(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
 
     def store(self, key: str, outcome: Outcome) -> ImportedAs:
         """Record it in every run that has the answer which was judged; in the first, what it cost."""

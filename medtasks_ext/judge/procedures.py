@@ -36,7 +36,7 @@ class Panel(NamedTuple):
     points_one_by_one: bool = False  # the adjudicator gets a request for each scoring point
 
 
-class Request(NamedTuple):
+class JudgeRequest(NamedTuple):
     """One judge is shown some texts (name -> text), and asked about one scoring point or about everything."""
 
     judge: str
@@ -47,7 +47,7 @@ class Request(NamedTuple):
 class Judged(NamedTuple):
     """A request that was answered: axis or point -> rating as a number."""
 
-    request: Request
+    request: JudgeRequest
     ratings: Mapping[str, float]
 
 
@@ -85,14 +85,16 @@ def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict
 # ---------------------------------------------------------------------- a jury
 
 
-def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
     """All judges see the same texts, once."""
-    return [Request(judge, subject.texts) for judge in panel.judges]
+    return [JudgeRequest(judge, subject.texts) for judge in panel.judges]
 
 
-def every_judge_each_point(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+def every_judge_each_point(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
     """All judges are asked about each scoring point by itself."""
-    return [Request(judge, texts, point) for judge in panel.judges for point, texts in subject.points.items()]
+    return [
+        JudgeRequest(judge, texts, point) for judge in panel.judges for point, texts in subject.points.items()
+    ]
 
 
 def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> float | None:
@@ -107,17 +109,17 @@ def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> f
 # ---------------------------------------------------------------------- two assessors and an adjudicator
 
 
-def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[Request]:
+def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
     """The first two judges; where they differ, the adjudicator (MLB, Section 3.6.2)."""
-    asked = [Request(judge, subject.texts) for judge in panel.judges[:N_ASSESSORS]]
+    asked = [JudgeRequest(judge, subject.texts) for judge in panel.judges[:N_ASSESSORS]]
     return [*asked, *adjudication(subject, panel)] if is_disputed(subject, panel, done) else asked
 
 
-def adjudication(subject: Subject, panel: Panel) -> list[Request]:
+def adjudication(subject: Subject, panel: Panel) -> list[JudgeRequest]:
     """What the adjudicator is asked about a disputed case: everything at once, or point by point."""
     if panel.points_one_by_one and subject.points:
-        return [Request(panel.adjudicator, texts, point) for point, texts in subject.points.items()]
-    return [Request(panel.adjudicator, subject.texts)]
+        return [JudgeRequest(panel.adjudicator, texts, point) for point, texts in subject.points.items()]
+    return [JudgeRequest(panel.adjudicator, subject.texts)]
 
 
 def is_disputed(subject: Subject, panel: Panel, done: Sequence[Judged]) -> bool | None:
@@ -145,7 +147,7 @@ def _assessments(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list
     return [weighted_mean(item.ratings, subject.weights) for item in done if item.request.judge in assessors]
 
 
-PROCEDURES: dict[str, Callable[[Subject, Panel, Sequence[Judged]], list[Request]]] = {
+PROCEDURES: dict[str, Callable[[Subject, Panel, Sequence[Judged]], list[JudgeRequest]]] = {
     "every_judge_once": every_judge_once,
     "every_judge_each_point": every_judge_each_point,
     "assessors_then_adjudicator": assessors_then_adjudicator,

@@ -15,7 +15,7 @@ from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.prompts.documents import words
 from medtasks_ext.rows.expressions import UNFIT, Expression
 from medtasks_ext.rows.options import check_options, mended, permuted
-from medtasks_ext.rows.overlap import Texts
+from medtasks_ext.rows.overlap import NormalisedTexts
 from medtasks_ext.rows.row import ReadRow
 from medtasks_ext.seed import SEED
 
@@ -116,7 +116,7 @@ def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset
     if not pool:
         return pool
     asked = {_identity(row, name, dataset) for row in test}
-    tested = Texts(asked)
+    tested = NormalisedTexts(asked)
     shown = ((row, _identity(row, name, dataset)) for row in pool)
     return [row for row, text in shown if text in asked or not tested.overlap(text)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from medtasks_ext.registry.citations import Entry, entries_of
+from medtasks_ext.registry.citations import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.suites import TERMS, Suite
@@ -249,7 +249,7 @@ def _mark(record: Metadata, axis: str) -> str:
     return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 
-def _reference(key: str, entries: Mapping[str, Entry]) -> str:
+def _reference(key: str, entries: Mapping[str, BibEntry]) -> str:
     """A line of the list of references, with the anchor to which datasets link."""
     entry = entries.get(key)
     if entry is None:

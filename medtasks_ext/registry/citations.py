@@ -22,7 +22,7 @@ _NAMED_AUTHORS = 3
 
 
 @dataclass(frozen=True)
-class Entry:
+class BibEntry:
     """One BibTeX entry."""
 
     kind: str  # article, inproceedings, misc
@@ -68,7 +68,7 @@ class Entry:
 _VENUES = ("journal", "booktitle", "howpublished", "publisher")
 
 
-def read_bibtex(path: Path) -> dict[str, Entry]:
+def read_bibtex(path: Path) -> dict[str, BibEntry]:
     """Read the entries of a BibTeX file.
 
     Returns:
@@ -87,16 +87,16 @@ def read_bibtex(path: Path) -> dict[str, Entry]:
         raise MedtasksError(
             f"is not sound BibTeX ({error})", where=path, remedy="mend the entry; a key or field occurs once"
         ) from None
-    return {key: Entry(entry.type, key, dict(entry.fields)) for key, entry in found.entries.items()}
+    return {key: BibEntry(entry.type, key, dict(entry.fields)) for key, entry in found.entries.items()}
 
 
 @lru_cache(maxsize=1)
-def citations() -> dict[str, Entry]:
+def citations() -> dict[str, BibEntry]:
     """The entries of `citations.bib`, read once per process."""
     return read_bibtex(CITATIONS_FILE)
 
 
-def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, Entry]:
+def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, BibEntry]:
     """The entries that datasets may cite: the shared ones, and those of `citation.bib` in the folder of a
     dataset or the one above, which is its suite's.
 

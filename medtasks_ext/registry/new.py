@@ -148,7 +148,7 @@ def suite_of(tasks: Registry, task: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Template:
+class DatasetTemplate:
     """A file of `templates`: what a task file begins with, for answers of one kind."""
 
     kind: str  # of the answers. Answers that may be scored in several ways have a template for each
@@ -160,16 +160,16 @@ class Template:
 
 
 @lru_cache(maxsize=1)
-def templates() -> dict[str, Template]:
+def templates() -> dict[str, DatasetTemplate]:
     """All of them, by name."""
     return {path.stem: _read_template(path) for path in sorted(TEMPLATES.glob("*.yaml"))}
 
 
-def _read_template(path: Path) -> Template:
+def _read_template(path: Path) -> DatasetTemplate:
     said = read_mapping(path)
     kind = yaml_text(said["block"])["answer"]["kind"]
     more = said.get("files", {}), said.get("oracle_max")
-    return Template(kind, said["about"], said["block"], tuple(said["rows"]), *more)
+    return DatasetTemplate(kind, said["about"], said["block"], tuple(said["rows"]), *more)
 
 
 def kinds(suite: Suite) -> dict[str, str]:
@@ -216,7 +216,7 @@ class Draft:
                 shutil.rmtree(made, ignore_errors=True)
 
 
-def draft(tasks: Registry, answers: Mapping[str, Any], template: Template | None = None) -> Draft:
+def draft(tasks: Registry, answers: Mapping[str, Any], template: DatasetTemplate | None = None) -> Draft:
     """The folder of a new dataset, with placeholders where a person must write something.
 
     Args:
@@ -284,7 +284,7 @@ def _exists(folder: Path) -> MedtasksError:
     return MedtasksError("there is such a folder", where=folder, remedy="choose another --id, or edit it")
 
 
-def _task_file(task: str, suite: Suite, template: Template, answers: Mapping[str, Any]) -> str:
+def _task_file(task: str, suite: Suite, template: DatasetTemplate, answers: Mapping[str, Any]) -> str:
     download = (
         "# TODO: name the public files (docs/data.md), as rows.download with repo (on the Hugging Face hub;\n"
         "# without it `test` lists URLs), test, fewshot; `medtasks data pin` then writes data.lock\n"
@@ -330,7 +330,7 @@ def _scalar(value: Any) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _rows(template: Template) -> Iterator[dict[str, Any]]:
+def _rows(template: DatasetTemplate) -> Iterator[dict[str, Any]]:
     patterns = template.rows
     for number in range(_N_FEWSHOT + _N_TEST):
         split, place = ("fewshot", number) if number < _N_FEWSHOT else ("test", number - _N_FEWSHOT)
@@ -340,4 +340,9 @@ def _rows(template: Template) -> Iterator[dict[str, Any]]:
 
 
 def _filled(value: Any, number: int) -> Any:
+    """A pattern with the number of its row, in texts of any depth."""
+    if isinstance(value, list):
+        return [_filled(item, number) for item in value]
+    if isinstance(value, dict):
+        return {key: _filled(item, number) for key, item in value.items()}
     return value.replace("{n}", str(number)) if isinstance(value, str) else value

@@ -138,7 +138,7 @@ class SuiteOfficial(Strict):
         return self
 
 
-class Place(Strict):
+class TextLocation(Strict):
     """A text in Python source, found without running it.
 
     Attributes:
@@ -194,12 +194,12 @@ class Official(Strict):
     """
 
     adapter: str | None = None
-    wrapper: Place | None = None
+    wrapper: TextLocation | None = None
     input: str | None = None
-    pieces: dict[str, Place] = {}
+    pieces: dict[str, TextLocation] = {}
     tables: list[str] = []
     slots: dict[str, str] = {}
-    references: list[str] | str | Place | None = None
+    references: list[str] | str | TextLocation | None = None
     line_ends: bool = False
     text: Passage | None = None
 

@@ -155,7 +155,7 @@ _NAME = r"^[a-z0-9]+(_[a-z0-9]+)*$"
 Identifier = Annotated[str, StringConstraints(pattern=_NAME)]
 
 
-class Part(Strict):
+class AxisPart(Strict):
     """A value of an axis that lies within another."""
 
     title: str  # what readers see
@@ -168,7 +168,7 @@ class Axis(Strict):
     title: str | None = None  # what readers see; by default its name
     values: dict[Identifier, str] = {}  # value -> title, in the order of display
     within: str | None = None  # the axis whose values it divides
-    parts: dict[str, dict[Identifier, Part]] = {}  # value of that axis -> value of this one -> what it is
+    parts: dict[str, dict[Identifier, AxisPart]] = {}  # value of that axis -> value of this one -> what it is
 
     @model_validator(mode="after")
     def _either(self) -> Axis:
@@ -477,7 +477,8 @@ class Suite(Strict):
     @cached_property
     def labels(self) -> Mapping[str, RowLabel]:
         """Column -> what rows of its datasets may say in it, `difficulty` among them."""
-        return {**OF_ALL, **self.row_labels}
+        # its own come first: a document's hash, by which runs are paired, follows from the order
+        return {**self.row_labels, **OF_ALL, **self.row_labels}
 
     @cached_property
     def of_others(self) -> tuple[str, ...]:

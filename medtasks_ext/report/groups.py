@@ -15,7 +15,7 @@ from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.rollup import weights_in
-from medtasks_ext.stats.intervals import mean_interval, worth
+from medtasks_ext.stats.intervals import mean_interval, sample_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -382,7 +382,7 @@ def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | N
         known = [(item, one) for item, one in zip(items, intervals, strict=True) if one is not None]
         scores = [item.score or 0.0 for item, _ in known]
         lows, highs = [one.low for _, one in known], [one.high for _, one in known]
-        sizes = worth(scores, lows, highs, [max(item.n, 1) for item, _ in known])
+        sizes = sample_sizes(scores, lows, highs, [max(item.n, 1) for item, _ in known])
         ends = np.round(mean_interval(weights[whole][:, has], scores, sizes), _DIGITS)
         roughs = (weights[whole][:, has] > 0) @ np.array([one.rough for _, one in known]) > 0
         for row, (low, high), rough in zip(whole, ends.T.tolist(), roughs.tolist(), strict=True):

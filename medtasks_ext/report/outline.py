@@ -23,7 +23,7 @@ _MANY = 40
 
 
 @dataclass(frozen=True)
-class Block:
+class OutlineBlock:
     """A suite asked with one strategy, or a large part of it."""
 
     names: list[str]  # of the suite, or of groups of it that were asked for
@@ -35,7 +35,7 @@ class Outline:
     """The names of the table."""
 
     single: list[str]  # tasks, and groups that are rows without axes
-    blocks: list[Block]  # suites in their order
+    blocks: list[OutlineBlock]  # suites in their order
 
 
 def outline(registry: Registry, requested: Iterable[str]) -> Outline:
@@ -63,7 +63,7 @@ def outline(registry: Registry, requested: Iterable[str]) -> Outline:
         single = {}
     return Outline(
         list(single),
-        [Block(list(blocks[place]), _axes(registry, *place)) for place in _in_order(registry, blocks)],
+        [OutlineBlock(list(blocks[place]), _axes(registry, *place)) for place in _in_order(registry, blocks)],
     )
 
 

@@ -24,7 +24,7 @@ from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of, model_id, version_of
 from medtasks_ext.stats.equating import FEWEST_MODELS, Equating, equating
-from medtasks_ext.stats.intervals import mean_interval, of_tasks, width_as_sd, worth
+from medtasks_ext.stats.intervals import mean_interval, of_tasks, sample_sizes, width_as_sd
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -594,10 +594,10 @@ def _strips(groups: Sequence[Group], items: Sequence[Experiment], table: Array) 
     known = [interval for interval in intervals if interval is not None]
     shares = members[kept] / sizes[kept, None]
     scores = np.array([item.score for item in items], dtype=float)
-    worths = worth(
+    n_documents = sample_sizes(
         scores, [one.low for one in known], [one.high for one in known], [item.n for item in items]
     )
-    lows, highs = mean_interval(shares, scores, worths)
+    lows, highs = mean_interval(shares, scores, n_documents)
     # (rivals, groups) and (groups,), rounded: what is equal stays equal
     others, mine = np.round(table @ shares.T, _DIGITS), np.round(shares @ scores, _DIGITS)
     quarters = np.quantile(others, [0, 0.25, 0.5, 0.75, 1], axis=0).T.tolist()

@@ -10,7 +10,7 @@ from medtasks_ext.registry.lengths import count_words
 FEWEST_WORDS = 8
 
 
-class Texts:
+class NormalisedTexts:
     """Texts with which others are compared; white space apart.
 
     Args:

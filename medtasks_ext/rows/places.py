@@ -19,7 +19,7 @@ BESIDE = ("README.md", "example.jsonl", "example.csv", "example.xlsx", "instruct
 
 
 @dataclass(frozen=True)
-class Place:
+class RowLayout:
     """One layout of local files."""
 
     #: `official` (the authors' own files), `rows` (in one of several formats), `original` (the source's)
@@ -45,15 +45,15 @@ def dataset_folder(dataset: Dataset) -> str:
     return f"{dataset.metadata.suite}/{dataset.folder.name}"
 
 
-def places(dataset: Dataset, source: Source) -> list[Place]:
+def places(dataset: Dataset, source: Source) -> list[RowLayout]:
     """The layouts that the loader looks for, the first that is there is used."""
     folder = dataset_folder(dataset)
     found = []
     if authors := authors_of(dataset, source):
         test, fewshot = authors.paths[0]
-        found.append(Place("official", [test], [fewshot], folder))
-    found.append(Place("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
-    found += [Place("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
+        found.append(RowLayout("official", [test], [fewshot], folder))
+    found.append(RowLayout("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
+    found += [RowLayout("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
     return found
 
 

@@ -179,6 +179,7 @@ class RemoteFile:
             self._cached,
             lambda part: self._checked(part, place),
             resumes=bool(self.digest),
+            largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
         )
 

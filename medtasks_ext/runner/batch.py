@@ -20,7 +20,7 @@ from medtasks_ext.engines.batch import (
     Interface,
     WrittenCount,
 )
-from medtasks_ext.engines.faults import Asked
+from medtasks_ext.engines.faults import ServerNames
 from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Outcome
 from medtasks_ext.errors import MedtasksError
@@ -138,7 +138,7 @@ def _earlier(run: Run, task: str) -> dict[str, str]:
     return {asked.key: asked.document for asked in read_prompts_file(file)} if file.is_file() else {}
 
 
-class RunResults:
+class RunIntake:
     """The requests of a run that wait for results of batches; scores the tasks that they complete.
 
     Args:
@@ -158,7 +158,7 @@ class RunResults:
         self._run = run
         self._thinking = arguments.get("think_end_token") if interface is CHAT else None
         name = str(arguments.get("model") or arguments.get("pretrained") or "")
-        self._asked = Asked("the server of the batch", name, "the key of the batch")
+        self._asked = ServerNames("the server of the batch", name, "the key of the batch")
         names = [
             name
             for name in run.manifest.tasks
@@ -177,7 +177,7 @@ class RunResults:
         """Whether it has no answer yet."""
         return key in self._of and key not in self._of[key].log.answered
 
-    def about(self, key: str) -> tuple[Asked, bool]:
+    def about(self, key: str) -> tuple[ServerNames, bool]:
         """How messages name what was asked; they quote the server where rows may be quoted."""
         if shows_text():
             return self._asked, True

@@ -17,7 +17,7 @@ _ON = {_SWITCH: True, "think_end_token": "</think>"}
 
 
 @dataclass(frozen=True)
-class Way:
+class ReasoningMode:
     """A way to run a model."""
 
     model: PlannedModel  # with the file that runs it
@@ -45,8 +45,8 @@ class Way:
 class Reasoning:
     """How a model is planned, and how it could also be run."""
 
-    planned: Way  # the way that the figures are for
-    other: Way | None  # the other way; None where only one is known
+    planned: ReasoningMode  # the way that the figures are for
+    other: ReasoningMode | None  # the other way; None where only one is known
     why: str  # how it is known, in words
 
 
@@ -62,7 +62,7 @@ def reasoning_of(model: PlannedModel, tokenizer: Tokenizer, asked: bool | None) 
         return found
     if found.other:
         return Reasoning(found.other, found.planned, found.why)
-    way = Way(model, asked)
+    way = ReasoningMode(model, asked)
     return Reasoning(way, found.planned, f"{found.why}; no setting is known that changes it")
 
 
@@ -71,9 +71,14 @@ def _of_ready_files(model: PlannedModel) -> Reasoning | None:
     files = ready_files(model.name)
     if model.config not in [file.config for file in files]:
         return None
-    own = Way(model, model.metadata["thinking"])
+    own = ReasoningMode(model, model.metadata["thinking"])
     other = next(
-        (Way(file, not own.thinks) for file in files if file.metadata["thinking"] is not own.thinks), None
+        (
+            ReasoningMode(file, not own.thinks)
+            for file in files
+            if file.metadata["thinking"] is not own.thinks
+        ),
+        None,
     )
     if other is None:
         return Reasoning(own, None, _says(model))
@@ -112,11 +117,11 @@ def _of_model(model: PlannedModel, tokenizer: Tokenizer) -> Reasoning:
             "not to think before it answers"
         )
     if sure and not has_switch:
-        return Reasoning(Way(model, thinks), None, why)
+        return Reasoning(ReasoningMode(model, thinks), None, why)
     changes: Config = {}
     if has_switch and model.engine in BATCHING_MODELS:
         changes = {_SWITCH: False} if thinks else {_SWITCH: None} if switched_off else _ON
-    return Reasoning(Way(model, thinks), Way(model, not thinks, changes), why)
+    return Reasoning(ReasoningMode(model, thinks), ReasoningMode(model, not thinks, changes), why)
 
 
 @dataclass(frozen=True)

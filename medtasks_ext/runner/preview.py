@@ -37,7 +37,7 @@ class _Says(Baseline):
 
 
 @dataclass(frozen=True)
-class Answer:
+class PreviewAnswer:
     """A response and what is made of it."""
 
     name: str  # whose response it is
@@ -78,7 +78,7 @@ class Preview:
     system_turn: bool = True
     #: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer
     tokens: int | None = None
-    answers: list[Answer] = field(default_factory=list)  # example answers, read and scored
+    answers: list[PreviewAnswer] = field(default_factory=list)  # example answers, read and scored
 
 
 def preview(
@@ -167,12 +167,12 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
     )
 
 
-def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> Answer:
+def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) -> PreviewAnswer:
     outcome = evaluate_task(model, task, settings, Choice(samples=(place,)))
     assert outcome is not None
     (sample,) = outcome.samples
     (read,) = sample["filtered_resps"]
-    return Answer(
+    return PreviewAnswer(
         name=name,
         response=sample["resps"][0][0],
         parsed=read["answer"],

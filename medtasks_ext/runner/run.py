@@ -305,7 +305,8 @@ class Run:
             if not same_documents(task, entry.choice, choices[name]):
                 self._put_by(name)
                 entry = TaskEntry(sealed=entry.sealed)
-            now = {"choice": choices[name], "bound": self.bound(task)}
+            asked = len(self.places(task, choices[name]))
+            now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
 
     def _put_by(self, task: str) -> None:
@@ -526,7 +527,7 @@ class Run:
             kept: further fields that stay as they are.
         """
         known = self.state(task)
-        stays = {name: getattr(known, name) for name in ("choice", "bound", *kept)}
+        stays = {name: getattr(known, name) for name in ("choice", "bound", "asked", *kept)}
         new = entry.model_copy(update=stays)
         self.manifest.replace_seals("responses", known.sealed, new.sealed)
         self.manifest.tasks[task] = new

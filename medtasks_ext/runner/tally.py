@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from medtasks_ext.engines.records import FaultKind
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
     from medtasks_ext.engines.records import Answer, Fault, Request
-    from medtasks_ext.runner.evaluate import Reader
     from medtasks_ext.runs.manifest import TaskEntry
 
 #: Answers of a task that are read whatever it takes; that are all read if there is time; the step after.
@@ -28,6 +27,13 @@ READING_SHARE, READING_GRACE = 0.02, 1.0
 RATE_SECONDS, NOW_SECONDS = 600.0, 60.0
 #: Seconds without an outcome that part two batches; between two moments at least; of a batch without an end.
 _PAUSE, _STEP, _LONG_BATCH = 0.2, 1.0, 10.0
+
+
+class Reads(Protocol):
+    """Reads answers to one task."""
+
+    def valid(self, row: Mapping[str, Any], text: str) -> bool:
+        """Whether an answer can be read from a response to a document."""
 
 
 @dataclass(slots=True)
@@ -95,6 +101,7 @@ class Tally:
         asked: task -> requests that this process has for it.
         readers: task -> what reads its answers, where they can be read.
         budget: that they are paid from, where somebody charges and the price is known.
+        clock: gives seconds; of what is counted later than it came, those at which it came.
 
     Attributes:
         prompt_tokens: of all prompts whose tokens were counted.
@@ -105,8 +112,9 @@ class Tally:
     def __init__(
         self,
         asked: Mapping[str, int],
-        readers: Mapping[str, Reader] | None = None,
+        readers: Mapping[str, Reads] | None = None,
         budget: Budget | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         #: by name, in the order of the run
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
@@ -120,10 +128,15 @@ class Tally:
         self._begun: list[TaskTally] = []
         self._outcomes = 0
         self._reading = 0.0
-        self.started = self._last = self._batch = time.monotonic()
-        self._moments = deque([Snapshot(self.started, 0, 0)])
+        self._clock = clock or time.monotonic
+        self.begin()
 
     # ------------------------------------------------------------------ what happens
+
+    def begin(self) -> None:
+        """The first request is sent now: what came before tells nothing of how fast it goes."""
+        self.started = self._last = self._batch = self._clock()
+        self._moments = deque([Snapshot(self.started, 0, 0)])
 
     def began(self, task: str) -> None:
         """The engine has taken the first request of a task."""
@@ -144,7 +157,8 @@ class Tally:
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Count an answer, and read it if it is one of the sample."""
-        now, task = self._moved(), self._of(request.task)
+        self._moved()
+        task = self._of(request.task)
         task.answers += 1
         task.asked = max(task.asked, task.done)
         if not answer.text or answer.text.isspace():
@@ -156,8 +170,8 @@ class Tally:
         else:
             self.prompt_tokens += answer.usage.prompt
             self.completion_tokens += answer.usage.completion
-        if task.takes_sample() and task.name in self._readers:
-            self._read(task, request, answer, now)
+        if task.takes_sample():
+            self.read(request, answer)
 
     def faulted(self, request: Request, fault: Fault) -> None:
         """Count a request without an answer."""
@@ -181,7 +195,7 @@ class Tally:
 
     def _moved(self, n: int = 1) -> float:
         """More outcomes. What came before a pause is kept as a moment; in a batch it would mislead."""
-        now, former = time.monotonic(), self._moments[-1].at
+        now, former = self._clock(), self._moments[-1].at
         paused = now - self._last >= _PAUSE
         if paused:
             self._batch = now
@@ -193,17 +207,24 @@ class Tally:
         self._last = now
         return now
 
-    def _read(self, task: TaskTally, request: Request, answer: Answer, now: float) -> None:
-        allowed = READING_GRACE + READING_SHARE * (now - self.started)
-        if request.row is None or (task.read >= READ_ALWAYS and self._reading > allowed):
+    def reads(self, task: str, reader: Reads) -> None:
+        """What reads the answers to a task from now on."""
+        self._readers[task] = reader
+
+    def read(self, request: Request, answer: Answer) -> None:
+        """Read an answer that was counted, if there is what reads it, and time."""
+        task, reader = self.tasks[request.task], self._readers.get(request.task)
+        allowed = READING_GRACE + READING_SHARE * (self._last - self.started)
+        if reader is None or request.row is None or (task.read >= READ_ALWAYS and self._reading > allowed):
             return
+        began = time.monotonic()
         try:
-            readable = self._readers[task.name].valid(request.row, answer.text)
+            readable = reader.valid(request.row, answer.text)
         except Exception:  # the score will say it; a display must not end a run
             return
         task.read += 1
         task.readable += readable
-        self._reading += time.monotonic() - now
+        self._reading += time.monotonic() - began
 
     # ------------------------------------------------------------------ figures
 
@@ -230,7 +251,7 @@ class Tally:
     @property
     def seconds(self) -> float:
         """Since the start."""
-        return time.monotonic() - self.started
+        return self._clock() - self.started
 
     @property
     def spent(self) -> float | None:
@@ -257,7 +278,7 @@ class Tally:
 
     def speed(self) -> Speed | None:
         """How fast it goes; None before the first outcome."""
-        now = time.monotonic()
+        now = self._clock()
         if not self._outcomes or now <= self.started:
             return None
         tokens = bool(self.tokens)

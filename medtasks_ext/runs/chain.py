@@ -98,6 +98,58 @@ def sealed_head(path: Path, seal: Seal) -> bool:
     return seal.lines == 0 or holds_head(path, seal.bytes, seal.head)
 
 
+class FollowedFile:
+    """Reads such a file while another process appends to it: each line once, as it comes.
+
+    Nothing is written or locked. A line that is not whole yet is left for the next time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head, self._lines, self._bytes = _start(path), 0, 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the file has another size than was read."""
+        try:
+            return self.path.stat().st_size != self._bytes
+        except FileNotFoundError:
+            return self._bytes > 0
+
+    def further(self) -> Iterator[Json]:
+        """The records that were not read before.
+
+        Raises:
+            MedtasksError: a line is damaged, or lines that were read are gone.
+        """
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            if self._bytes:
+                self._refuse_shorter()
+            return
+        with file:
+            if os.fstat(file.fileno()).st_size < self._bytes:
+                self._refuse_shorter()
+            file.seek(self._bytes)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                record, self._head = _checked(self.path, self._lines + 1, line.rstrip(b"\n"), self._head)
+                self._lines, self._bytes = self._lines + 1, self._bytes + len(line)
+                yield record
+
+    def _refuse_shorter(self) -> None:
+        raise MedtasksError(
+            "is shorter than it was", where=self.path, remedy="look again: it was made anew, or cut off"
+        )
+
+    @property
+    def seal(self) -> Seal:
+        """The state of the file as far as it was read."""
+        return Seal(self._lines, self._bytes, self._head)
+
+
 class ChainedFile:
     """Appends to such a file.
 
@@ -119,20 +171,9 @@ class ChainedFile:
         Raises:
             MedtasksError: a line is damaged.
         """
-        head = _start(self.path)
-        lines = size = 0
-        try:
-            file = self.path.open("rb")
-        except FileNotFoundError:
-            return
-        with file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                record, head = _checked(self.path, lines + 1, line.rstrip(b"\n"), head)
-                lines, size = lines + 1, size + len(line)
-                yield record
-        self._head, self._lines, self._bytes = head, lines, size
+        found = FollowedFile(self.path)
+        yield from found.further()
+        self._head, self._lines, self._bytes = found.seal.head, found.seal.lines, found.seal.bytes
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record.

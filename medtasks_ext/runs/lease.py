@@ -342,6 +342,24 @@ class Lease:
                 self._machine.touch(self.path)
 
 
+def holder_of(folder: Path, machine: Machine | None = None) -> str | None:
+    """The command of the process that works in a folder; None where none does. Nothing is written.
+
+    A process elsewhere works there if it gave a sign of life lately by this machine's clock.
+    """
+    machine = machine or Machine()
+    seen = machine.look(folder / FILE)
+    if seen is None:
+        return None
+    holder = _record_of(seen.content)
+    pid = holder.get("pid")
+    if holder.get("place") == machine.place and isinstance(pid, int):
+        works = machine.lives(pid) and machine.born(pid) == holder.get("born")
+    else:
+        works = abs(time.time() - seen.touched) <= STALE
+    return str(holder.get("command", "another process")) if works else None
+
+
 class Borrowed:
     """The lease of the process that started this one, which works for it."""
 

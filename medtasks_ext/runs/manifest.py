@@ -65,6 +65,7 @@ class TaskEntry(_Record):
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
     bound: Binding | None = None  # whose the outcomes are that the last call asked for
+    asked: int | None = None  # documents that the last call which asked it chose; older versions did not say
     n: int | None = None  # documents of a finished task
     generated: int | None = None  # answers that the last call asked for
     seconds: float | None = None  # from its first request to its last answer, in the last call

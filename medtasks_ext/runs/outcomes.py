@@ -13,6 +13,7 @@ later call asks about other rows or in other words, its first line says so again
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -23,7 +24,7 @@ from medtasks_ext.atomic import remove, sync_folder
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.runs.chain import ChainedFile, Seal
+from medtasks_ext.runs.chain import ChainedFile, FollowedFile, Seal
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,6 +46,7 @@ __all__ = [
 QUEUE = "disputed_"
 #: Faults of judges in an older version, which had a file of their own.
 _OLD_FAULTS = ".failures"
+_OF_RANK = re.compile(r"\.rank\d+$")
 _TIME = "%Y-%m-%dT%H:%M:%S"
 
 #: Whose words a judge is asked in.
@@ -256,14 +258,44 @@ def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
     return found, file.seal
 
 
+class FollowedOutcomes:
+    """The outcomes of one file as a run under way adds them, each once; nothing is written or locked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = FollowedFile(path)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something was added since it was read."""
+        return self._file.has_more
+
+    def further(self) -> Iterator[Stored]:
+        """What was added.
+
+        Raises:
+            MedtasksError: a line is damaged, or lines that were read are gone.
+        """
+        return _stored(self.path, self._file.further(), self._file.seal.lines + 1)
+
+
+def task_of_file(path: Path) -> str:
+    """The task whose outcomes a file of `RUN/responses` holds, of whichever writer."""
+    return _OF_RANK.sub("", path.stem)
+
+
 def _lines(file: ChainedFile) -> Iterator[Stored]:
-    for number, record in enumerate(file.read(), start=1):
+    return _stored(file.path, file.read())
+
+
+def _stored(path: Path, records: Iterable[Json], first: int = 1) -> Iterator[Stored]:
+    for number, record in enumerate(records, start=first):
         try:
             yield Stored.read(record)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise MedtasksError(
                 f"line {number} is no outcome of a request",
-                where=file.path,
+                where=path,
                 remedy="delete this line and those after it; only what they hold is asked for again",
             ) from None
 

@@ -18,7 +18,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from medtasks_ext.atomic import atomic_file, cannot_write
-from medtasks_ext.egress import AskedServer, Text, Way
+from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
 
@@ -34,7 +34,7 @@ class Sent(BaseModel):
     host: str  # name or address
     dataset: str  # whose text
     is_open: bool = Field(alias="open")  # whether everyone may read it
-    way: Way  # why the host may receive text that is not open, or that it may not
+    way: Permission  # why the host may receive text that is not open, or that it may not
     #: local time of the first text
     since: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))
 
@@ -57,7 +57,7 @@ def read_sent(folder: Path) -> list[Sent]:
     return found
 
 
-_Key: TypeAlias = tuple[str, str, Way]
+_Key: TypeAlias = tuple[str, str, Permission]
 
 
 class SentLog:

@@ -93,7 +93,7 @@ def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = _Z) -> tuple
     return np.clip(centre - half, 0.0, p), np.clip(centre + half, p, 1.0)
 
 
-def worth(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: ArrayLike) -> Array:
+def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: ArrayLike) -> Array:
     """How many documents, right or wrong, give an interval of this width: `wilson` read backwards.
 
     Args:
@@ -122,7 +122,7 @@ def mean_interval(weights: ArrayLike, scores: ArrayLike, sizes: ArrayLike) -> tu
     Args:
         weights: (groups, tasks); each row adds up to 1.
         scores: (tasks,), on 0-1.
-        sizes: (tasks,), what each is `worth`.
+        sizes: (tasks,), what each is `sample_sizes`.
 
     Returns:
         Lower and upper ends, (groups,).
@@ -150,7 +150,7 @@ def of_tasks(
     known = [item for item in intervals if item is not None]
     if not known or len(known) < len(intervals):
         return None
-    sizes = worth(scores, [item.low for item in known], [item.high for item in known], documents)
+    sizes = sample_sizes(scores, [item.low for item in known], [item.high for item in known], documents)
     low, high = mean_interval(np.asarray(weights, dtype=float)[None], scores, sizes)
     return Interval(float(low[0]), float(high[0]), any(item.rough for item in known))
 
@@ -159,7 +159,7 @@ def of_earlier(score: float, interval: Interval, documents: int) -> Interval:
     """The interval of today for one of an earlier version, whose percentiles have its width."""
     if not 0 <= score <= 1:
         return interval
-    low, high = wilson(score, worth(score, interval.low, interval.high, documents))
+    low, high = wilson(score, sample_sizes(score, interval.low, interval.high, documents))
     return Interval(float(low), float(high), interval.rough)
 
 

@@ -234,9 +234,9 @@ def _members(archive: Path) -> tuple[str, ...]:
 @lru_cache(maxsize=8)
 def _read(artefact: Artefact, path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     from medtasks_ext.prompts.official import artefacts
-    from medtasks_ext.prompts.official.folding import Source
+    from medtasks_ext.prompts.official.folding import PythonSource
 
-    source = Source(artefacts.read(artefact, path, None), str(path))
+    source = PythonSource(artefacts.read(artefact, path, None), str(path))
     return tuple(source.texts(_ANSWER)), tuple(source.texts(_REASON))
 
 

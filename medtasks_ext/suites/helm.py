@@ -15,9 +15,9 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.folding import Source, Template, braced, constant
-from medtasks_ext.prompts.official.words import Filling, Turn, origin_of, source_of
-from medtasks_ext.registry.official import Artefact, Official, Place, SuiteOfficial
+from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, braced, constant
+from medtasks_ext.prompts.official.words import Filling, OfficialTurn, origin_of, source_of
+from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial, TextLocation
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -30,7 +30,7 @@ _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapt
 class Adapter:
     """How an instance becomes a prompt."""
 
-    instructions: Template  # the text before everything, with slots
+    instructions: FoldedText  # the text before everything, with slots
     input_prefix: str  # stands before the input
     input_suffix: str  # stands after it
     output_prefix: str  # the cue of the answer
@@ -51,7 +51,7 @@ class Adapter:
         return f"{instructions}\n\n{example}" if instructions else example
 
 
-def read_adapter(specs: Source, name: str, slots: Collection[str]) -> Adapter:
+def read_adapter(specs: PythonSource, name: str, slots: Collection[str]) -> Adapter:
     """The adapter of a run spec.
 
     Args:
@@ -127,14 +127,14 @@ class AdapterWords:
         self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
         home = block.wrapper.file if block.wrapper else None
 
-        def source(place: Place) -> Source:
+        def source(place: TextLocation) -> PythonSource:
             return source_of(artefact, path, f"{adapters.folder}/{place.file or home}")
 
         self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
         self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
         self.listed = (
             source(block.references).listed(block.references, slots)
-            if isinstance(block.references, Place)
+            if isinstance(block.references, TextLocation)
             else []
         )
         self.tables: Json = {}
@@ -168,7 +168,7 @@ class AdapterWords:
     def _instructions(self, value: Callable[[str], str]) -> str:
         return self.adapter.instructions.filled(value)
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
         """The row as one text."""
         filling = Filling(self.block, self.where, fields, place, self.tables, self.pieces)
         text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
@@ -178,4 +178,4 @@ class AdapterWords:
         else:
             choices = [item.filled(filling.slot) for item in self.listed]
             choices += references if isinstance(references, list) else []
-        return Turn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)
+        return OfficialTurn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.results.prices import Price
-    from medtasks_lab.atlas.models import Model
-    from medtasks_lab.atlas.spec import Printed
+    from medtasks_lab.atlas.models import PaperModel
+    from medtasks_lab.atlas.spec import PrintedFigures
     from medtasks_lab.human.results import ExpertRate
 
 
@@ -47,14 +47,14 @@ class Data:
 
     tasks: Registry
     suite: Suite
-    models: Sequence[Model]  # published ones, then own ones
+    models: Sequence[PaperModel]  # published ones, then own ones
     entries: Sequence[Entry] = ()  # own ones
     prices: Mapping[str, Price] = field(default_factory=dict)  # label of an own one -> of its model
     compared: Sequence[ExpertRate] = ()  # by experts of one's own
     labels: Sequence[Json] = ()  # own ones' scores on documents with a label, rows of the frame
 
 
-def printed_figures(given: Printed | None) -> dict[tuple[str, str], float | str]:
+def printed_figures(given: PrintedFigures | None) -> dict[tuple[str, str], float | str]:
     """(row, column) -> figure as the file has it."""
     found: dict[tuple[str, str], float | str] = {}
     for row in published(given.file) if given else ():

@@ -10,11 +10,11 @@ from medtasks_ext.results.published import published
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
-    from medtasks_lab.atlas.models import Model
+    from medtasks_lab.atlas.models import PaperModel
     from medtasks_lab.atlas.spec import Claim
 
 
-def claimed(claim: Claim, models: Sequence[Model], tasks: Registry, suite: Suite) -> float | str | None:
+def claimed(claim: Claim, models: Sequence[PaperModel], tasks: Registry, suite: Suite) -> float | str | None:
     """What the data say; None where they say nothing.
 
     Args:
@@ -34,7 +34,7 @@ def claimed(claim: Claim, models: Sequence[Model], tasks: Registry, suite: Suite
     return _QUERIES[claim.query](claim, chosen, group, tasks)
 
 
-def _better(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float | None:
+def _better(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float | None:
     """Models whose score with one strategy is above that with another, by more than some percent."""
     if group is None:
         return None
@@ -47,7 +47,7 @@ def _better(claim: Claim, models: Sequence[Model], group: Group | None, tasks: R
     )
 
 
-def _best(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> str | None:
+def _best(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> str | None:
     """The model with the highest score in a group."""
     if group is None:
         return None
@@ -57,7 +57,7 @@ def _best(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Reg
     return max(scores, key=scores.__getitem__)
 
 
-def _score(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float | None:
+def _score(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float | None:
     """The score of one model in a group, in percent."""
     score = next(
         (model.score(group, claim.strategy) for model in models if group and model.name == claim.model), None
@@ -65,24 +65,24 @@ def _score(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Re
     return None if score is None else 100 * score
 
 
-def _above(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float:
+def _above(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:
     """Rows of a file whose figure is above a level."""
     return float(sum(value > claim.level for value in _column(claim)))
 
 
-def _easier(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float:
+def _easier(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:
     """Models that are better on one task than on another."""
     one, other = claim.tasks
     scores = [model.scores[claim.strategy] for model in models]
     return float(sum(item[one] > item[other] for item in scores))
 
 
-def _sum(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float:
+def _sum(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:
     """Sum of a column."""
     return sum(_column(claim))
 
 
-def _saving(claim: Claim, models: Sequence[Model], group: Group | None, tasks: Registry) -> float:
+def _saving(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:
     """By how many percent the lowest of some figures is below the highest."""
     values = list(_column(claim))
     return 100 * (1 - min(values) / max(values))
@@ -96,7 +96,9 @@ def _column(claim: Claim) -> Iterable[float]:
     ]
 
 
-_QUERIES: Mapping[str, Callable[[Claim, Sequence[Model], Group | None, Registry], float | str | None]] = {
+_QUERIES: Mapping[
+    str, Callable[[Claim, Sequence[PaperModel], Group | None, Registry], float | str | None]
+] = {
     "better": _better,
     "best": _best,
     "score": _score,

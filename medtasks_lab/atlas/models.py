@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Model:
+class PaperModel:
     """One row of a paper's table."""
 
     name: str
@@ -69,14 +69,14 @@ def marks(n: int, of: int, otherwise: bool) -> str:
     return ", ".join([f"{n}/{of} tasks"] * (n < of) + ["asked otherwise"] * otherwise)
 
 
-def published_models(tasks: Registry, suite: Suite) -> list[Model]:
+def published_models(tasks: Registry, suite: Suite) -> list[PaperModel]:
     """The models that a suite's paper prints."""
     assert suite.published
     entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
     return [_model(entry, suite, entry.details) for entry in entries]
 
 
-def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[Model]) -> list[Model]:
+def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[PaperModel]) -> list[PaperModel]:
     """Runs with scores of a suite. Facts are those of the published model of that name or hub id.
 
     Raises:
@@ -97,7 +97,7 @@ def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[Model
     return found
 
 
-def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
+def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> PaperModel:
     scores: dict[str, dict[str, float]] = {}
     lengths: dict[str, list[float]] = {}
     unlike: dict[str, set[str]] = {}
@@ -117,7 +117,7 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
             unlike.setdefault(strategy, set()).add(item.dataset.id)
             named = {one.condition for one in item.unlike_the_paper}
             reasons.update(named if item.coverage.whole else {*named, "a part of the rows or judgements"})
-    return Model(
+    return PaperModel(
         entry.label if entry.kind != "published" else entry.model,
         entry.kind != "published",
         scores,
@@ -132,7 +132,7 @@ def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> Model:
 # ---------------------------------------------------------------------- facts as numbers
 
 
-def covariate(model: Model, name: str, strategy: str) -> float | None:
+def covariate(model: PaperModel, name: str, strategy: str) -> float | None:
     """A fact of a model as a number; None where it is not known.
 
     Args:

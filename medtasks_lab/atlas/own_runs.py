@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from medtasks_ext.report.cost import JuryCost
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_lab.atlas.cells import Data
-    from medtasks_lab.atlas.spec import Item
+    from medtasks_lab.atlas.spec import AtlasItem
 
 
 # ----------------------------------------------------------------------
@@ -41,7 +41,7 @@ _ROBUSTNESS = {
 }
 
 
-def clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
+def clinician_agreement(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """ICC(3,k), then its limits; printed limits are recomputed from the printed value and number of answers.
 
     The mean over pairs of clinicians has limits of a bootstrap over pairs, which the value does not give.
@@ -70,7 +70,7 @@ def clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
     yield from limits
 
 
-def jury_robustness(item: Item, data: Data) -> Iterator[Cell]:
+def jury_robustness(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """What the sub-juries have in common with the full one; own means are over the defined sub-juries."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -82,7 +82,7 @@ def jury_robustness(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(row_name, column, None, unit * figure.value, own=True, note=note)
 
 
-def judges_by_axis(item: Item, data: Data) -> Iterator[Cell]:
+def judges_by_axis(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Mean and s.d. of each judge's ratings; own ones over all judged tasks of the runs."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -121,7 +121,7 @@ def _title(task: str, data: Data) -> str:
 BENCHMARKS, JURY, TOTAL = "benchmarks", "jury", "total"
 
 
-def costs(item: Item, data: Data) -> Iterator[Cell]:
+def costs(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published bounds, and bounds and real costs of own runs.
 
     A printed jury cost is recomputed from the tokens that judges read and wrote and their prices, a printed
@@ -144,7 +144,7 @@ def _number(value: float | str) -> float:
     return value
 
 
-def _jury_costs(item: Item, data: Data) -> dict[str, float]:
+def _jury_costs(item: AtlasItem, data: Data) -> dict[str, float]:
     """Model -> what judging its answers costs at most, of models whose judges' tokens are printed."""
     if not item.judges or item.printed is None:
         return {}
@@ -213,7 +213,7 @@ def experiments_of(entry: Entry, data: Data) -> dict[str, Experiment]:
     }
 
 
-def detectable_effects(item: Item, data: Data) -> Iterator[Cell]:
+def detectable_effects(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published effects, and beside them those of own runs over all pairs of these; jury scores as x / 5."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -244,7 +244,7 @@ def _scores(item: Experiment) -> dict[str, float]:
     }
 
 
-def experts(item: Item, data: Data) -> Iterator[Cell]:
+def experts(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published rates of wins and ties; those of experts of one's own, against the run that they compared."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
@@ -255,13 +255,13 @@ def experts(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(row, rate.criterion, None, item.scale * rate.win_tie, own=True, note=note)
 
 
-def departments(item: Item, data: Data) -> Iterator[Cell]:
+def departments(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Zero-shot scores of own runs by department, where files or rows name one."""
     for row in _by_label(data, DEPARTMENT):
         yield Cell(row["value"], row["entry"], None, row["score"], own=True, note=_of(row))
 
 
-def levels(item: Item, data: Data) -> Iterator[Cell]:
+def levels(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """The same by level of difficulty."""
     for row in _by_label(data, DIFFICULTY):
         yield Cell(row["entry"], row["value"], None, item.scale * row["score"], own=True, note=_of(row))

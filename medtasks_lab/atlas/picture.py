@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_lab.atlas.cells import Cell
-    from medtasks_lab.atlas.spec import Drawn, Item
+    from medtasks_lab.atlas.spec import AtlasItem, Chart
 
 _WIDTH, _TALL, _ROOM = 760, 420, 260
 #: of the range of scores: names on the line of the best stand so far below each other
@@ -33,7 +33,7 @@ _LETTER = 7
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
+def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
     """The specs of a picture, with what their names add to the block's.
 
     Empty where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
@@ -57,7 +57,7 @@ def drawn(item: Item, how: Drawn, cells: Sequence[Cell]) -> list[tuple[str, Json
     return found
 
 
-def _of_table(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
+def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
     every = len({cell.row for cell in cells if figure(cell) is not None and not cell.own})
     rows = _lines(how, cells)
     columns = _columns(how, rows)
@@ -110,7 +110,7 @@ def _note(line: Mapping[str, Cell]) -> str:
     return next((cell.note for cell in line.values() if cell.own and cell.note), "")
 
 
-def _marked(how: Drawn, rows: Table) -> tuple[list[str], str]:
+def _marked(how: Chart, rows: Table) -> tuple[list[str], str]:
     """Names of lines and the measure; own lines with a note are marked, where published ones stand beside."""
     noted = {name for name, line in rows.items() if _note(line)}
     if not noted or len(_own_places(rows)) == len(rows):
@@ -118,7 +118,7 @@ def _marked(how: Drawn, rows: Table) -> tuple[list[str], str]:
     return [f"{name} *" if name in noted else name for name in rows], f"{how.measure}; * see the table's note"
 
 
-def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
+def _lines(how: Chart, cells: Sequence[Cell]) -> Table:
     """Own lines first, then the others, by the mean of their figures that are drawn or as they stand."""
     table = _table(cells)
 
@@ -145,7 +145,7 @@ def _lines(how: Drawn, cells: Sequence[Cell]) -> Table:
     return {name: table[name] for name in dict.fromkeys([*own, *names[: how.most]])}
 
 
-def _columns(how: Drawn, rows: Table) -> list[str]:
+def _columns(how: Chart, rows: Table) -> list[str]:
     known = dict.fromkeys(
         column
         for line in sorted(rows.values(), key=_is_own)  # own lines last: a run may lack columns
@@ -160,7 +160,7 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
-def _heat(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for y, (name, line) in enumerate(rows.items()):
         for x, column in enumerate(columns):
@@ -210,7 +210,7 @@ def _wrapped(name: str, letters: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
@@ -246,7 +246,7 @@ def _dots(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
     )
 
 
-def _bars(item: Item, how: Drawn, rows: Table, columns: Sequence[str]) -> Json:
+def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
     found: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -289,7 +289,7 @@ class _Point:
         return f"{self.name} ({self.note})" if self.note else self.name
 
 
-def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
+def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
     points = _points(how, [cell for cell in cells if cell.point] or list(cells))
     if not points:
         return None
@@ -326,7 +326,7 @@ def _scatter(item: Item, how: Drawn, cells: Sequence[Cell]) -> Json | None:
     )
 
 
-def _points(how: Drawn, cells: Sequence[Cell]) -> list[_Point]:
+def _points(how: Chart, cells: Sequence[Cell]) -> list[_Point]:
     found = []
     for name, line in _table(cells).items():
         x, y = figure(line.get(how.x)), figure(line.get(how.y))
@@ -365,7 +365,7 @@ def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
     return found
 
 
-def _legible(how: Drawn, points: Sequence[_Point]) -> list[_Point]:
+def _legible(how: Chart, points: Sequence[_Point]) -> list[_Point]:
     """Those whose names do not lie on each other's, from the best on."""
     places = [_place(how, point) for point in points]
     width = max(places, default=1.0) - min(places, default=0.0) or 1.0
@@ -380,7 +380,7 @@ def _legible(how: Drawn, points: Sequence[_Point]) -> list[_Point]:
     return found
 
 
-def _place(how: Drawn, point: _Point) -> float:
+def _place(how: Chart, point: _Point) -> float:
     """Where a point stands along the picture."""
     if isinstance(point.x, str):
         return float(date.fromisoformat(point.x).toordinal())

@@ -38,7 +38,7 @@ Statistic = Literal[
 ]
 
 
-class Printed(Strict):
+class PrintedFigures(Strict):
     """Where a paper's figures stand: a file of `results/reference`."""
 
     file: str
@@ -88,7 +88,7 @@ class ModelPair(Strict):
     p: str = ""  # as printed
 
 
-class Drawn(Strict):
+class Chart(Strict):
     """A picture of an item: which of its columns are drawn, and how."""
 
     kind: Literal["heat", "dots", "scatter", "bars"]
@@ -110,7 +110,7 @@ class Drawn(Strict):
     )
 
 
-class Item(Strict):
+class AtlasItem(Strict):
     """One table, figure, or set of claims."""
 
     title: str
@@ -125,7 +125,7 @@ class Item(Strict):
     models: list[str] = []  # their names, where only some count
     scale: float = 100.0
     tolerance: float = 0.051
-    printed: Printed | None = None
+    printed: PrintedFigures | None = None
     claims: list[Claim] = []
     covariates: list[str] = []
     pairs: list[ModelPair] = []
@@ -133,13 +133,13 @@ class Item(Strict):
     dataset: str = ""  # experts: whose answers experts compared
     of: dict[str, str] = {}  # joined: column -> the item that it is a column of
     note: str = ""
-    pictures: list[Drawn] = []
+    pictures: list[Chart] = []
 
 
 class Atlas(Strict):
     """What one suite's paper prints."""
 
-    items: dict[str, Item]
+    items: dict[str, AtlasItem]
     left_out: dict[str, str] = {}  # what data cannot support -> why
 
 

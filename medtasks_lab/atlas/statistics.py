@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from medtasks_ext.report.groups import Group
-    from medtasks_lab.atlas.models import Model
-    from medtasks_lab.atlas.spec import Item
+    from medtasks_lab.atlas.models import PaperModel
+    from medtasks_lab.atlas.spec import AtlasItem
 
 
-def cells_of(item: Item, data: Data) -> list[Cell]:
+def cells_of(item: AtlasItem, data: Data) -> list[Cell]:
     """The cells of a block, row by row."""
     return list(_STATISTICS[item.statistic](item, data))
 
 
-def _groups(item: Item, data: Data) -> dict[str, Group]:
+def _groups(item: AtlasItem, data: Data) -> dict[str, Group]:
     """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
     printed = {column.lower(): column for _, column in printed_figures(item.printed)}
     named = {value: name for name, value in item.values.items()}
@@ -56,7 +56,7 @@ def _groups(item: Item, data: Data) -> dict[str, Group]:
     return found
 
 
-def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
+def _group_scores(item: AtlasItem, data: Data) -> Iterator[Cell]:
     printed, groups = printed_figures(item.printed), _groups(item, data)
     for model in _models(item, data):
         values: list[float] = []
@@ -78,7 +78,7 @@ def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(model.name, item.average, beside, value, model.own)
 
 
-def _models(item: Item, data: Data) -> list[Model]:
+def _models(item: AtlasItem, data: Data) -> list[PaperModel]:
     return [
         model
         for model in data.models
@@ -86,7 +86,7 @@ def _models(item: Item, data: Data) -> list[Model]:
     ]
 
 
-def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
+def _win_rates(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Own runs join one at a time, on the benchmarks that they have."""
     printed = printed_figures(item.printed)
     scores = {model.name: model.scores["zero_shot"] for model in _models(item, data) if not model.own}
@@ -114,7 +114,7 @@ def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
                 yield Cell(model.name, column, own=True, note="asked otherwise")
 
 
-def _restated(item: Item, data: Data) -> Iterator[Cell]:
+def _restated(item: AtlasItem, data: Data) -> Iterator[Cell]:
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
     if item.axis == "suite":
@@ -125,7 +125,7 @@ def _restated(item: Item, data: Data) -> Iterator[Cell]:
                 yield Cell(model.name, name, None, item.scale * mean, True, model.note(group, "zero_shot"))
 
 
-def _gains(item: Item, data: Data) -> Iterator[Cell]:
+def _gains(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Score with a strategy minus the zero-shot score, where a model has both on all tasks."""
     printed = printed_figures(item.printed)
     [group] = _groups(item, data).values()
@@ -140,7 +140,7 @@ def _gains(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(model.name, column, beside, item.scale * (value - base), model.own, note)
 
 
-def _grid(item: Item, data: Data) -> Iterator[Cell]:
+def _grid(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Mean over the published models, and own scores, on the tasks of two values."""
     strategy = item.strategies[0]
     lines, columns = (
@@ -162,18 +162,18 @@ def _grid(item: Item, data: Data) -> Iterator[Cell]:
                     yield Cell(f"{line}, {model.name}", column, None, item.scale * value, True, note)
 
 
-def _mean_of(model: Model, strategy: str, names: Sequence[str]) -> float | None:
+def _mean_of(model: PaperModel, strategy: str, names: Sequence[str]) -> float | None:
     scores = model.scores.get(strategy, {})
     return float(np.mean([scores[name] for name in names])) if set(names) <= scores.keys() else None
 
 
-def _counts(item: Item, data: Data) -> Iterator[Cell]:
+def _counts(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Tasks of the suite by the values of an axis; a task with several counts in each."""
     for name, group in _groups(item, data).items():
         yield Cell(name, "tasks", None, float(len(group.counted)))
 
 
-def _file_means(item: Item, data: Data) -> Iterator[Cell]:
+def _file_means(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Means over the rows of a file that share row and column."""
     given = item.printed
     assert given is not None and given.column
@@ -185,7 +185,7 @@ def _file_means(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(name, column, None, float(np.mean(values)), note=f"{len(values)} datasets")
 
 
-def _trends(item: Item, data: Data) -> Iterator[Cell]:
+def _trends(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Spearman's correlation of each covariate with the suite's score; the points are rows of their own."""
     strategy = item.strategies[0]
     [group] = [one for name, one in _groups(item, data).items() if not item.values or name in item.values]
@@ -219,7 +219,7 @@ def _trends(item: Item, data: Data) -> Iterator[Cell]:
             yield Cell(model.name, name, None, value, model.own, point=True)
 
 
-def _families(item: Item, data: Data) -> Iterator[Cell]:
+def _families(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Variant minus base, task by task, and over the pairs of a relation."""
     strategy = item.strategies[0]
     by_name = {model.name: model for model in data.models if not model.own}
@@ -246,14 +246,14 @@ def _families(item: Item, data: Data) -> Iterator[Cell]:
         yield Cell(row, "p over pairs", None, paired_test(first, second).p_value)
 
 
-def _claims(item: Item, data: Data) -> Iterator[Cell]:
+def _claims(item: AtlasItem, data: Data) -> Iterator[Cell]:
     for claim in item.claims:
         published = [model for model in data.models if not model.own]
         found = claimed(claim, published, data.tasks, data.suite)
         yield Cell(claim.says, "claim", claim.printed, found)
 
 
-def _joined(item: Item, data: Data) -> Iterator[Cell]:
+def _joined(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Columns of other tables, side by side: the published rows that all of these have, and own ones."""
     tables = atlases()[data.suite.id].items
     found = [
@@ -267,7 +267,7 @@ def _joined(item: Item, data: Data) -> Iterator[Cell]:
         yield from (cell for cell in cells if cell.own or all(cell.row in rows for rows in known))
 
 
-_STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
+_STATISTICS: Mapping[str, Callable[[AtlasItem, Data], Iterator[Cell]]] = {
     "group_scores": _group_scores,
     "win_rates": _win_rates,
     "restated": _restated,
@@ -296,7 +296,7 @@ def largest_deviation(cells: Sequence[Cell]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedClaim:
     """How the printed figures of a block compare with what the data give."""
 
     printed: int  # figures that the paper prints
@@ -316,7 +316,7 @@ class Checked:
         return self.compared - len(self.off)
 
 
-def checked(item: Item, cells: Sequence[Cell]) -> Checked:
+def checked(item: AtlasItem, cells: Sequence[Cell]) -> CheckedClaim:
     """Compare the printed figures with the recomputed ones, within what rounding allows; counts are exact."""
     allowed = {claim.says: claim.tolerance for claim in item.claims}
     known = {claim.says for claim in item.claims if claim.contradicted}
@@ -325,7 +325,7 @@ def checked(item: Item, cells: Sequence[Cell]) -> Checked:
         for cell in cells
         if cell.deviation is not None and cell.deviation > allowed.get(cell.row, item.tolerance)
     )
-    return Checked(
+    return CheckedClaim(
         sum(cell.printed is not None for cell in cells),
         sum(cell.deviation is not None for cell in cells),
         off,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from medtasks_lab.atlas.cells import Cell
-    from medtasks_lab.atlas.spec import Item
+    from medtasks_lab.atlas.spec import AtlasItem
 
 COLUMNS = ("row", "column", "printed", "recomputed", "yours", "note", "point")
 
@@ -52,7 +52,7 @@ def text(value: float | str | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> list[Path]:
+def write_item(folder: Path, name: str, item: AtlasItem, cells: Sequence[Cell]) -> list[Path]:
     """`NAME.csv` with a line per figure, `NAME.tex`, and with the extra `plots` pictures as SVG and PNG."""
     stem = name.replace(":", "_")
     table = folder / f"{stem}.csv"
@@ -62,7 +62,7 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> li
     return [table, tex, *(_pictures(folder / stem, item, cells) if is_possible() else [])]
 
 
-def _pictures(stem: Path, item: Item, cells: Sequence[Cell]) -> list[Path]:
+def _pictures(stem: Path, item: AtlasItem, cells: Sequence[Cell]) -> list[Path]:
     made = []
     for how in item.pictures:
         for part, spec in drawn(item, how, cells):
@@ -121,7 +121,7 @@ def _line(cell: Cell) -> list[object]:
     return [cell.row, cell.column, cell.printed, recomputed, own, cell.note, cell.point]
 
 
-def _latex(item: Item, cells: Sequence[Cell]) -> str:
+def _latex(item: AtlasItem, cells: Sequence[Cell]) -> str:
     columns, rows = wide(cells)
     own = [name for name, found in rows.items() if any(cell.own for cell in found.values())]
     lines = [

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.atomic import is_private, private_files
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.errors import MedtasksError
@@ -50,7 +51,8 @@ def export(
         )
     root = _root_of(Path(folder))
     export = function(tasks.suites[suite], layouts[suite])
-    written, refused = export(Path(folder), Path(out), tasks, tasks.suites[suite], own_words=own_words)
+    with private_files(is_private(Path(folder))):  # rows hold answers
+        written, refused = export(Path(folder), Path(out), tasks, tasks.suites[suite], own_words=own_words)
     for item in written:
         typer.echo(f"{item.path}: {item.n} rows{item.notes and f'  ({item.notes})'}")
     for error in refused:

@@ -19,7 +19,7 @@ from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
     from medtasks_lab.human.forms import Export
-    from medtasks_lab.human.pairs import Drawn
+    from medtasks_lab.human.pairs import DrawnPairs
 
 PANEL = "Judges"
 
@@ -287,7 +287,7 @@ def _names(tasks: str | None) -> list[str]:
     return names
 
 
-def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> Drawn:
+def _drawn(sources: Sequence[str], tasks: str | None, documents: int | None, seed: int) -> DrawnPairs:
     from medtasks_ext.registry import registry
 
     if len(sources) != 2:

@@ -15,7 +15,7 @@ from medtasks_ext.cli.words import counted, say
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
-    from medtasks_lab.studies.prompt_selection import Plan, Selection
+    from medtasks_lab.studies.prompt_selection import Selection, SelectionPlan
 
 FILE = "candidates.yaml"
 
@@ -83,7 +83,7 @@ def choose(
     return 0
 
 
-def _say_protocol(plan: Plan) -> None:
+def _say_protocol(plan: SelectionPlan) -> None:
     from medtasks_lab.studies.prompt_selection import CANDIDATES, MODELS, ROWS
 
     if (len(plan.tasks), plan.n) != (CANDIDATES, ROWS):

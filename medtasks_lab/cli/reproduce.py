@@ -20,7 +20,7 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_lab.atlas.cells import Cell, Data
 from medtasks_lab.atlas.models import own_models, published_models
 from medtasks_lab.atlas.spec import Atlas, atlases
-from medtasks_lab.atlas.statistics import Checked, cells_of, checked, largest_deviation
+from medtasks_lab.atlas.statistics import CheckedClaim, cells_of, checked, largest_deviation
 from medtasks_lab.atlas.write import best, decimals, text, wide, write_all, write_item
 from medtasks_lab.human.results import is_pairwise, read_rates
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.results.experiments import Entry
-    from medtasks_lab.atlas.spec import Item
+    from medtasks_lab.atlas.spec import AtlasItem
 
 PANEL = "Results"
 
@@ -79,7 +79,7 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     sound = True
     found: dict[str, list[Cell]] = {}
-    tally: list[Checked] = []
+    tally: list[CheckedClaim] = []
     for suite, items in chosen.items():
         of_suite = tasks.suites[suite]
         published = published_models(tasks, of_suite)
@@ -199,7 +199,7 @@ def _price(words: str) -> Price:
     return Price(read, written)
 
 
-def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:
+def _print_line(key: str, item: AtlasItem, cells: Sequence[Cell]) -> bool:
     """One block in a line; whether it comes out as printed, but for known contradictions."""
     found = checked(item, cells)
     typer.echo(f"{key}  {item.title}: {_words(found, cells)}")
@@ -211,7 +211,7 @@ def _print_line(key: str, item: Item, cells: Sequence[Cell]) -> bool:
     return found.sound
 
 
-def _words(found: Checked, cells: Sequence[Cell]) -> str:
+def _words(found: CheckedClaim, cells: Sequence[Cell]) -> str:
     """A check mark stands for figures that were recomputed and came out, nothing else."""
     restated = found.printed - found.compared
     if not found.printed:
@@ -230,7 +230,7 @@ def _words(found: Checked, cells: Sequence[Cell]) -> str:
     return f"{'✓' if not found.off else '✗'} {words}"
 
 
-def _print_table(item: Item, cells: Sequence[Cell]) -> None:
+def _print_table(item: AtlasItem, cells: Sequence[Cell]) -> None:
     if item.statistic == "claims":
         claims = []
         for cell in cells:

@@ -15,7 +15,7 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
 from medtasks_lab.studies.difficulty import Grading, read_grading
-from medtasks_lab.studies.sample import Item, Sample, draw, parse_ratio
+from medtasks_lab.studies.sample import DrawnSample, PoolItem, draw, parse_ratio
 from medtasks_lab.studies.strata import strata_of
 
 EXACT, INEXACT = 0, 1
@@ -56,7 +56,7 @@ def sample(
     drawn = {}
     for grading in gradings:
         strata = _strata(grading, by, rows)
-        pool = [Item(item.id, item.level, strata.get(item.id, "")) for item in grading.questions]
+        pool = [PoolItem(item.id, item.level, strata.get(item.id, "")) for item in grading.questions]
         drawn[grading.task] = sample = draw(pool, size, shares, seed)
         chosen = set(sample.ids)
         # in the order of the documents: lm-eval pairs the list with them one by one
@@ -98,7 +98,7 @@ def _strata(grading: Grading, by: str | None, rows: str | None) -> dict[str, str
     return strata_of(grading, tasks[grading.task][0], by, Path(rows) if rows else None)
 
 
-def _print(grading: Grading, sample: Sample, by: str | None) -> None:
+def _print(grading: Grading, sample: DrawnSample, by: str | None) -> None:
     mark = " (SAMPLE DATA: synthetic rows)" if grading.origin == "sample" else ""
     typer.echo(f"{grading.task}{mark}: {len(sample.ids):,} of {len(grading.questions):,} questions")
     columns = [texts("level"), *map(figure, ("pool", "wanted", "by coverage alone", "drawn"))]

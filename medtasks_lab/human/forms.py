@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
-class Item:
+class FormItem:
     """What one row asks about."""
 
     page: str  # rows with the same value stand on one page
@@ -50,7 +50,7 @@ class Export:
 
     kind: KindName
     language: Language  # of everything but the texts
-    forms: Mapping[str, Sequence[Item]]  # expert -> items, in the order of that expert
+    forms: Mapping[str, Sequence[FormItem]]  # expert -> items, in the order of that expert
     notices: Sequence[str] = ()  # names of `page/words.yaml` that every form shows
     #: what the key says about where the texts are from
     record: Mapping[str, Any] = field(default_factory=dict)
@@ -188,7 +188,7 @@ def read_key(path: Path) -> dict[str, Any]:
 
 
 #: Rows of a form: id, digest, what is asked.
-_Rows = Sequence[tuple[str, str, Item]]
+_Rows = Sequence[tuple[str, str, FormItem]]
 
 
 def _csv(export: Export, form: str, rows: _Rows) -> str:
@@ -206,12 +206,12 @@ def _csv(export: Export, form: str, rows: _Rows) -> str:
     return file.getvalue()
 
 
-def _values(item: Item, kind: Kind) -> str:
+def _values(item: FormItem, kind: Kind) -> str:
     """The answers to what a row asks, as a column names them."""
     return "|".join(kind.values if item.options is None else [option.value for option in item.options])
 
 
-def _labelled(item: Item, kind: Kind, language: Language) -> tuple[tuple[str, str], ...]:
+def _labelled(item: FormItem, kind: Kind, language: Language) -> tuple[tuple[str, str], ...]:
     """The answers to what a row asks with their labels; none where the expert writes."""
     options = kind.options if item.options is None else item.options
     return tuple((option.value, option.label.of(language)) for option in options)

@@ -25,7 +25,7 @@ from medtasks_lab.human.results import MERGING, Criterion, agreement_rows, rate_
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.store import JudgementStore
-    from medtasks_lab.human.pairs import AnswerPair, Drawn
+    from medtasks_lab.human.pairs import AnswerPair, DrawnPairs
 
 ROLE = "a physician who compares what two systems wrote for the same input"
 #: Which run's answer is A, first and second.
@@ -51,7 +51,7 @@ class JuryFigures:
     decided: int = 0  # comparisons in which an answer was empty: it loses, and nobody was asked
 
 
-def comparisons(drawn: Drawn) -> list[JudgedTask]:
+def comparisons(drawn: DrawnPairs) -> list[JudgedTask]:
     """What to ask: each pair of answers in both orders, but none with an empty answer."""
     questions = load_kind("pairwise").questions
     axes = {question.id: question.help.en for question in questions}
@@ -78,7 +78,9 @@ def _case(pair: AnswerPair, order: str, rubric: Rubric, synthetic: bool) -> Case
     return Case(f"{pair.document} ({order})", None, texts, rubric, synthetic=synthetic)
 
 
-def jury_figures(drawn: Drawn, tasks: list[JudgedTask], jury: Jury, store: JudgementStore) -> JuryFigures:
+def jury_figures(
+    drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, store: JudgementStore
+) -> JuryFigures:
     """What the judgements so far amount to."""
     found = JuryFigures(missing=dict.fromkeys(jury.names, 0))
     for task in tasks:
@@ -119,7 +121,7 @@ def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) ->
     return {item.request.judge: dict(item.ratings) for item in done_requests(task, case, jury, store)}
 
 
-def write_jury(folder: Path, found: JuryFigures, drawn: Drawn, jury: Jury) -> list[Path]:
+def write_jury(folder: Path, found: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:
     """`jury.json`, `jury_rates.csv`, `jury_agreement.csv`; the first of them."""
     rows = [
         {

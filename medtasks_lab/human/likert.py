@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
 from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
-from medtasks_lab.human.forms import Export, Item, clean
+from medtasks_lab.human.forms import Export, FormItem, clean
 from medtasks_lab.human.kinds import Language, Option, page_words
 
 #: MedHELM, Methods, "Clinician rating": each answer has at least two raters
@@ -146,7 +146,7 @@ def _scale(task: JudgedTask) -> list[int]:
 
 def _assigned(
     answers: Sequence[_Answer], experts: int, raters: int, seed: int, language: Language
-) -> dict[str, list[Item]]:
+) -> dict[str, list[FormItem]]:
     """Expert -> items. Each answer has `raters` experts, all experts as many answers, one more or less.
 
     Among those with the fewest answers so far chance decides, so that each expert meets several others.
@@ -164,13 +164,13 @@ def _assigned(
     return forms
 
 
-def _items(answer: _Answer, language: Language) -> list[Item]:
+def _items(answer: _Answer, language: Language) -> list[FormItem]:
     rubric, case, run = answer.task.rubric, answer.case, answer.run
     values = _scale(answer.task)
     ends = page_words()["scale"].of(language)
     scale = ends.format(low=values[0], high=values[-1], lowest=rubric.judging.lowest)
     return [
-        Item(
+        FormItem(
             page=f"{run} {answer.task.name} {case.document}",
             about={
                 "run": run,

@@ -13,7 +13,7 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
-from medtasks_lab.human.forms import Export, Item, clean
+from medtasks_lab.human.forms import Export, FormItem, clean
 from medtasks_lab.human.kinds import Language, page_words
 
 #: ClinicBench, Section 3.5: 100 samples of each task, three experts
@@ -41,7 +41,7 @@ class AnswerPair:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPairs:
     """The pairs that are compared."""
 
     pairs: list[AnswerPair]  # by task, the documents of a task sorted
@@ -53,7 +53,7 @@ class Drawn:
 
 def draw_pairs(
     folders: tuple[Path, Path], names: Sequence[str], registry: Registry, *, documents: int, seed: int
-) -> Drawn:
+) -> DrawnPairs:
     """Draw documents that two runs have answered.
 
     Args:
@@ -89,7 +89,7 @@ def draw_pairs(
         dataset, _ = registry.tasks[task]
         counts[task] = {"dataset": dataset.id, "documents": len(drawn), "of": len(both[0])}
     metadata = {task: registry.tasks[task][0].metadata for task in tasks}
-    return Drawn(
+    return DrawnPairs(
         pairs=pairs,
         language="zh" if all(item.language == "zh" for item in metadata.values()) else "en",
         gated=[task for task, item in metadata.items() if item.access != "open"],
@@ -103,7 +103,7 @@ def draw_pairs(
     )
 
 
-def pairwise_export(drawn: Drawn, *, experts: int = EXPERTS) -> Export:
+def pairwise_export(drawn: DrawnPairs, *, experts: int = EXPERTS) -> Export:
     """Blinded pairs for a number of experts.
 
     All experts see the same documents, each in an order of their own and with an own assignment of
@@ -122,7 +122,7 @@ def pairwise_export(drawn: Drawn, *, experts: int = EXPERTS) -> Export:
     )
 
 
-def _arranged(pairs: Sequence[AnswerPair], empty: str, random: Random) -> list[Item]:
+def _arranged(pairs: Sequence[AnswerPair], empty: str, random: Random) -> list[FormItem]:
     order = list(pairs)
     random.shuffle(order)
     first_is_a = [number % 2 == 0 for number in range(len(order))]
@@ -131,7 +131,7 @@ def _arranged(pairs: Sequence[AnswerPair], empty: str, random: Random) -> list[I
     for pair, straight in zip(order, first_is_a, strict=True):
         answers = pair.answers if straight else pair.answers[::-1]
         items.append(
-            Item(
+            FormItem(
                 page=f"{pair.task} {pair.document}",
                 about={
                     "task": pair.task,

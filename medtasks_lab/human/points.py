@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
-from medtasks_lab.human.forms import Export, Item, clean
+from medtasks_lab.human.forms import Export, FormItem, clean
 from medtasks_lab.human.kinds import Language, page_words
 
 
@@ -90,10 +90,10 @@ def points_export(path: Path, *, experts: int = 1, seed: int = SEED) -> Export:
     )
 
 
-def _items(case: QueueCase, language: Language) -> list[Item]:
+def _items(case: QueueCase, language: Language) -> list[FormItem]:
     answer = clean(case.answer.strip()) or page_words()["no_answer"].of(language)
     return [
-        Item(
+        FormItem(
             page=case.id,
             about={"case": case.id, "point": point.id},
             texts={"question": clean(case.question.strip()), "answer": answer, "point": clean(point.text)},

@@ -14,7 +14,7 @@ from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
-from medtasks_lab.human.forms import Export, Item, clean
+from medtasks_lab.human.forms import Export, FormItem, clean
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
 
@@ -49,7 +49,7 @@ def review_export(
     tasks = list(dict.fromkeys(leaf for leaves in registry.resolve(names).values() for leaf in leaves))
     metadata = {task: registry.tasks[task][0].metadata for task in tasks}
     language: Language = "zh" if all(item.language == "zh" for item in metadata.values()) else "en"
-    items: list[list[Item]] = []
+    items: list[list[FormItem]] = []
     counts: dict[str, Any] = {}
     synthetic = False
     for task in tasks:
@@ -81,7 +81,7 @@ def _items_of(documents: Iterable[Document]) -> dict[str, Document]:
     return found
 
 
-def _asked(task: str, name: str, document: Document, language: Language) -> list[Item]:
+def _asked(task: str, name: str, document: Document, language: Language) -> list[FormItem]:
     points = document.get("points") or []
     absent = {
         "answer": not document["target"].strip(),
@@ -94,7 +94,7 @@ def _asked(task: str, name: str, document: Document, language: Language) -> list
         "points": clean("\n".join(f"{point['weight']:g}  {point['text']}" for point in points)),
     }
     return [
-        Item(
+        FormItem(
             page=f"{task} {name}",
             about={"task": task, "item": name, "criterion": criterion.id},
             texts={

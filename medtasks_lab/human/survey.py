@@ -16,7 +16,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
-from medtasks_lab.human.forms import Export, Item
+from medtasks_lab.human.forms import Export, FormItem
 from medtasks_lab.human.kinds import Language, Option, load_kind
 from medtasks_lab.human.results import agreement_row, origin
 
@@ -64,7 +64,7 @@ def survey_export(name: str, registry: Registry, *, experts: int, seed: int) -> 
         order = list(intended)
         Random(f"{seed} expert {number}").shuffle(order)
         rows = [
-            Item(
+            FormItem(
                 page="assignment",
                 about={"part": "assignment", "value": key},
                 texts={"taxonomy": "", "item": axis.titles[key], "asks": ""},
@@ -78,7 +78,7 @@ def survey_export(name: str, registry: Registry, *, experts: int, seed: int) -> 
         ):
             words = prompts[part]
             texts = {"taxonomy": tree, "item": words.label.of(language), "asks": words.help.of(language)}
-            rows.append(Item("whole", {"part": part, "value": ""}, texts, options))
+            rows.append(FormItem("whole", {"part": part, "value": ""}, texts, options))
         for category in axis.parts:
             words = prompts["comments"]
             texts = {
@@ -86,7 +86,7 @@ def survey_export(name: str, registry: Registry, *, experts: int, seed: int) -> 
                 "item": f"{words.label.of(language)}: {titles[category]}",
                 "asks": words.help.of(language),
             }
-            rows.append(Item("whole", {"part": "comments", "value": category}, texts, []))
+            rows.append(FormItem("whole", {"part": "comments", "value": category}, texts, []))
         forms[f"expert_{number}"] = rows
     return Export(
         kind="survey",

@@ -22,7 +22,7 @@ from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, point_rubric, rubric_of, shown_for_point
 from medtasks_ext.judge.jury import Jury
-from medtasks_ext.judge.procedures import Request, ratings_by_judge, weighted_mean
+from medtasks_ext.judge.procedures import JudgeRequest, ratings_by_judge, weighted_mean
 from medtasks_ext.judge.protocol import AXIS, Rubric
 from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.prompts.official.choice import PromptSource
@@ -349,7 +349,7 @@ def _cases(pairs: Sequence[AttackedPair]) -> Iterator[tuple[AttackedPair, Case]]
 def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for judge in jury.models:
-        fault = store.last.get(task.key(judge.identity_text, case, Request(judge.name, case.texts)))
+        fault = store.last.get(task.key(judge.identity_text, case, JudgeRequest(judge.name, case.texts)))
         if fault is not None and fault.kind is FaultKind.UNREADABLE:
             found[judge.name] = None
     subject, protocol = case.subject, case.rubric.protocol

@@ -12,7 +12,7 @@ import jinja2
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
-from medtasks_ext.rows.overlap import Texts, plain
+from medtasks_ext.rows.overlap import NormalisedTexts, plain
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
 from medtasks_ext.seed import SEED
@@ -118,7 +118,7 @@ def pool(
         apart_from: the test rows; a row of the pool must not say what one of them says, whole or in part.
         identity: the column that says it, or else the whole row.
     """
-    tested = Texts(_words(row, identity) for row in apart_from) if n else Texts(())
+    tested = NormalisedTexts(_words(row, identity) for row in apart_from) if n else NormalisedTexts(())
     said: set[str] = set()
     chosen: dict[int, Row] = {}
     for index in random.Random(SEED).sample(range(n), n):

@@ -183,7 +183,8 @@ def _submitted(
         try:
             records[folder] = read_record(folder)
         except MedtasksError as error:
-            faults.append(Fault(str(error.where), error.what, error.remedy))
+            where = "/".join([*folder.parts[-3:], Path(str(error.where)).name])
+            faults.append(Fault(where, error.what, error.remedy))
     looked = {folder: _looked_at(folder, record, tasks) for folder, record in records.items()}
     every = [item.evidence for item in looked.values() if item]
     for folder, record in records.items():

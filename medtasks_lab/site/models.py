@@ -82,12 +82,21 @@ class ModelPages:
             "published": line.published,
             "source": self._source(line),
             "places": list(self._of_suites(line)),
-            "standings": [_standing(item) for item in self._standings.get(entry.label, [])],
+            "standings": [
+                _standing(item)
+                for item in self._standings.get(entry.label, [])
+                if self._is_proven(line, item["suite"], item["strategy"])
+            ],
             "tasks": [_task(item, line, reasons) for item in items],
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
         }
+
+    def _is_proven(self, line: BoardLine, suite: str, strategy: str) -> bool:
+        """Whether it may be placed among published models."""
+        group = self._scores.whole[suite]
+        return (self._places[id(line)], strategy, group) not in self._scores.unproven
 
     def _source(self, line: BoardLine) -> list[list[str]]:
         """Where its scores come from: term and words."""

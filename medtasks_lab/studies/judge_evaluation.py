@@ -81,8 +81,8 @@ class JudgeFigures:
     """
 
     judges: Mapping[str, Evaluation] = field(default_factory=dict)
-    beside: Sequence[PublishedRow] = ()
-    published: Sequence[PublishedRow] = ()
+    beside: Sequence[PublishedEvaluation] = ()
+    published: Sequence[PublishedEvaluation] = ()
 
     @property
     def missing(self) -> int:
@@ -151,7 +151,7 @@ def judge_figures(
     cases: Mapping[str, GoldCase],
     expert: Mapping[PointKey, bool],
     keys: Mapping[str, PointKey],
-    beside: Sequence[PublishedRow],
+    beside: Sequence[PublishedEvaluation],
 ) -> JudgeFigures:
     """What the decisions so far of the judges of a jury amount to.
 
@@ -258,7 +258,7 @@ def kappa_from_rates(accuracy: float, precision: float, recall: float) -> float:
     return (accuracy - expected) / (1 - expected)
 
 
-class PublishedRow(NamedTuple):
+class PublishedEvaluation(NamedTuple):
     """A line of the paper's Table 5, and what follows from its accuracy, precision and recall."""
 
     model: str
@@ -269,14 +269,14 @@ class PublishedRow(NamedTuple):
     share_met: float
 
 
-def published_table() -> list[PublishedRow]:
+def published_table() -> list[PublishedEvaluation]:
     """Table 5 with F1, kappa and share of positives recomputed from its other columns."""
     rows = []
     for row in published(PUBLISHED_FILE):
         printed = {name: float(row[name]) for name in METRICS}
         accuracy, precision, recall = (printed[name] for name in METRICS[:3])
         rows.append(
-            PublishedRow(
+            PublishedEvaluation(
                 row["model"],
                 int(row["n_sft"]),
                 printed,
@@ -298,7 +298,7 @@ def n_fitting(shares: Sequence[float], n: int, digits: int = 4) -> int:
     return sum(round(round(share * n) / n, digits) == round(share, digits) for share in shares)
 
 
-def published_sizes(rows: Sequence[PublishedRow], largest: int = 1500) -> tuple[int, int, int]:
+def published_sizes(rows: Sequence[PublishedEvaluation], largest: int = 1500) -> tuple[int, int, int]:
     """What Table 5 was computed on: decisions, how many of them are met, and how many recalls fit that.
 
     The size is the only one up to `largest` that gives all accuracies. The points met are, within the

@@ -104,7 +104,7 @@ def read_candidates(path: Path) -> Candidates:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SelectionPlan:
     """What was written for the candidates."""
 
     task: str  # whose prompt is chosen
@@ -114,7 +114,9 @@ class Plan:
     seed: int
 
 
-def write_candidates(folder: Path, given: Candidates, registry: Registry, origin: Origin | None) -> Plan:
+def write_candidates(
+    folder: Path, given: Candidates, registry: Registry, origin: Origin | None
+) -> SelectionPlan:
     """Write a task for each candidate, and rows of the pool as its test rows.
 
     `FOLDER/tasks` is for `--tasks-dir`, `FOLDER/data` for `MEDTASKS_DATA_DIR`.
@@ -143,7 +145,7 @@ def write_candidates(folder: Path, given: Candidates, registry: Registry, origin
         lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in chosen)
         rows.write_text("".join(lines), encoding="utf-8")
     _write_vocabulary(folder / "tasks" / "vocabulary.yaml", dataset, registry)
-    plan = Plan(dataset.id, tasks, len(chosen), len(pool), given.seed)
+    plan = SelectionPlan(dataset.id, tasks, len(chosen), len(pool), given.seed)
     write_json(folder / PLAN, {"schema": SCHEMA, **vars(plan)})
     return plan
 
@@ -219,7 +221,7 @@ def _write_vocabulary(path: Path, dataset: Dataset, registry: Registry) -> None:
 class Selection:
     """The candidates by their mean over models."""
 
-    plan: Plan
+    plan: SelectionPlan
     scores: dict[str, dict[str, float]]  # candidate -> model -> score, 0-1
     means: dict[str, float]  # candidate -> mean over models
     chosen: str  # the first of the best
@@ -231,7 +233,7 @@ class Selection:
         return best if len(best) > 1 else []
 
 
-def read_plan(folder: Path) -> Plan:
+def read_plan(folder: Path) -> SelectionPlan:
     """What `write_candidates` wrote.
 
     Raises:
@@ -246,14 +248,14 @@ def read_plan(folder: Path) -> Plan:
     try:
         if content.pop("schema") != SCHEMA:
             raise ValueError
-        return Plan(**content)
+        return SelectionPlan(**content)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise MedtasksError(
             "is no plan of candidates", where=path, remedy="`medtasks prompts candidates` writes it anew"
         ) from None
 
 
-def select(plan: Plan, entries: Sequence[Entry]) -> Selection:
+def select(plan: SelectionPlan, entries: Sequence[Entry]) -> Selection:
     """Choose the candidate with the best mean over models, each asked all candidates on all rows.
 
     Raises:

@@ -23,7 +23,7 @@ Cell = tuple[str, "Level"]
 _Part = TypeVar("_Part", bound=str)
 
 
-class Item(NamedTuple):
+class PoolItem(NamedTuple):
     """A question that can be drawn: its id, level and stratum."""
 
     id: str
@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
+class DrawnSample:
     """What was drawn."""
 
     ids: list[str]  # of the questions, sorted
@@ -97,7 +97,9 @@ def feasible_levels(n: int, ratio: Mapping[Level, Fraction], pool: Mapping[Level
         fixed.update(short)
 
 
-def draw(pool: Iterable[Item], size: int, ratio: Mapping[Level, Fraction], seed: int = SEED) -> Sample:
+def draw(
+    pool: Iterable[PoolItem], size: int, ratio: Mapping[Level, Fraction], seed: int = SEED
+) -> DrawnSample:
     """Draw a stratified sample.
 
     The mix of levels comes first: it is exact wherever the pool has enough of each level. Within that, the
@@ -148,19 +150,19 @@ def _rank(seed: int, name: str) -> bytes:
 
 
 def _described(
-    items: Sequence[Item],
-    chosen: Sequence[Item],
+    items: Sequence[PoolItem],
+    chosen: Sequence[PoolItem],
     preliminary: Counter[Cell],
     coverage: Mapping[str, int],
     ideal: Mapping[Level, int],
-) -> Sample:
+) -> DrawnSample:
     pool_level, pool_stratum = (Counter(item[place] for item in items) for place in (1, 2))
     level, stratum = (Counter(item[place] for item in chosen) for place in (1, 2))
     cells = Counter((item.stratum, item.level) for item in chosen)
     first: Counter[str] = Counter()
     for (_, name), n in preliminary.items():
         first[name] += n
-    return Sample(
+    return DrawnSample(
         ids=sorted(item.id for item in chosen),
         levels={name: Count(pool_level[name], ideal[name], first[name], level[name]) for name in LEVELS},
         strata={

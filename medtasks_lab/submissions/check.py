@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
 from medtasks_ext.stats.statistic import mean
@@ -44,7 +44,7 @@ from medtasks_lab.submissions.record import (
 )
 from medtasks_lab.submissions.register import REGISTER, read_register
 from medtasks_lab.submissions.rescored import check_answers
-from medtasks_lab.submissions.trust import Verdict
+from medtasks_lab.submissions.trust import Trust, Verdict
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
@@ -181,9 +181,14 @@ def _flags(
     found: Checked,
 ) -> Iterator[Flag]:
     register = read_register(place.root)
-    flags = list(flags_of(record, mine, (other for other in others if other.name != mine.name), tasks))
+    others = [other for other in others if other.name != mine.name]
+    flags = list(flags_of(record, mine, others, tasks))
+    if odd := [name for name, verdict in found.verdicts.items() if verdict.at_odds]:
+        words = f"{some(odd, 3)}: {found.verdicts[odd[0]].why}"
+        flags.append(Flag("answers that do not give the scores", words))
     if twice := [item for item in found.findings if item.key == _TWICE]:
-        flags.append(Flag("the same model and conditions twice", twice[0].what))
+        later = any(other.model == mine.model and other.date <= mine.date for other in others)
+        flags.append(Flag("the same model and conditions twice", twice[0].what, waits=later))
     yield from (flag for flag in flags if not register.clears(place.name, found.record, flag.kind))
 
 
@@ -288,6 +293,9 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
     if conditions.observed.n != item.n:
         what = f"is {conditions.observed.n}, and there are {item.n} documents"
         yield Finding(RECORD, f"{key}.conditions.observed.n", what, _MADE)
+    if (said.rows.documents or "all") == "all" and item.n < here:
+        what = f"{item.n:,} documents, and all {here:,} were asked"
+        yield Finding(RECORD, f"{key}.n", what, _MADE)
     if item.n > here:
         yield Finding(RECORD, f"{key}.n", f"{item.n:,} documents of {here:,} rows", _MADE)
 
@@ -325,7 +333,10 @@ def _claims(record: Submission, verdicts: Mapping[str, Verdict]) -> Iterator[Fin
     """Levels of trust that do not follow."""
     for name, item in record.tasks.items():
         found = verdicts[name]
-        if item.trust.place > found.trust.place:
+        if item.trust.place > Trust.ANSWERS.place:
+            what = f"is {item.trust.value}, which only a second site can say"
+            yield Finding(RECORD, f"tasks.{name}.trust", what, _MADE)
+        elif item.trust.place > found.trust.place:
             what = f"is {item.trust.value}, and the check finds {found.words}: {found.why}"
             yield Finding(RECORD, f"tasks.{name}.trust", what, _CLAIM, shown=True)
 

@@ -33,7 +33,7 @@ FEWEST = 50
 COPIED, IN_GOLD = 0.2, 0.02
 #: Gold answers to the letter, from which on a person looks.
 FEWEST_IN_GOLD = 5
-#: How far above the best published score the whole interval lies, and in what share of the tasks.
+#: How far above the best published score one is whose interval does not hold that, in what share of tasks.
 ABOVE, OF_TASKS = 0.1, 0.05
 
 
@@ -160,11 +160,11 @@ def _far_above(record: Submission, tasks: Registry) -> Flag | None:
         if (known := best.get(name)) is not None and item.score is not None:
             compared += 1
             low = item.score if item.spread is None else item.spread.low
-            if low > known + ABOVE:
+            if item.score > known + ABOVE and low > known:
                 above.append(name)
     if not above or len(above) < OF_TASKS * compared:
         return None
-    words = f"{len(above)} of {compared} tasks lie with their whole interval more than {ABOVE:g} above it"
+    words = f"{len(above)} of {compared} tasks lie more than {ABOVE:g} above it"
     return Flag("far above the best published", f"{words} (first: {above[0]})")
 
 

@@ -59,7 +59,7 @@ def _read(file: Path) -> Answered:
     evidence = {**content["evidence"], "long": set(content["evidence"]["long"])}
     evidence["in_gold"] = tuple(evidence["in_gold"])
     verdicts = {
-        name: Verdict(Trust(item["trust"]), item["why"], item["judged"])
+        name: Verdict(Trust(item["trust"]), item["why"], item["judged"], item["at_odds"])
         for name, item in content["verdicts"].items()
     }
     return Answered(verdicts, Evidence(**evidence))

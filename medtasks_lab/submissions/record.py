@@ -37,12 +37,16 @@ _DATE = r"\d{4}-\d{2}-\d{2}"
 
 #: Why a person looks at a submission before it has a rank.
 FlagKind = Literal[
+    "answers that do not give the scores",
     "answers of another submission",
     "scores of another submission",
     "far above the best published",
     "answers in the gold's own words",
     "the same model and conditions twice",
 ]
+
+#: A host with a dot, no number and no port: nothing of the machine that checks, or of its network.
+_ADDRESS = r"^https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}/\S+$"
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -159,8 +163,8 @@ class AnswersFile(Strict):
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     size: Annotated[int, Field(gt=0)]  # bytes
-    #: where it is had, in the order in which they are asked
-    addresses: list[Annotated[str, Field(pattern=r"^https?://\S+$")]] = Field(default=[])
+    #: where it is had, in the order in which they are asked; a stranger names them, so they are of the web
+    addresses: list[Annotated[str, Field(pattern=_ADDRESS)]] = Field(default=[], max_length=8)
 
 
 class Submission(Strict):

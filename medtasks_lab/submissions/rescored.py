@@ -88,6 +88,8 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
         raise OtherDocumentsError(f"rows {said.rows.hash}, and those here are {loaded['rows_hash']}")
     if said.wording.hash is not None and loaded["prompt_hash"] != said.wording.hash:
         raise OtherDocumentsError(f"words {said.wording.hash}, and those here are {loaded['prompt_hash']}")
+    if record.observed.n_here not in (None, len(task.eval_docs)):
+        raise OtherDocumentsError(f"{record.observed.n_here:,} rows, and here are {len(task.eval_docs):,}")
     places = {document_key(row): place for place, row in enumerate(task.eval_docs)}
     if strange := [key for key in answers if key not in places]:
         raise OtherDocumentsError(f"{len(strange):,} answers are to documents that are not here")
@@ -253,21 +255,20 @@ def _verdict(
     if asked is None or asked[0].metadata.access != "open" or by_likelihood(asked[1]):
         return self_reported("no answers are checked of such a task")
     if answers_digest(answers) != item.answers:
-        return self_reported("other answers than submission.json names")
+        return self_reported("other answers than submission.json names", at_odds=True)
     given = {answer.document: answer.answer for answer in answers}
     if len(given) != len(answers) or len(given) != item.n:
-        return self_reported(f"answers to {len(given):,} documents, and the record says {item.n:,}")
+        why = f"answers to {len(given):,} documents, and the record says {item.n:,}"
+        return self_reported(why, at_odds=True)
     try:
         found = rebuilt(name, item.conditions, given, tasks)
-        if why := _other_prompts(found, answers, item):
-            return self_reported(why)
     except OtherDocumentsError as error:
-        return self_reported(f"other documents: {error}")
+        return self_reported(f"other documents: {error}", at_odds=True)
     except MedtasksError as error:
         return self_reported(f"its rows cannot be had here: {error.what}")
     judged = "judge" in found.dataset.config
-    if why := _other_scores(found, documents, judged=judged):
-        return self_reported(why)
+    if why := _other_prompts(found, answers, item) or _other_scores(found, documents, judged=judged):
+        return self_reported(why, at_odds=True)
     watch(name, found)
     why = "the verdicts of judges are as submitted" if judged else ""
     return Verdict(Trust.ANSWERS, why, judged)

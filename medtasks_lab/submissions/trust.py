@@ -34,11 +34,13 @@ class Verdict:
         trust: the level.
         why: why it is no higher one, in words; empty where nobody asks.
         judged: the score follows from judges' verdicts, which stand as they were submitted.
+        at_odds: the answers say otherwise than the record.
     """
 
     trust: Trust
     why: str = ""
     judged: bool = False
+    at_odds: bool = False
 
     @property
     def is_proven(self) -> bool:
@@ -56,9 +58,9 @@ class Verdict:
         return f"{self.trust.value}, verdicts as submitted" if as_submitted else self.trust.value
 
 
-def self_reported(why: str) -> Verdict:
+def self_reported(why: str, *, at_odds: bool = False) -> Verdict:
     """The lowest level, and why it is no more."""
-    return Verdict(Trust.SELF, why)
+    return Verdict(Trust.SELF, why, at_odds=at_odds)
 
 
 def levels_words(verdicts: Iterable[Verdict]) -> str:

@@ -119,6 +119,13 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return f"Rating: {rng.choice(block['values']):+d}".replace("+0", "0")
         case "marked_letters":
             return "答案：" + "".join(rng.sample("ABCDE"[: len(row["options"])], rng.choice([1, 1, 2, 3])))
+        case "choice" | "category" | "ordinal":
+            return rng.choice(labels[: len(row["options"])] if kind == "choice" else labels)
+        case "choices":
+            shown = labels[: len(row["options"])]
+            return ", ".join(rng.sample(shown, rng.randint(1, len(shown))))
+        case "number":
+            return rng.choice(["3.5", "-2", "1250", "0.25"])
         case "tuples":
             return tuples(block, rng)
     raise KeyError(kind)

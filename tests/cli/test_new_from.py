@@ -17,6 +17,7 @@ FLAGS = (
     "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties", "general",
     "--stage", "initial_assessment",
 )  # fmt: skip
+NEW = ("new", "--from", "test.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS)
 SECRET = "Patient seen by Dr Unlikely on 31 February"
 NOTES = [{"id": i, "note": f"{SECRET}, visit {i}", "outcome": ("refer", "stay")[i % 2]} for i in range(8)]
 QUESTIONS = [
@@ -32,6 +33,62 @@ CODED = [
     for i in range(9)
 ]
 FREE = [{"letter": f"Le patient a été vu le jour {i}", "summary": f"Résumé numéro {i}"} for i in range(9)]
+
+
+#: Invented rows in the forms of public datasets.
+FRENCH = [
+    {
+        "id": f"{i:064x}",
+        "question": f"Parmi les affirmations suivantes sur le médicament {i}, lesquelles sont exactes ?",
+        "answers": {label: f"Affirmation {label} du médicament {i}" for label in "abcde"},
+        "correct_answers": [["a"], ["b", "d"], ["c", "d", "e"]][i % 3],
+        "subject_name": "pharmacie",
+        "nbr_correct_answers": [1, 2, 3][i % 3],
+    }
+    for i in range(12)
+]
+JAPANESE = [
+    {
+        "problem_id": f"999A{i}",
+        "problem_text": f"架空の疾患{i}について、正しいのはどれか。二つ選べ。",
+        "choices": [f"選択肢{i}の{n}番目" for n in range(5)],
+        "text_only": i % 4 != 0,
+        "answer": [["a"], ["b", "d"], ["e"]][i % 3],
+        "points": "1",
+    }
+    for i in range(12)
+]
+ARABIC = [
+    {
+        "Question": f"أي من العبارات الآتية صحيحة عن الدواء رقم {i}؟\n"
+        + "\n".join(f"{label}. العبارة {label} عن الدواء {i}" for label in "أبجد"),
+        "Answer": f"{'أبجد'[i % 4]}. العبارة {'أبجد'[i % 4]} عن الدواء {i}",
+        "Category": ("Histology", "Oncology")[i // 6],
+    }
+    for i in range(12)
+]
+OWN_LETTERS = [
+    {
+        "question": f"أي دواء يناسب الحالة المخترعة رقم {i} من الحالات الآتية؟",
+        **{label: f"الدواء {label} للحالة {i}" for label in "ABCD"},
+        "right": "أبجد"[i % 4],
+        "subject": "باطنة",
+    }
+    for i in range(12)
+]
+COLUMNS = [
+    {
+        "the question": f"Which treatment fits the invented case number {i}?",
+        **{f"option {label}": f"treatment {label} of case {i}" for label in "abcd"},
+        "cop": i % 4,
+        "exp": f"Treatment {'abcd'[i % 4]} is right.",
+    }
+    for i in range(12)
+]
+SCALE = [
+    {"letter": f"The patient reports pain after visit number {i}.", "label": i % 3 + 1} for i in range(12)
+]
+DOSES = [{"text": f"Der Patient erhält jeden Tag {i} Tabletten.", "label": i * 12.5} for i in range(12)]
 
 
 FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
@@ -51,13 +108,20 @@ def own(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("rows", "kind", "language", "labels"),
     [
-        (NOTES, "label_word", "en", ["refer", "stay"]),
-        (QUESTIONS, "exact_letter", "es", ["A", "B", "C"]),
+        (NOTES, "category", "en", ["refer", "stay"]),
+        (QUESTIONS, "choice", "es", ["A", "B", "C"]),
+        (FRENCH, "choices", "fr", ["a", "b", "c", "d", "e"]),
+        (JAPANESE, "choices", "ja", ["a", "b", "c", "d", "e"]),
+        (ARABIC, "choice", "ar", ["أ", "ب", "ج", "د"]),
+        (OWN_LETTERS, "choice", "ar", ["أ", "ب", "ج", "د"]),
+        (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
+        (SCALE, "ordinal", "en", ["1", "2", "3"]),
+        (DOSES, "number", "de", []),
         (CODED, "label_set", "de", ["fever", "pain"]),
         (FREE, "free_text", "fr", []),
         (
             [{"note": row["note"], "falls": row["id"] % 2 == 0} for row in NOTES],
-            "label_word",
+            "category",
             "en",
             ["yes", "no"],
         ),
@@ -88,7 +152,11 @@ def test_nothing_that_a_row_says_is_printed_or_written_but_labels(medtasks, own)
         "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
     )
     written = "".join(file.read_text() for file in own.rglob("*") if file.is_file())
-    assert "Unlikely" not in made.text + written and "refer (4), stay (4)" in made.text
+    assert (
+        "Unlikely" not in made.text + written
+        and "refer (4), stay (4)" in made.text
+        and SECRET not in made.text
+    )
 
 
 def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own, monkeypatch):
@@ -112,7 +180,7 @@ def test_another_column_can_be_the_answer(medtasks, own):
         "new", "--from", "rows.jsonl", "--answer", "ward", "--suite", "own", "--id", "mine",
         "--access", "private", *FLAGS,
     )  # fmt: skip
-    assert made.code == 0 and "labels: a1 (4), b2 (4)" in made.out
+    assert made.code == 0 and "gold answers: a1 (4), b2 (4)" in made.out
 
 
 @pytest.mark.parametrize(
@@ -121,14 +189,12 @@ def test_another_column_can_be_the_answer(medtasks, own):
         (("--from", "nowhere.csv"), "no such file"),
         (("--from", "rows.jsonl", "--answer", "colour"), "there is no column 'colour'"),
         (("--from", "one.jsonl"), "a column for the input and one for the gold answer"),
-        (("--from", "blanks.jsonl"), "blanks or signs"),
         (("--answer", "outcome"), "add --from FILE"),
     ],
 )
 def test_what_cannot_be_read_is_said(medtasks, own, arguments, said):
     write_jsonl(Path("rows.jsonl"), NOTES)
     write_jsonl(Path("one.jsonl"), [{"note": "x"}])
-    write_jsonl(Path("blanks.jsonl"), [{"the note": "x", "label": "y"}])
     outcome = medtasks("new", *arguments, "--suite", "own", "--id", "mine")
     assert outcome.code == 2 and said in outcome.text and not any(own.iterdir())
 
@@ -166,6 +232,63 @@ def test_a_dataset_of_the_hub_brings_its_revision_licence_and_files(medtasks, ow
             "access: open", "url: https://huggingface.co/datasets/org/notes",
         )
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [FRENCH, JAPANESE, ARABIC], ids=["fr", "ja", "ar"])
+def test_the_file_that_was_proposed_for_has_no_fault(medtasks, own, tmp_path, monkeypatch, rows):
+    long = [{**row, **{name: cell * 9 for name, cell in row.items() if name == "question"}} for row in rows]
+    write_jsonl(Path("test.jsonl"), long)
+    assert medtasks(*NEW).code == 0
+    write_jsonl(tmp_path / "data" / "own" / "mine" / "test.jsonl", long)
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "data"))
+    forget()
+    checked = medtasks("data", "check", str(tmp_path / "data"))
+    assert checked.code == 0 and "the gold answers themselves score 1.0000" in checked.out, checked.text
+
+
+@pytest.mark.parametrize(
+    "rows", [FRENCH, JAPANESE, ARABIC, OWN_LETTERS, COLUMNS], ids=["fr", "ja", "ar", "own letters", "en"]
+)
+def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_asked(medtasks, own, rows):
+    """Filled in, the proposal passes the review; its real rows have the answers that the file has."""
+    write_jsonl(Path("test.jsonl"), rows)
+    made = medtasks(
+        "new", "--from", "test.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
+    )
+    assert made.code == 0 and f"{len(rows) - 5} of {len(rows)} rows can be asked" in made.out, made.text
+    folder = own / "mine"
+    task = (folder / "task.yaml").read_text("utf-8")
+    assert "nbr_correct" not in task and "subject_name" not in task and "points" not in task
+    assert "exp:" not in task and "Category" not in task
+    for name in ("task.yaml", "card.yaml"):
+        text = (folder / name).read_text("utf-8")
+        text = re.sub(r"TODO: BibTeX[^'\n]*", "made2026", text)
+        text = text.replace("TODO: say in your own words, in the language of the rows, what", "Say what")
+        (folder / name).write_text(text.replace("TODO: ", ""), "utf-8")
+    (folder / "citation.bib").write_text(
+        "@misc{made2026, title={Made}, author={Nobody}, year={2026}}\n", "utf-8"
+    )
+    split = [{"_split": ("fewshot", "test")[place > 4], **row} for place, row in enumerate(rows)]
+    write_jsonl(folder / "sample.jsonl", split)
+    forget()
+    outcome = medtasks("dev", "validate", "own_mine")
+    assert outcome.code == 0, outcome.text
+
+
+def test_on_a_terminal_one_prompt_is_shown_and_nothing_is_kept_that_is_not_wanted(medtasks, own, monkeypatch):
+    write_jsonl(Path("test.jsonl"), FRENCH)
+    write_jsonl(Path("train.jsonl"), FRENCH)
+    arguments = (*NEW, "--name", "Mine", "--summary", "a question in, letters out")
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    outcome = medtasks(*arguments)
+    assert "b. Affirmation b du médicament 0" in outcome.out and "nothing was written" in outcome.out, (
+        outcome.text
+    )
+    assert outcome.code == 1 and not any(own.iterdir())
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    kept = medtasks(*arguments)
+    assert kept.code == 0 and "train.jsonl $MEDTASKS_DATA_DIR/own/mine/fewshot.jsonl" in kept.out, kept.text
+    assert "held_out" not in (own / "mine" / "task.yaml").read_text("utf-8")
 
 
 # ---------------------------------------------------------------------- a suite

@@ -12,7 +12,7 @@ import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.vllm import VllmEngine
-from medtasks_ext.engines.vllm.lanes import Ended, Lane, Result
+from medtasks_ext.engines.vllm.lanes import Ended, Lane, LaneResult
 from medtasks_ext.engines.vllm.load import cpu_threads, device_slices, environment
 from medtasks_ext.engines.vllm.replica import DROP, GivenUpError, PipeFeed
 from medtasks_ext.errors import MedtasksError
@@ -55,7 +55,7 @@ class Pretends(Lane):
         while self.held and (len(self.held) == self.window or ticket >= self.last >= 0):
             if self.gone:
                 return
-            self.events.put(Result(self.held.pop(), Answer(self.name)))
+            self.events.put(LaneResult(self.held.pop(), Answer(self.name)))
             self.ends_after -= 1
             self.dies_after -= 1
             if self.ends_after == 0:
@@ -126,7 +126,7 @@ def test_what_was_given_up_is_nobodys_answer_in_the_next_run(engine_of):
 
     with pytest.raises(KeyboardInterrupt):
         engine.run(Feed(3), leave)
-    lane.events.put(Result(1, Answer("late")))
+    lane.events.put(LaneResult(1, Answer("late")))
     engine.run(Feed(3), lambda request, outcome: answers.append((request.key, outcome.text)))
     assert sorted(answers) == [("0", "one"), ("1", "one"), ("2", "one")] and lane.under_way == 0
 

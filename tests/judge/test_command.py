@@ -880,10 +880,10 @@ def test_a_procedure_may_ask_again_after_it_has_seen_the_answers(
 
     def adjudicated(subject, panel, done):
         texts, judges = subject.texts, panel.judges
-        wanted = [procedures.Request(judge, texts) for judge in judges[:2]]
+        wanted = [procedures.JudgeRequest(judge, texts) for judge in judges[:2]]
         given = [sum(item.ratings.values()) / 3 for item in done if item.request.judge in judges[:2]]
         if len(given) == 2 and abs(given[0] - given[1]) > 1:
-            wanted.append(procedures.Request(judges[2], texts))
+            wanted.append(procedures.JudgeRequest(judges[2], texts))
         return wanted
 
     monkeypatch.setitem(procedures.PROCEDURES, "every_judge_once", adjudicated)

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from medtasks_ext.judge import procedures
 from medtasks_ext.judge.cases import rubric_of
-from medtasks_ext.judge.procedures import Judged, Panel, Request, Subject
+from medtasks_ext.judge.procedures import Judged, JudgeRequest, Panel, Subject
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, tasks_folder
 from medtasks_ext.rows.points import PointsError, read_points
@@ -275,7 +275,7 @@ TWO = Panel(("one", "two"), "third", Fraction(1, 4))
 
 
 def judged(judge, met):
-    return Judged(Request(judge, {}), {f"p{i}": float(value) for i, value in enumerate(met)})
+    return Judged(JudgeRequest(judge, {}), {f"p{i}": float(value) for i, value in enumerate(met)})
 
 
 @given(panels)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.official.folding import Source
-from medtasks_ext.registry.official import Place
+from medtasks_ext.prompts.official.folding import PythonSource
+from medtasks_ext.registry.official import TextLocation
 from medtasks_ext.suites.helm import read_adapter
 
 SCENARIO = '''
@@ -70,12 +70,12 @@ def get_bare():
 
 
 @pytest.fixture
-def source() -> Source:
-    return Source(SCENARIO, "scenario.py", lambda module: Source(ELSEWHERE, f"{module}.py"))
+def source() -> PythonSource:
+    return PythonSource(SCENARIO, "scenario.py", lambda module: PythonSource(ELSEWHERE, f"{module}.py"))
 
 
-def taken(source: Source, take: str, slots: set[str], **more: object) -> str:
-    return source.taken(Place(**{"in": "make", "take": take, **more}), slots).shown()
+def taken(source: PythonSource, take: str, slots: set[str], **more: object) -> str:
+    return source.taken(TextLocation(**{"in": "make", "take": take, **more}), slots).shown()
 
 
 def test_strings_sums_products_and_slots(source):
@@ -99,7 +99,7 @@ def test_str_format_and_what_is_handed_to_a_call(source):
 
 
 def test_a_value_of_a_dictionary_with_names_in_braces(source):
-    place = Place(**{"in": "make", "take": "return", "key": "example", "braces": True})
+    place = TextLocation(**{"in": "make", "take": "return", "key": "example", "braces": True})
     template = source.taken(place, set())
     assert template.slots == {"{record}"} and template.shown() == "Record:\n{record}\n"
 
@@ -110,13 +110,13 @@ def test_a_text_that_is_made_of_the_one_before_it(source):
 
 
 def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
-    template = source.taken(Place(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
+    template = source.taken(TextLocation(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
     assert source.text("TIDY") == "tidy"
     assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
 
 
 def test_lists_and_tables_that_assignments_fill(source):
-    texts = source.listed(Place(**{"in": "choices", "take": "return"}), {"what"})
+    texts = source.listed(TextLocation(**{"in": "choices", "take": "return"}), {"what"})
     assert [text.shown() for text in texts] == ["Has {what}", "No"]
     assert source.table("TABLE") == {"a": "first", "b": "second"}
     assert source.table("CHOICES") == {"x": ["Doctor"]}
@@ -141,17 +141,20 @@ def test_what_is_not_understood_is_named(source, take, slots, said):
 def test_nothing_runs(tmp_path):
     mark = tmp_path / "ran"
     text = f'import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef make():\n    prompt = "text"\n'
-    assert Source(text, "x.py").taken(Place(**{"in": "make", "take": "prompt"}), set()).text == "text"
+    assert (
+        PythonSource(text, "x.py").taken(TextLocation(**{"in": "make", "take": "prompt"}), set()).text
+        == "text"
+    )
     assert not mark.exists()
 
 
 def test_lists_that_are_assigned_twice():
-    lines = Source('A = ["one", "two"]\nEND = "!"\nA = [line + END for line in A]\n', "config.py")
+    lines = PythonSource('A = ["one", "two"]\nEND = "!"\nA = [line + END for line in A]\n', "config.py")
     assert lines.texts("A") == ["one!", "two!"]
 
 
 def test_the_adapter_of_a_choice():
-    adapter = read_adapter(Source(SPECS, "specs.py"), "choice", {"shown"})
+    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "choice", {"shown"})
     assert (
         adapter.prompt("Pick for a b.", "TEXT", ["yes", "no"])
         == "Pick for a b.\n\nTEXTA. yes\nB. no\nReply. :"
@@ -159,15 +162,15 @@ def test_the_adapter_of_a_choice():
 
 
 def test_the_adapter_of_a_text():
-    adapter = read_adapter(Source(SPECS, "specs.py"), "text", set())
+    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "text", set())
     assert adapter.prompt("Write.", "TEXT", []) == "Write.\n\nFindings:\nTEXT\nImpression:"
 
 
 def test_an_adapter_without_words():
-    adapter = read_adapter(Source(SPECS, "specs.py"), "bare", set())
+    adapter = read_adapter(PythonSource(SPECS, "specs.py"), "bare", set())
     assert adapter.prompt("", "TEXT", []) == "TEXT\n"
 
 
 def test_a_run_spec_that_is_not_there():
     with pytest.raises(MedtasksError, match="no function that is registered as other"):
-        read_adapter(Source(SPECS, "specs.py"), "other", set())
+        read_adapter(PythonSource(SPECS, "specs.py"), "other", set())

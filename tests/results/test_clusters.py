@@ -10,7 +10,7 @@ import pytest
 from lm_eval.api.metrics import mean
 
 from medtasks_ext.judge.cases import judged_tasks
-from medtasks_ext.judge.procedures import Judged, Request
+from medtasks_ext.judge.procedures import Judged, JudgeRequest
 from medtasks_ext.judge.scores import DocumentScore, figures
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
@@ -173,7 +173,7 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     [task] = judged_tasks(tmp_path, registry(), ["medhelm_medalign"])
     scores = []
     for case, rating in zip(task.cases, [1, 2, 5, 4, 5, 2], strict=True):
-        judged = [Judged(Request("judge", case.texts), dict.fromkeys(task.rubric.axes, rating))]
+        judged = [Judged(JudgeRequest("judge", case.texts), dict.fromkeys(task.rubric.axes, rating))]
         scores.append(DocumentScore(case, judged, rating, True, {}))
     metrics, intervals, _ = figures(scores, task.rubric, ["judge"], "medhelm_medalign")
     assert intervals["score"]["clusters"] == intervals["jury_judge"]["clusters"] == 2

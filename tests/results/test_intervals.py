@@ -19,8 +19,8 @@ from medtasks_ext.stats.intervals import (
     of_earlier,
     of_shares,
     of_tasks,
+    sample_sizes,
     wilson,
-    worth,
 )
 from medtasks_ext.stats.permutation import mid_p
 from medtasks_ext.stats.runs import mean_of_runs
@@ -99,7 +99,7 @@ def test_a_task_that_tells_nothing_counts_as_one_document(scores, size):
 @given(shares, st.floats(1, 1e5))
 def test_the_size_of_an_interval_is_read_back_from_its_width(score, size):
     low, high = wilson(score, size)
-    assert worth(score, low, high, 1) == pytest.approx(size, rel=1e-6)
+    assert sample_sizes(score, low, high, 1) == pytest.approx(size, rel=1e-6)
     again = of_earlier(score, Interval(float(low), float(high)), 7)
     assert (again.low, again.high) == pytest.approx((float(low), float(high)), abs=1e-9)
 
@@ -117,7 +117,7 @@ def test_runs_of_unequal_size_count_alike():
     values = [("a", 1.0), ("a", 0.0)] * 2 + [("b", 1.0), ("b", 0.0)] * 50
     found = interval_of(values, statistic=mean_of_runs)
     pooled = interval_of([value for _, value in values])
-    size = float(worth(0.5, found.low, found.high, 1))
+    size = float(sample_sizes(0.5, found.low, found.high, 1))
     assert size == pytest.approx(4 / (1 / 4 + 1 / 100), rel=1e-6)
     assert found.high - found.low > 2 * (pooled.high - pooled.low)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.atomic import make_private
 from medtasks_ext.registry import registry
 from tests.conftest import write_jsonl
 
@@ -85,3 +86,22 @@ def test_files_of_requests_with_private_texts_are_their_owners_alone(medtasks, h
     made = medtasks("batch", "out", "--tasks", PRIVATE, *flags, *out[:4])
     assert made.code == 0, made.text
     assert stat.S_IMODE((tmp_path / "asked.jsonl").stat().st_mode) == 0o600 and are_private(tmp_path / "run")
+
+
+def test_reports_and_stores_with_private_texts_are_their_owners_alone(medtasks, hospice, tmp_path):
+    assert medtasks("run", "--model", "random-label", "--tasks", PRIVATE, "--output_path", "run").code == 0
+    assert medtasks("report", "run", "--published", "none", "--include-text", "-o", "shown").code == 0
+    assert medtasks("ingest", "run", "--with-text", "--store", "texts").code == 0
+    for name in ("shown", "texts"):
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        assert files and {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}, name
+    assert medtasks("report", "run", "--published", "none", "-o", "plain").code == 0
+    assert modes(tmp_path / "plain")["plain/report.html"] == "644"
+
+
+def test_what_a_leaderboard_gets_of_a_private_run_is_its_owners_alone(medtasks, chip_ctc, tmp_path):
+    task = "bridge_chip_ctc"
+    assert medtasks("run", "--model", "random-label", "--tasks", task, "--output_path", "run").code == 0
+    make_private(tmp_path / "run")
+    assert medtasks("export", "bridge", "run", "--own-words", "-o", "sent").code == 0
+    assert are_private(tmp_path / "sent/result")

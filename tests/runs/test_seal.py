@@ -56,6 +56,13 @@ def test_every_change_to_every_file_of_a_run_is_named(run, tmp_path):
     assert {f"tasks/{TASK}.npy", f"tasks/{TASK}.parquet", "results.json", "run.json", FILE} <= made.keys()
 
 
+def test_every_change_to_a_rescored_and_resumed_run_is_named(medtasks, run, tmp_path):
+    assert medtasks("rescore", "run").code == 0
+    assert medtasks("run", "--model", "random-label", "--tasks", TASK, "--output_path", "run").code == 0
+    assert [root.state for root in look(run).roots] == ["written", "rescored", "resumed"]
+    assert set(files_of(run)) <= all_named(run, tmp_path).keys()
+
+
 def test_renaming_the_model_is_named(medtasks, run):
     file = run / "run.json"
     file.write_text(file.read_text().replace('"random-label"', '"ORG/OTHER"'))

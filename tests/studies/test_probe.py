@@ -10,8 +10,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
-    Tally,
-    Verdict,
+    ProbeCounts,
+    ProbeVerdict,
     completions,
     is_match,
     tally,
@@ -171,16 +171,16 @@ def test_only_the_start_of_a_long_input_is_split_unless_its_tokens_are_long():
 
 
 def test_three_matches_of_five_make_a_leak():
-    assert [Verdict("d", n).leaked for n in (0, 2, 3, 5)] == [False, False, True, True]
-    assert Verdict("d", None).leaked is None
+    assert [ProbeVerdict("d", n).leaked for n in (0, 2, 3, 5)] == [False, False, True, True]
+    assert ProbeVerdict("d", None).leaked is None
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=60))
 def test_shares_are_of_probed_documents_with_wilsons_interval(counts):
-    result = tally([Verdict(str(i), count) for i, count in enumerate(counts)])
+    result = tally([ProbeVerdict(str(i), count) for i, count in enumerate(counts)])
     probed = [count for count in counts if count is not None]
     n, k = len(probed), sum(count >= 3 for count in probed)
-    assert result == Tally(len(counts), len(counts) - n, k)
+    assert result == ProbeCounts(len(counts), len(counts) - n, k)
     if not n:
         assert result.share is None and result.interval is None
         return

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.row_labels import LEVELS
-from medtasks_lab.studies.sample import Item, apportioned, draw, feasible_levels, parse_ratio
+from medtasks_lab.studies.sample import PoolItem, apportioned, draw, feasible_levels, parse_ratio
 
 PAPERS = parse_ratio("3:5:2")
 ratios = st.tuples(*[st.integers(0, 6)] * 3).filter(any).map(lambda parts: ":".join(map(str, parts)))
@@ -25,7 +25,7 @@ def pools(draw_):
         )
     )
     return [
-        Item(f"{stratum}-{level}-{number}", level, stratum)
+        PoolItem(f"{stratum}-{level}-{number}", level, stratum)
         for (stratum, level), n in cells.items()
         for number in range(n)
     ]
@@ -146,7 +146,7 @@ def test_the_order_of_the_pool_has_no_influence_and_the_seed_has(pool, data, ran
 
 
 def test_other_seeds_draw_other_questions():
-    pool = [Item(f"{number}", LEVELS[number % 3]) for number in range(300)]
+    pool = [PoolItem(f"{number}", LEVELS[number % 3]) for number in range(300)]
     samples = [set(draw(pool, 100, PAPERS, seed).ids) for seed in range(20)]
     assert len(set(map(frozenset, samples))) == 20
     # each hard question has a chance of 30 in 100: its count over 20 draws is nowhere near 0 or 20 for all
@@ -156,7 +156,7 @@ def test_other_seeds_draw_other_questions():
 
 def test_nothing_is_swapped_where_coverage_alone_has_the_mix():
     pool = [
-        Item(f"{stratum}{level}{n}", level, stratum)
+        PoolItem(f"{stratum}{level}{n}", level, stratum)
         for stratum in "ab"
         for level in LEVELS
         for n in range(10)
@@ -168,7 +168,7 @@ def test_nothing_is_swapped_where_coverage_alone_has_the_mix():
 def test_hard_questions_come_from_where_they_are_and_each_stratum_keeps_its_share():
     def some(stratum, hard, medium, easy):
         levels = ["hard"] * hard + ["medium"] * medium + ["easy"] * easy
-        return [Item(f"{stratum}{number}", level, stratum) for number, level in enumerate(levels)]
+        return [PoolItem(f"{stratum}{number}", level, stratum) for number, level in enumerate(levels)]
 
     pool = some("heart", 0, 20, 80) + some("lung", 60, 20, 20)
     sample = draw(pool, 20, PAPERS)
@@ -179,7 +179,7 @@ def test_hard_questions_come_from_where_they_are_and_each_stratum_keeps_its_shar
 
 @pytest.mark.parametrize(("size", "ratio"), [(31, "3:5:2"), (11, "0:1:0"), (0, "1:1:1")])
 def test_a_size_that_the_pool_has_not_is_refused(size, ratio):
-    pool = [Item(f"{number}", LEVELS[number % 3]) for number in range(30)]
+    pool = [PoolItem(f"{number}", LEVELS[number % 3]) for number in range(30)]
     with pytest.raises(MedtasksError, match=r"cannot be drawn: the pool has (30|10) at the levels") as error:
         draw(pool, size, parse_ratio(ratio))
     assert "--ratio" in error.value.remedy

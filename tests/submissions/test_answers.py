@@ -14,6 +14,7 @@ from pyarrow import parquet
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.normalise import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.rows.remote import RemoteFile
 from medtasks_lab.submissions.answers import (
     FinalAnswer,
     answers_digest,
@@ -172,7 +173,10 @@ def test_a_file_of_answers_is_fetched_and_held_against_its_hash(medtasks, submis
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        address = f"http://127.0.0.1:{server.server_port}/a.parquet"
+        here = f"http://127.0.0.1:{server.server_port}"
+        moved = property(lambda file: [file.name.replace("https://example.org", here)])
+        monkeypatch.setattr(RemoteFile, "urls", moved)
+        address = "https://example.org/a.parquet"
         edited(submission, lambda content: content["answers"].update(addresses=[address]))
         assert "answers checked in 2 of 4" in medtasks("submit", "--check", PLACE).out
         content = bytearray((tmp_path / ANSWERS).read_bytes())
@@ -198,6 +202,17 @@ def test_a_file_of_answers_that_is_none_is_said(tmp_path):
     parquet.write_table(table, file)
     with pytest.raises(MedtasksError, match="has other columns"):
         list(read_answers(file))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://example.org/a", "https://127.0.0.1/a", "https://localhost/a", "https://example.org:8080/a",
+     "https://user:key@example.org/a", "file:///etc/passwd", "https://[::1]/a", "https://10.0.0.1/a"],
+)  # fmt: skip
+def test_an_address_leads_to_the_web_and_not_into_the_network_of_who_checks(medtasks, submission, address):
+    edited(submission, lambda content: content["answers"].update(addresses=[address]))
+    found = medtasks("submit", "--check", PLACE)
+    assert found.code == 1 and "answers.addresses.0" in found.out
 
 
 # ---------------------------------------------------------------------- who gives none

@@ -32,6 +32,8 @@ _SAME = {
     "।": ".",
     "॥": ".",
     "።": ".",
+    "፡": ":",
+    "፦": ":",
 }
 #: of which accents are dropped
 _ACCENTED = ("LATIN", "GREEK", "CYRILLIC", "ARABIC", "HEBREW")

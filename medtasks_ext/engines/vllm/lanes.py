@@ -47,7 +47,7 @@ MEMORY_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LaneResult:
     """The outcome of the request that was sent under this ticket."""
 
     ticket: int
@@ -63,7 +63,7 @@ class Ended:
     remedy: str = ""
 
 
-Event: TypeAlias = Result | Ended
+Event: TypeAlias = LaneResult | Ended
 
 
 class Events(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from medtasks_ext.engines.records import Outcome, Request
 from medtasks_ext.engines.vllm.engine import VllmEngine
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, Result, create
+from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, LaneResult, create
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
 
@@ -191,7 +191,7 @@ def _serve(connection: Connection, model_args: Config, extra: Config) -> None:
     """Load the model, then answer until told to end. The target of the process."""
 
     def done(request: Request, outcome: Outcome) -> None:
-        connection.send(Result(int(request.key), outcome))
+        connection.send(LaneResult(int(request.key), outcome))
 
     try:
         lm, processes = create(model_args, extra)

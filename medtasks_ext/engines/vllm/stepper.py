@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, Result
+from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, LaneResult
 from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
 
 if TYPE_CHECKING:
@@ -126,13 +126,13 @@ class Stepper(Lane):
             with suppress(KeyError):
                 self._engine.abort_request([name])  # it may be half in
             reason = f"vLLM does not take the request: {_first_line(error)}"
-            self._events.put(Result(ticket, Fault(FaultKind.ENGINE, reason)))
+            self._events.put(LaneResult(ticket, Fault(FaultKind.ENGINE, reason)))
         else:
             self._added[name] = _Added(ticket, until, time.monotonic())
 
     def _finish(self, output: RequestOutput) -> None:
         if output.finished and (added := self._added.pop(output.request_id, None)):
-            self._events.put(Result(added.ticket, self._outcome(output, added)))
+            self._events.put(LaneResult(added.ticket, self._outcome(output, added)))
 
     def _outcome(self, output: RequestOutput, added: _Added) -> Outcome:
         from lm_eval.models.utils import postprocess_generated_text

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
-    from medtasks_ext.registry.official import Place
+    from medtasks_ext.registry.official import TextLocation
 
 _REMEDY = "check the task's block `official` against that file; the pinned version is in suite.yaml"
 
@@ -32,7 +32,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Template:
+class FoldedText:
     """A text with slots."""
 
     parts: tuple[str | Slot, ...]
@@ -61,26 +61,26 @@ def braced(name: str) -> str:
     return name if name.startswith("{") else f"{{{name}}}"
 
 
-def constant(text: str) -> Template:
+def constant(text: str) -> FoldedText:
     """A text without slots."""
-    return Template((text,) if text else ())
+    return FoldedText((text,) if text else ())
 
 
-def in_braces(text: str) -> Template:
+def in_braces(text: str) -> FoldedText:
     """A text whose names in braces are slots, as `str.format` reads it; the braces belong to the names."""
     parts: list[str | Slot] = []
     for literal, name, _, _ in string.Formatter().parse(text):
         parts.append(literal)
         if name is not None:
             parts.append(Slot(f"{{{name}}}"))
-    return Template(tuple(part for part in parts if part != ""))
+    return FoldedText(tuple(part for part in parts if part != ""))
 
 
-def split_at(text: str, names: Collection[str]) -> Template:
+def split_at(text: str, names: Collection[str]) -> FoldedText:
     """A text in which these names, as they stand there, are slots."""
     longest_first = sorted(names, key=len, reverse=True)
     parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text) if names else [text]
-    return Template(tuple(Slot(part) if part in names else part for part in parts if part))
+    return FoldedText(tuple(Slot(part) if part in names else part for part in parts if part))
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class _Scope:
 
     slots: Collection[str]
     function: ast.FunctionDef | None = None
-    bound: Mapping[str, Template] = field(default_factory=dict)
+    bound: Mapping[str, FoldedText] = field(default_factory=dict)
 
 
-class Source:
+class PythonSource:
     """A file of Python source.
 
     Args:
@@ -101,7 +101,7 @@ class Source:
         beside: gives the source of a module of the same artefact, by its dotted name.
     """
 
-    def __init__(self, text: str, where: str, beside: Callable[[str], Source] | None = None) -> None:
+    def __init__(self, text: str, where: str, beside: Callable[[str], PythonSource] | None = None) -> None:
         self.where, self._beside = where, beside
         try:
             self.tree = ast.parse(text)
@@ -114,7 +114,7 @@ class Source:
     def _functions(self) -> list[ast.FunctionDef]:
         return [node for node in _statements(self.tree) if isinstance(node, ast.FunctionDef)]
 
-    def taken(self, place: Place, slots: Collection[str]) -> Template:
+    def taken(self, place: TextLocation, slots: Collection[str]) -> FoldedText:
         """The text at a place, with slots for what rows fill in.
 
         Raises:
@@ -130,7 +130,7 @@ class Source:
         if len(found) > 1 and place.nth is None:
             raise self._error(f"{named}: {len(found)} texts; say which by `nth`")
         # a text that is made of the one before it, `text = text.replace(…)`
-        node, bound = found[place.nth or 0], dict[str, Template]()
+        node, bound = found[place.nth or 0], dict[str, FoldedText]()
         if place.nth and any(isinstance(part, ast.Name) and part.id == place.take for part in ast.walk(node)):
             bound[place.take] = self.folded(found[place.nth - 1], _Scope(slots, function))
         template = self.folded(node, _Scope(slots, function, bound))
@@ -141,7 +141,7 @@ class Source:
             raise self._error(f"{named}: has slots already, so names in it cannot be filled in")
         return in_braces(text) if place.braces else split_at(text, slots)
 
-    def listed(self, place: Place, slots: Collection[str]) -> list[Template]:
+    def listed(self, place: TextLocation, slots: Collection[str]) -> list[FoldedText]:
         """The texts of a list at a place.
 
         Raises:
@@ -238,18 +238,18 @@ class Source:
         """
         return self._text(ast.Name(name))
 
-    def _text(self, node: ast.expr, bound: Mapping[str, Template] | None = None) -> str:
+    def _text(self, node: ast.expr, bound: Mapping[str, FoldedText] | None = None) -> str:
         text = self.folded(node, _Scope((), None, bound or {})).text
         assert text is not None  # without slots
         return text
 
     # ------------------------------------------------------------------ folding
 
-    def fold_in(self, function: ast.FunctionDef, node: ast.expr, slots: Collection[str]) -> Template:
+    def fold_in(self, function: ast.FunctionDef, node: ast.expr, slots: Collection[str]) -> FoldedText:
         """An expression of a function as a text with slots."""
         return self.folded(node, _Scope(slots, function))
 
-    def folded(self, node: ast.expr, scope: _Scope) -> Template:
+    def folded(self, node: ast.expr, scope: _Scope) -> FoldedText:
         """An expression as a text with slots.
 
         Raises:
@@ -257,7 +257,7 @@ class Source:
         """
         written = ast.unparse(node)
         if written in scope.slots:
-            return Template((Slot(written),))
+            return FoldedText((Slot(written),))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return constant(node.value)
         if isinstance(node, ast.JoinedStr):
@@ -274,7 +274,7 @@ class Source:
             return self._called(node, scope)
         raise self._error(f"{_short(written)} is neither a text nor a slot")
 
-    def _named(self, name: str, scope: _Scope) -> Template:
+    def _named(self, name: str, scope: _Scope) -> FoldedText:
         if name in scope.bound:
             return scope.bound[name]
         local = list(_taken(scope.function, name)) if scope.function else []
@@ -289,7 +289,7 @@ class Source:
             return self.folded(outer[0], _Scope(scope.slots))
         raise self._error(f"{name} is neither one text nor a slot")
 
-    def _called(self, node: ast.Call, scope: _Scope) -> Template:
+    def _called(self, node: ast.Call, scope: _Scope) -> FoldedText:
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr == "format" and not node.args:
             text = self.folded(called.value, scope).text
@@ -317,14 +317,14 @@ class Source:
             )
         raise self._error(f"{_short(ast.unparse(node))} is neither a text nor a slot")
 
-    def _home(self, name: str) -> Source | None:
+    def _home(self, name: str) -> PythonSource | None:
         """The file that a name is imported from."""
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom) and any(item.name == name for item in node.names):
                 return self._beside(node.module or "") if self._beside else None
         return None
 
-    def constructed(self, name: str, given: list[Template], named: Mapping[str, Template]) -> Template:
+    def constructed(self, name: str, given: list[FoldedText], named: Mapping[str, FoldedText]) -> FoldedText:
         """The text that the constructor of a class hands to that of its base."""
         for cls in self.tree.body:
             if not (isinstance(cls, ast.ClassDef) and cls.name == name):
@@ -335,8 +335,8 @@ class Source:
         raise self._error(f"has no class {name} with a constructor")
 
     def _handed_on(
-        self, method: ast.FunctionDef, given: list[Template], named: Mapping[str, Template]
-    ) -> Template:
+        self, method: ast.FunctionDef, given: list[FoldedText], named: Mapping[str, FoldedText]
+    ) -> FoldedText:
         names = [item.arg for item in method.args.args[1:]]
         defaults = method.args.defaults
         bound = {
@@ -403,7 +403,7 @@ def _of_key(node: ast.expr, key: str) -> Iterator[ast.expr]:
                 yield value
 
 
-def _joined(templates: Iterator[Template]) -> Template:
+def _joined(templates: Iterator[FoldedText]) -> FoldedText:
     parts: list[str | Slot] = []
     for template in templates:
         for part in template.parts:
@@ -411,7 +411,7 @@ def _joined(templates: Iterator[Template]) -> Template:
                 parts[-1] += part
             else:
                 parts.append(part)
-    return Template(tuple(parts))
+    return FoldedText(tuple(parts))
 
 
 def _short(text: str, most: int = 60) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.choice import PromptSource, find_artefact
-from medtasks_ext.prompts.official.folding import Template, split_at
+from medtasks_ext.prompts.official.folding import FoldedText, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
 from medtasks_ext.rows.expressions import Template as Jinja
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class JuryWords:
     """The one message of a released jury."""
 
-    template: Template  # with slots for the texts under review
+    template: FoldedText  # with slots for the texts under review
     slots: Mapping[str, Jinja]  # slot -> what fills it
     origin: Origin  # where it was read
 

@@ -17,7 +17,7 @@ import jinja2
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.folding import Source, Template, split_at
+from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
@@ -57,7 +57,7 @@ class Origin:
     sha256: str  # of the words, with the names of slots in their places; the first 12 digits
 
 
-class Turn(NamedTuple):
+class OfficialTurn(NamedTuple):
     """What a row is asked."""
 
     instruction: str  # empty where one text holds both
@@ -71,7 +71,7 @@ class Words(Protocol):
 
     origin: Origin
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
         """Instruction and input of a row.
 
         Args:
@@ -115,12 +115,12 @@ class PassageWords:
         """The passage."""
         return self.passage.shown()
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> Turn:
+    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
         """The passage, and the own input unless the passage is the whole prompt."""
         filling = Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
         if self.block.input:
-            return Turn("", filling.text(self.block.input))
-        return Turn(self.passage.filled(filling.slot), own_input())
+            return OfficialTurn("", filling.text(self.block.input))
+        return OfficialTurn(self.passage.filled(filling.slot), own_input())
 
 
 class Filling:
@@ -133,13 +133,13 @@ class Filling:
         fields: Row,
         place: str,
         tables: Mapping[str, Any],
-        pieces: Mapping[str, Template],
+        pieces: Mapping[str, FoldedText],
     ) -> None:
         self.block, self.where, self.place = block, where, place
         calls = {name: self._piece(template) for name, template in pieces.items()}
         self.names = {**fields, "row": fields, **tables, **calls}
 
-    def _piece(self, template: Template) -> Callable[[], str]:
+    def _piece(self, template: FoldedText) -> Callable[[], str]:
         return lambda: template.filled(self.slot)
 
     def slot(self, name: str) -> str:
@@ -236,18 +236,18 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
 
 
 @lru_cache(maxsize=64)
-def source_of(artefact: Artefact, path: Path, member: str | None) -> Source:
+def source_of(artefact: Artefact, path: Path, member: str | None) -> PythonSource:
     """A file of Python source in an artefact, or the artefact itself.
 
     Raises:
         MedtasksError: there is none.
     """
 
-    def beside(module: str) -> Source:
+    def beside(module: str) -> PythonSource:
         return source_of(artefact, path, f"{module.replace('.', '/')}.py")
 
     where = f"{path.name}!{member}" if member else path.name
-    return Source(artefacts.read(artefact, path, member), where, beside)
+    return PythonSource(artefacts.read(artefact, path, member), where, beside)
 
 
 def origin_of(artefact: Artefact, shown: str) -> Origin:

@@ -31,7 +31,7 @@ _SHOWN_APART = frozenset(
 
 
 @dataclass(frozen=True)
-class Turn:
+class ShownTurn:
     """A turn of the prompt."""
 
     role: str  # `system`, `user`, `assistant`; `text` where the prompt is no conversation
@@ -50,7 +50,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ShownReading:
     """What a reader took from a response."""
 
     reader: str  # `official` or `repaired`
@@ -76,7 +76,7 @@ class Response:
 
     stretches: list[Stretch] = field(default_factory=list)
     length: int = 0  # characters
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[ShownReading] = field(default_factory=list)
     score: float | None = None  # of the document
     flags: int = 0  # `Flag`
     cluster: str = ""
@@ -87,7 +87,7 @@ class Response:
     pieces: list[Piece] = field(default_factory=list)  # the document's text with the items marked
     judges: list[JudgeWord] = field(default_factory=list)
     judged: float | None = None  # the score that the judges gave
-    turns: list[Turn] = field(default_factory=list)  # its prompt
+    turns: list[ShownTurn] = field(default_factory=list)  # its prompt
     settings: Mapping[str, Any] = field(default_factory=dict)  # of generation
     fault: str = ""  # why nothing can be shown
 
@@ -172,7 +172,7 @@ def _response(column: Column, place: int, sample: Sample, whole: bool) -> Respon
     )
 
 
-def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Reading]:
+def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[ShownReading]:
     """The reading that is scored, and the repaired one where that is another."""
     if "answer" not in parsed:
         return
@@ -180,9 +180,11 @@ def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any]) -> Iterato
     reader = str(parsed.get("reader", "official"))
     gold = other.get("gold") if reader == "repaired" else document.get("gold")
     answer = parsed["answer"] if parsed.get("valid") else None
-    yield Reading(reader, answer, gold, str(parsed.get("why") or ""), scored=True)
+    yield ShownReading(reader, answer, gold, str(parsed.get("why") or ""), scored=True)
     if reader == "official" and other:
-        yield Reading("repaired", other["answer"], other["gold"], str(other.get("why") or ""), scored=False)
+        yield ShownReading(
+            "repaired", other["answer"], other["gold"], str(other.get("why") or ""), scored=False
+        )
 
 
 def _metrics(sample: Sample) -> dict[str, float]:
@@ -199,17 +201,17 @@ def _metrics(sample: Sample) -> dict[str, float]:
 # ---------------------------------------------------------------------- prompt
 
 
-def _prompt(sample: Sample, whole: bool) -> tuple[list[Turn], Mapping[str, Any]]:
+def _prompt(sample: Sample, whole: bool) -> tuple[list[ShownTurn], Mapping[str, Any]]:
     """The turns of the prompt as the model got it, and the settings of generation."""
     prompt, settings = request_of(sample)
     return [_turn(role, text, whole) for role, text in turns_of(prompt)], settings
 
 
-def _turn(role: str, text: str, whole: bool) -> Turn:
+def _turn(role: str, text: str, whole: bool) -> ShownTurn:
     if whole or len(text) <= MOST:
-        return Turn(role, text, len(text))
+        return ShownTurn(role, text, len(text))
     half = MOST // 2
-    return Turn(role, f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}", len(text))
+    return ShownTurn(role, f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}", len(text))
 
 
 # ---------------------------------------------------------------------- response

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,20 @@ from medtasks_ext.results.entries import runs_below
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.reading import asked_task, run_folder, samples_file, unknown_tasks
 from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.outcomes import outcome_files
 from medtasks_ext.runs.seal import look
+from medtasks_ext.stats.bootstrap import intervals_of_record
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.runs.records import TaskRecord
+    from medtasks_ext.stats.intervals import Interval
 
+#: States of tasks that have no end yet.
+GOING_ON = (TaskState.WAITING, TaskState.ANSWERED)
 #: What writes the samples of plain lm_eval.
 LOG_SAMPLES = "run lm_eval again with --log_samples"
 
@@ -42,6 +49,7 @@ class Answers:
     folder: Path | None  # of the run; None of plain lm_eval
     state: str  # of the task (`runs.manifest.TaskState`)
     metrics: Mapping[str, Any] = field(default_factory=dict)  # of the whole task, where it is scored
+    interval: Interval | None = None  # of the score
     n: int | None = None  # documents of the task, where the run knows
     sample: bool = False  # whether its rows are synthetic
 
@@ -74,6 +82,7 @@ class Viewed:
     place: str  # folder or file, as the user named it
     answers: list[Answers]
     going_on: bool = False  # whether a task of it is not finished
+    manifest: Manifest | None = None  # None of plain lm_eval
 
 
 def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) -> list[Viewed]:
@@ -97,7 +106,7 @@ def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) ->
             except MedtasksError as error:  # where one of several cannot be read, the others are
                 faults.append(Fault(str(folder), error.what, error.remedy))
     _label(found)
-    if not any(run.answers for run in found):
+    if not any(run.answers or (run.going_on and holder_of(Path(run.place))) for run in found):
         reason = next((fault for fault in faults), None)
         raise MedtasksError(
             reason.what if reason else "no task has answers yet",
@@ -116,9 +125,11 @@ def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) ->
 
 
 def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:
-    manifest, files = Manifest.read(folder), RunFolder(folder)
-    state = look(folder)
-    if state.changes:
+    files = RunFolder(folder)
+    manifest = _manifest(folder, _stamp(files.manifest))
+    going_on = any(entry.state in GOING_ON for entry in manifest.tasks.values())
+    # an owner at work writes between two looks; a folder is held against its seal when the call has ended
+    if not (going_on and holder_of(folder)) and (state := look(folder)).changes:
         faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
     known = {name: entry for name, entry in manifest.tasks.items() if name in registry.tasks}
     if unknown := [name for name in manifest.tasks if name not in known]:
@@ -138,17 +149,37 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
             remedy = f"medtasks rescore {folder}"
             what = f"{item.samples.name} is missing: its answers are not shown"
             faults.append(Fault(str(folder), what, remedy))
-    waits = (TaskState.WAITING, TaskState.ANSWERED)
-    going_on = any(entry.state in waits for entry in manifest.tasks.values())
-    return Viewed(manifest.identity.model_name, str(folder), answers, going_on)
+    return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file is written anew; nothing where there is none."""
+    try:
+        state = path.stat()
+    except OSError:
+        return ()
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+@lru_cache(maxsize=64)
+def _manifest(folder: Path, stamp: tuple[int, ...]) -> Manifest:
+    """A run's manifest, read once as long as it stays the same."""
+    return Manifest.read(folder)
+
+
+@lru_cache(maxsize=4096)
+def _record(file: Path, stamp: tuple[int, ...]) -> TaskRecord:
+    """A task's result likewise."""
+    record: TaskRecord = read_json(file)
+    return record
 
 
 def _answers(
     place: int, name: str, entry: TaskEntry, files: RunFolder, registry: Registry, manifest: Manifest
 ) -> Answers:
     stored: Mapping[str, Any] = {}
-    if entry.state is TaskState.DONE and files.task_file(name).is_file():
-        stored = files.read_task(name)
+    if entry.state is TaskState.DONE and (stamp := _stamp(file := files.task_file(name))):
+        stored = _record(file, stamp)
     dataset, strategy = asked_task(registry, name, stored.get("config") or {})
     metrics = stored.get("metrics") or {}
     return Answers(
@@ -160,6 +191,9 @@ def _answers(
         folder=files.path,
         state=entry.state.value,
         metrics=metrics,
+        interval=intervals_of_record(stored["intervals"], metrics, stored["n"]).get("score")
+        if "intervals" in stored
+        else None,
         n=stored.get("n"),
         # before it is scored, its rows are synthetic only if the run asked for such
         sample="SAMPLE_DATA" in metrics or manifest.identity.settings.get("data") == "sample",

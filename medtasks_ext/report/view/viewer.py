@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.view.course import course
 from medtasks_ext.report.view.dataset_page import DatasetPage, view_record
+from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.version import __version__
@@ -42,6 +44,8 @@ class Viewer:
     def __init__(self, paths: Sequence[Path], registry: Registry, *, open_only: bool = False) -> None:
         self._paths, self._registry, self._open_only = list(paths), registry, open_only
         self._pages: OrderedDict[str, tuple[tuple[Any, ...], DatasetPage]] = OrderedDict()
+        self._live: dict[str, LiveRun] = {}  # place of a run under way -> what follows it
+        self._course: tuple[Any, Json] | None = None
         self.refresh()
 
     def refresh(self) -> None:
@@ -99,8 +103,12 @@ class Viewer:
 
     # ------------------------------------------------------------------ answers to the page
 
-    def overview(self) -> Json:
-        """The runs and the datasets, with the scores that the runs say."""
+    def overview(self, *, live: bool = False) -> Json:
+        """The runs and the datasets, with the scores that the runs say.
+
+        Args:
+            live: with the figures of runs under way.
+        """
         found: dict[str, list[Answers]] = {}
         for run in self.runs:
             for item in run.answers:
@@ -110,7 +118,13 @@ class Viewer:
             "live": self.going_on,
             "sample": any(item.sample for items in found.values() for item in items),
             "runs": [
-                {"label": run.label, "place": run.place, "going_on": run.going_on, "tasks": len(run.answers)}
+                {
+                    "label": run.label,
+                    "place": run.place,
+                    "going_on": run.going_on,
+                    "tasks": len(run.answers),
+                    "live": self._figures(run) if live else None,
+                }
                 for run in self.runs
             ],
             "datasets": [self._line(found[name]) for name in self.datasets],
@@ -119,6 +133,31 @@ class Viewer:
             ],
             "withheld": self.withheld,
         }
+
+    def _figures(self, run: Viewed) -> Json | None:
+        """How far a run under way is; None of one that is finished."""
+        if not run.going_on or run.manifest is None:
+            self._live.pop(run.place, None)
+            return None
+        known = self._live.get(run.place)
+        if known is None or known.call != call_of(run.manifest):
+            known = self._live[run.place] = LiveRun(Path(run.place), run.manifest, self._registry)
+        known.look(run.manifest, STEP / sum(item.going_on for item in self.runs))
+        return known.figures(
+            {
+                item.task: (valid, item.n)
+                for item in run.answers
+                if item.n and (valid := item.metric("valid")) is not None
+            }
+        )
+
+    def course(self) -> Json:
+        """The scores over the runs in the order in which they were named, and what got worse."""
+        state = [(item.run, item.task, item.score) for run in self.runs for item in run.answers]
+        if self._course is None or self._course[0] != state:
+            places, labels = [run.place for run in self.runs], [run.label for run in self.runs]
+            self._course = state, course(places, labels, self._registry)
+        return self._course[1]
 
     def _line(self, items: Sequence[Answers]) -> Json:
         dataset = items[0].dataset
@@ -136,6 +175,9 @@ class Viewer:
                     "strategy": strategy_title(item.strategy),
                     "task": item.task,
                     "score": item.score,
+                    "low": item.interval.low if item.interval else None,
+                    "high": item.interval.high if item.interval else None,
+                    "rough": item.interval.rough if item.interval else False,
                     "valid": item.metric("valid"),
                     "n": item.n,
                     "state": item.state,
@@ -148,7 +190,8 @@ class Viewer:
         """The answer to one question of the page.
 
         Args:
-            what: `overview`, `dataset`, `progress`, `rows`, `document`, `errors`, `confusion` or `search`.
+            what: `overview`, `course`, `dataset`, `progress`, `rows`, `document`, `errors`, `confusion` or
+                `search`.
             query: `dataset`, and what the question needs besides.
 
         Raises:
@@ -157,7 +200,9 @@ class Viewer:
         if what == "overview":
             if self.going_on and time.monotonic() - self._looked > STEP:
                 self.refresh()
-            return self.overview()
+            return self.overview(live=True)
+        if what == "course":
+            return self.course()
         page = self.page(query.get("dataset", ""))
         if what != "rows" and (what != "document" or not page.keys):
             page.read(STEP)

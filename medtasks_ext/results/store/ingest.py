@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
-from medtasks_ext.atomic import sync_folder
+from medtasks_ext.atomic import private_files, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import Registry
@@ -75,7 +75,8 @@ def ingest(
     Args:
         paths: folders of runs, or results files, as `read_runs` takes them.
         folder: of the store; made where there is none.
-        with_text: store lm-eval's records with all texts, those of gated and private data among them.
+        with_text: store lm-eval's records with all texts, those of gated and private data among them: what is
+            written is its owner's alone.
         report: called with each run when it is ready.
         waiting: called if another ingest is at work.
 
@@ -90,7 +91,7 @@ def ingest(
         if is_store(path):
             raise MedtasksError("is a store, not a run", where=path, remedy="name the folders of runs")
         check_runs(path)
-    with _alone(folder, waiting), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with private_files(with_text), _alone(folder, waiting), ThreadPoolExecutor(os.cpu_count()) as pool:
         work = _Ingest(folder, tasks, pool, with_text)
         for path in paths:
             for entry in read_runs(path, tasks, work.faults):

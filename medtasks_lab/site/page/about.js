@@ -45,10 +45,16 @@ function drawAbout() {
       text("p", "prose", "Then open a pull request with the folder. docs/submitting.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
     ),
     site.left_out.length
-      ? titled("Left out", faults(site.left_out))
+      ? titled("Left out", ...faults(site.left_out))
       : null,
-    site.unranked.length ? titled("Shown without a rank", faults(site.unranked)) : null,
+    site.unranked.length ? titled("Shown without a rank", ...faults(site.unranked)) : null,
   ];
 }
 
-const faults = (found) => make("ul", { className: "faults" }, ...found.map(([where, what]) => text("li", "", `${where}: ${what}`)));
+const FEW = 12;
+
+function faults(found) {
+  const listed = (some) => make("ul", { className: "faults" }, ...some.map(([where, what]) => text("li", "", `${where}: ${what}`)));
+  const more = found.slice(FEW);
+  return [listed(found.slice(0, FEW)), more.length ? folded(`${count(more.length)} more`, () => listed(more)) : null];
+}

@@ -223,7 +223,8 @@ function modelCell({ entry }) {
     " ",
     published[entry] ? null : tag("", invented[entry] ? "invented" : "submitted"),
     waits[entry] ? withTip(tag("", "flagged"), waits[entry]) : null,
-    text("span", "facts-line", [...facts, trust[entry]].filter(Boolean).join(" · ")),
+    text("span", "facts-line", facts.filter(Boolean).join(" · ")),
+    trust[entry] ? text("span", "trust-line", trust[entry]) : null,
   );
 }
 

@@ -17,8 +17,8 @@ from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
+    ProbeVerdict,
     Tokenizer,
-    Verdict,
     completions,
     is_match,
 )
@@ -62,7 +62,7 @@ def inputs_of(
 class ProbedAnswers:
     """What a task gave: a verdict per document, and how many cuts were moved to whole characters."""
 
-    verdicts: list[Verdict]
+    verdicts: list[ProbeVerdict]
     n_cuts_moved: int
 
 
@@ -93,7 +93,7 @@ class _Probed(Work):
         if missing := len(self.asked) - len(answered):
             raise NoAnswerError(missing, next((reason for _, reason in self.faults), ""))
         verdicts = [
-            Verdict(str(document["id"]), count if cuts else None)
+            ProbeVerdict(str(document["id"]), count if cuts else None)
             for document, count, cuts in zip(self.documents, matches, self.found, strict=True)
         ]
         return ProbedAnswers(verdicts, sum(completion.moved for cuts in self.found for completion in cuts))

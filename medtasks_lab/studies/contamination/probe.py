@@ -118,7 +118,7 @@ def is_match(expected: str, predicted: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProbeVerdict:
     """What the probe says about one document."""
 
     document: str  # its id
@@ -131,7 +131,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Tally:
+class ProbeCounts:
     """One task."""
 
     n_documents: int  # documents looked at
@@ -159,9 +159,9 @@ class Tally:
         return float(bounds.low), float(bounds.high)
 
 
-def tally(verdicts: list[Verdict]) -> Tally:
+def tally(verdicts: list[ProbeVerdict]) -> ProbeCounts:
     """Count the verdicts of a task."""
-    return Tally(
+    return ProbeCounts(
         n_documents=len(verdicts),
         n_too_short=sum(verdict.leaked is None for verdict in verdicts),
         n_leaked=sum(verdict.leaked is True for verdict in verdicts),

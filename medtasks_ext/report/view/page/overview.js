@@ -18,6 +18,8 @@ function drawOverview(overview) {
     make("h2", { textContent: "Answers" }),
     text("p", "about", "A dataset leads to what was asked, what was answered, and why an answer is not right."),
     runList(overview),
+    courseLink(overview),
+    liveRuns(overview),
     problems(overview),
     make(
       "div",
@@ -60,7 +62,7 @@ function runList(overview) {
         {},
         text("strong", "", run.label),
         text("span", "soft", ` ${run.place} · ${plural(run.tasks, "task")}`),
-        run.going_on ? tag("partial", "going on", "Its tasks are not all finished; the page looks again") : null,
+        run.going_on ? tag("partial", ...goingOnWords(run)) : null,
       ),
     ),
   );
@@ -118,18 +120,24 @@ function datasetRow(item, columns) {
     text("td", "soft", item.metric),
     ...columns.map((column) => {
       const answer = item.answers.find((found) => found.run === column.run && found.strategy === column.strategy);
-      return make("td", { className: "number" }, answer ? scoreCell(answer) : NONE);
+      return make("td", { className: "number" }, answer ? scoreCell(answer, overviewOf.runs[column.run]) : NONE);
     }),
   );
 }
 
-function scoreCell(answer) {
-  const score = answer.score === null ? (answer.state === "done" ? "no score" : "going on") : fixed(answer.score);
+function scoreCell(answer, run) {
   const readable = isNumber(answer.valid) && answer.valid < 0.995 ? `${percent(answer.valid)} readable` : "";
   return make(
     "span",
     { className: "stacked" },
-    text("span", answer.score === null ? "soft" : "score", score),
+    answer.score === null
+      ? text("span", "soft", unscored(answer, run))
+      : make(
+          "span",
+          {},
+          text("span", "score", fixed(answer.score)),
+          isNumber(answer.low) ? text("span", "soft", ` ${interval(answer)}`) : null,
+        ),
     readable ? text("span", "soft", readable) : null,
   );
 }

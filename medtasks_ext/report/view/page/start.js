@@ -100,7 +100,7 @@ async function drawn() {
   document.title = dataset ? `${dataset} · answers` : "Answers";
   if (!dataset) {
     headOf = null;
-    return drawOverview(overviewOf);
+    return option("part") === "course" ? drawCourse(await ask("course")) : drawOverview(overviewOf);
   }
   const head = await ask("dataset", { dataset });
   CLUSTER_NAMES = head.cluster_names;

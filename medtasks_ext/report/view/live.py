@@ -1,0 +1,341 @@
+"""A run under way, as its folder shows it: how far it is, how fast, and what its answers are worth.
+
+Manifest and outcomes are read as the run writes them, each outcome once, and counted by the tally that the
+run's own display has. Nothing in the folder is written or locked. Answers are read in samples, once the task
+is built; that takes seconds, so a thread of its own does it, and counts are shown before.
+"""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.engines.budget import Budget
+from medtasks_ext.engines.records import Answer, Fault, Request
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.report.view.runs import GOING_ON
+from medtasks_ext.results.error_clusters import Answered, Cluster, error_of
+from medtasks_ext.results.experiments import Fault as Problem
+from medtasks_ext.runner.tally import READ_FIRST, Tally, TaskTally, readable_share
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.lease import holder_of
+from medtasks_ext.runs.manifest import Manifest, TaskState
+from medtasks_ext.runs.outcomes import FollowedOutcomes, Stored, task_of_file
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.runner.evaluate import Reader
+
+#: Outcomes between two looks at the clock.
+_STEP = 64
+
+
+@dataclass
+class _Clock:
+    """The time up to which a tally has counted."""
+
+    now: float
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class _Sampler:
+    """Reads a sample of the answers to one task, and says why those that cannot be read cannot."""
+
+    dataset: Dataset
+    reader: Reader
+    documents: Mapping[str, Mapping[str, Any]]  # key -> as it was asked
+    clusters: Counter[Cluster] = field(default_factory=Counter)
+    cut: bool = False  # whether the budget of the next answer ran out
+
+    def valid(self, row: Mapping[str, Any], text: str) -> bool:
+        """Whether an answer can be read from a response to a document."""
+        parsed = self.reader.read(row, text)
+        cut = self.cut or bool(parsed.get("unclosed_reasoning"))
+        if error := error_of(self.dataset, Answered(row, parsed, text, None, cut=cut)):
+            self.clusters[error.cluster] += 1
+        return bool(parsed["valid"])
+
+
+class _Builder:
+    """Builds tasks one after the other, in a thread of its own, so that their answers can be read."""
+
+    def __init__(self, folder: Path, registry: Registry) -> None:
+        self._folder, self._registry = folder, registry
+        self._wanted: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._named: set[str] = set()
+        self._over: set[str] = set()
+        self.built: dict[str, _Sampler] = {}
+        self.failed: dict[str, str] = {}  # task -> why nothing can read its answers here
+
+    def want(self, task: str) -> None:
+        """Have a task built, once."""
+        if task in self._named:
+            return
+        if not self._named:
+            threading.Thread(target=self._go_on, name="builder", daemon=True).start()
+        self._named.add(task)
+        self._wanted.put(task)
+
+    def let_go(self, task: str) -> None:
+        """A task has its end; its documents are not needed any more."""
+        self._over.add(task)
+        self.built.pop(task, None)
+
+    def _go_on(self) -> None:
+        while True:
+            task = self._wanted.get()
+            if task in self._over:
+                continue
+            try:
+                self.built[task] = self._build(task)
+            except Exception as error:  # texts of rows stay out of messages
+                self.failed[task] = error.what if isinstance(error, MedtasksError) else type(error).__name__
+
+    def _build(self, name: str) -> _Sampler:
+        from medtasks_ext.runner.evaluate import Reader, build_task
+        from medtasks_ext.runner.run import Run
+
+        run = Run(self._folder, self._registry)
+        run.load()
+        task = build_task(self._registry, name, run.settings_of(name))
+        documents = {document_key(document): document for document in task.eval_docs}
+        return _Sampler(self._registry.tasks[name][0], Reader(task), documents)
+
+
+class LiveRun:
+    """Follows one call that writes to a run's folder.
+
+    Args:
+        manifest: as it is when the following begins.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, registry: Registry) -> None:
+        self._files, self._registry = RunFolder(folder), registry
+        self.manifest = manifest
+        self.call = call_of(manifest)
+        self._since = _seconds(manifest)
+        self._clock, self._budget = _Clock(self._since), Budget()
+        self._priced = self._moving = False
+        asked = {name: entry.asked or entry.n or 0 for name, entry in manifest.tasks.items()}
+        self.tally = Tally(asked, budget=self._budget, clock=self._clock)
+        self.problems: list[Problem] = []
+        self._builder = _Builder(folder, registry)
+        self._samplers: dict[str, _Sampler] = {}
+        self._unread: dict[str, deque[tuple[Request, Answer]]] = {}  # of the sample, until they can be read
+        self._followed: dict[Path, FollowedOutcomes] = {}
+        self._damaged: set[Path] = set()
+        self._going: Iterator[tuple[float, str, Stored]] | None = None
+        self.complete = False  # whether all that was there has been counted
+        self._before(manifest)
+
+    def _before(self, manifest: Manifest) -> None:
+        """Tasks that had their end before the call are not read again."""
+        self._earlier = set()
+        for name, entry in manifest.tasks.items():
+            record = self._files.task_file(name)
+            if entry.state is TaskState.DONE and record.is_file() and record.stat().st_mtime < self._since:
+                self._earlier.add(name)
+                self.tally.stored(name, self.tally.tasks[name].asked)
+                self.tally.finished(name)
+
+    # ------------------------------------------------------------------ reading
+
+    def look(self, manifest: Manifest, seconds: float) -> None:
+        """Count what came since the last look.
+
+        Args:
+            manifest: as it is now.
+            seconds: after which to stop, and to go on at the next look.
+        """
+        self.manifest = manifest
+        end = time.monotonic() + seconds
+        if self._going is None:
+            self._find_files()
+            more = [
+                item for path, item in self._followed.items() if path not in self._damaged and item.has_more
+            ]
+            self._going = heapq.merge(*map(self._added, more), key=itemgetter(0))
+        self.complete = False
+        for number, (at, task, stored) in enumerate(self._going):
+            self._count(at, task, stored)
+            if number % _STEP == _STEP - 1 and time.monotonic() > end:
+                break
+        else:
+            self._going, self.complete = None, True
+        for name, entry in manifest.tasks.items():
+            known = self.tally.tasks.get(name)
+            if known and not known.finished and entry.state not in GOING_ON:
+                self._finish(name)
+        self._read()
+
+    def _find_files(self) -> None:
+        for path in sorted(self._files.responses.glob("*.jsonl")):
+            if path not in self._followed and task_of_file(path) not in self._earlier:
+                self._followed[path] = FollowedOutcomes(path)
+
+    def _added(self, outcomes: FollowedOutcomes) -> Iterator[tuple[float, str, Stored]]:
+        """The lines that were added to a file, in the order in which they came."""
+        task = task_of_file(outcomes.path)
+        try:
+            for stored in outcomes.further():
+                yield stored.at, task, stored
+        except MedtasksError as error:
+            self.problems.append(Problem(str(error.where), error.what, error.remedy))
+            self._damaged.add(outcomes.path)
+
+    def _count(self, at: float, task: str, stored: Stored) -> None:
+        entry = stored.entry
+        if at < self._since:
+            if isinstance(entry, Answer) and task in self.tally.tasks:
+                self.tally.stored(task, 1)
+            return
+        if not isinstance(entry, Answer | Fault):
+            return
+        if not self._moving:
+            self._moving = True
+            self._clock.now = max(self._since, at - (getattr(entry, "seconds", None) or 0.0))
+            self.tally.begin()
+        self._clock.now = max(self._clock.now, at)
+        if entry.cost is not None:
+            self._priced = True
+            self._budget.settle(0.0, spent=entry.cost)
+        request = Request(stored.key, task, stored.document, "", {})
+        if isinstance(entry, Fault):
+            self.tally.faulted(request, entry)
+            return
+        self.tally.answered(request, entry)
+        if self.tally.tasks[task].takes_sample() and task not in self._builder.failed:
+            self._unread.setdefault(task, deque(maxlen=2 * READ_FIRST)).append((request, entry))
+
+    def _finish(self, task: str) -> None:
+        self.tally.finished(task)
+        self._builder.let_go(task)
+        self._samplers.pop(task, None)
+        self._unread.pop(task, None)
+
+    def _read(self) -> None:
+        """Read the sample, as far as tasks are built and time allows."""
+        for task in self.tally.under_way:
+            if task.name in self._registry.tasks:
+                self._builder.want(task.name)
+        for name, waiting in self._unread.items():
+            sampler = self._samplers.get(name) or self._builder.built.get(name)
+            if sampler is None:
+                continue
+            if name not in self._samplers:
+                self._samplers[name] = sampler
+                self.tally.reads(name, sampler)
+            while waiting:
+                request, answer = waiting.popleft()
+                sampler.cut = answer.finish == "length"
+                row = sampler.documents.get(request.document)
+                self.tally.read(_with(request, row), answer)
+
+    # ------------------------------------------------------------------ figures
+
+    def figures(self, valid: Mapping[str, tuple[float, int]]) -> Json:
+        """What the page shows of it: numbers, names of tasks, and causes of faults; no text of any row.
+
+        Args:
+            valid: finished task -> its share of readable answers as its record says it, and of how many.
+        """
+        tally, worker = self.tally, holder_of(self._files.path)
+        if worker and self._moving:
+            self._clock.now = max(self._clock.now, time.time())
+        speed = tally.speed() if self._moving else None
+        tasks = list(tally.tasks.values())
+        shown = [task for task in tasks if not task.finished]
+        sampled = _answers([task for task in tasks if task.name not in valid])
+        answers = {
+            **_answers(tasks),
+            "read": sampled["read"] + sum(n for _, n in valid.values()),
+            "readable": sampled["readable"] + round(sum(share * n for share, n in valid.values())),
+        }
+        clusters = sum((item.clusters for item in self._samplers.values()), Counter())
+        return {
+            "worker": worker,
+            "done": tally.done,
+            "asked": tally.asked,
+            "seconds": tally.seconds if self._moving else 0.0,
+            "left": tally.seconds_left() if worker and self._moving else None,
+            "speed": speed
+            and {
+                "of": speed.of,
+                "now": speed.now,
+                "since_start": speed.since_start,
+                "silent": speed.silent,
+            },
+            "usd": tally.spent if self._priced else None,
+            "faults": [
+                {"kind": kind.value, "reason": reason.splitlines()[0] if reason else kind.value, "n": n}
+                for (kind, reason), n in tally.reasons.most_common(8)
+            ],
+            "answers": answers,
+            "clusters": [{"cluster": item.value, "n": n} for item, n in clusters.most_common()],
+            "tasks": {
+                "all": len(tasks),
+                "finished": sum(task.finished for task in tasks),
+                "to_be_scored": sum(task.complete and bool(task.asked) for task in shown),
+                "under_way": len(tally.under_way),
+            },
+            "under_way": [
+                {
+                    "task": task.name,
+                    "done": task.done,
+                    "asked": task.asked,
+                    "faults": task.faults,
+                    **_answers([task]),
+                    "unread": self._builder.failed.get(task.name, ""),
+                }
+                for task in shown
+                if task.begun
+            ],
+            "counting": not self.complete,
+            "problems": [
+                {"where": item.where, "what": item.what, "remedy": item.remedy} for item in self.problems
+            ],
+            "notes": self.manifest.notes,
+        }
+
+
+def call_of(manifest: Manifest) -> tuple[str, int]:
+    """Which call on a run writes to its folder: another one is counted anew."""
+    return manifest.started, len(manifest.sessions)
+
+
+def _seconds(manifest: Manifest) -> float:
+    """When the call began that writes to a folder, in seconds since 1970."""
+    started = manifest.sessions[-1].started if manifest.sessions else manifest.started
+    try:
+        return time.mktime(time.strptime(started, "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return 0.0
+
+
+def _answers(tasks: list[TaskTally]) -> Json:
+    readable, read = readable_share(tasks)
+    return {
+        "answers": sum(task.answers for task in tasks),
+        "read": read,
+        "readable": readable,
+        "empty": sum(task.empty for task in tasks),
+        "cut": sum(task.cut for task in tasks),
+    }
+
+
+def _with(request: Request, row: Mapping[str, Any] | None) -> Request:
+    return Request(request.key, request.task, request.document, "", {}, row=row)

@@ -1,0 +1,241 @@
+"""`medtasks view` of runs under way, killed or several: what it says, and that the folder stays as it is."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.report.view.viewer import Viewer
+from medtasks_ext.results.compared import compare_results
+from medtasks_ext.results.entries import read_results
+from tests.conftest import ROOT
+from tests.engines.server import Reply, Server, chat
+from tests.report.viewed import EVENTS, LABEL, make_runs
+
+TASKS = f"{LABEL},{EVENTS}"
+
+
+class Gate:
+    """Answers so many requests, and holds the others back."""
+
+    def __init__(self) -> None:
+        self.allowed = 0
+
+    async def __call__(self, asked):
+        while asked.number >= self.allowed:
+            await asyncio.sleep(0.01)
+        kind = asked.number % 5
+        if kind == 1:
+            return Reply({"error": {"message": "not this one"}}, status=400)
+        found = chat({2: "", 3: "It may well be"}.get(kind, "relation: neutral"))
+        if kind == 3:
+            found["choices"][0]["finish_reason"] = "length"
+        return Reply(found)
+
+
+@pytest.fixture
+def gate():
+    return Gate()
+
+
+@pytest.fixture
+def run(gate, tmp_path):
+    """Starts a run in a process of its own, which asks a server behind the gate."""
+    started = []
+    with Server(gate) as server:
+
+        def start() -> subprocess.Popen[bytes]:
+            arguments = f"model=m,base_url={server.url}/chat/completions,num_concurrent=1,max_retries=1"
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "medtasks_ext", "run", "--tasks", TASKS, "--data", "sample"),
+                    *("--model", "local-chat-completions", "--model_args", arguments),
+                    *("--apply_chat_template", "--output_path", "run"),
+                ],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            started.append(process)
+            return process
+
+        yield start
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def until(condition, process=None):
+    """Wait for what another process or thread does, as long as that process lives."""
+    while not (found := condition()):
+        assert process is None or process.poll() is None, f"ended with {process.returncode}"
+        time.sleep(0.05)
+    return found
+
+
+def outcomes(folder, task="*"):
+    found = [
+        line for path in folder.glob(f"responses/{task}.jsonl") for line in path.read_bytes().splitlines()
+    ]
+    return [item for item in map(json.loads, found) if "intent" not in item]
+
+
+def live(viewer):
+    time.sleep(0.6)  # the viewer looks again after half a second
+    return viewer.answer("overview", {})["runs"][0]["live"]
+
+
+def content(folder):
+    return {
+        path.relative_to(folder): sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def opened(folder, process):
+    """The viewer, as soon as the run has a folder."""
+    until(lambda: (folder / "run.json").is_file() and (folder / ".lease").is_file(), process)
+    return Viewer([folder], registry())
+
+
+def test_a_run_is_watched_from_before_its_first_answer_to_its_end(run, gate, tmp_path):
+    process, folder = run(), tmp_path / "run"
+    viewer = opened(folder, process)  # nothing is answered yet
+    assert viewer.going_on and viewer.datasets == []
+    assert live(viewer)["worker"] == "medtasks run" and live(viewer)["speed"] is None
+
+    gate.allowed = 7
+    until(lambda: len(outcomes(folder)) == 7, process)
+    seen = until(lambda: (found := live(viewer))["answers"]["read"] == found["answers"]["answers"] and found)
+    stored = outcomes(folder)
+    texts = [item["response"] for item in stored if "response" in item]
+    assert (seen["done"], seen["answers"]["answers"]) == (len(stored), len(texts))
+    assert seen["answers"]["empty"] == texts.count("") > 0
+    assert seen["answers"]["cut"] == sum(item.get("finish") == "length" for item in stored) > 0
+    assert seen["answers"]["readable"] == texts.count("relation: neutral") > 0
+    assert {item["cluster"]: item["n"] for item in seen["clusters"]} == {
+        "empty": texts.count(""), "truncated": texts.count("It may well be"),
+    }  # fmt: skip
+    [fault] = seen["faults"]
+    assert (fault["kind"], fault["n"]) == ("refused", len(stored) - len(texts))
+    [task] = [item for item in seen["under_way"] if item["done"] < item["asked"]]
+    assert seen["speed"]["of"] == "tokens" and seen["left"] > 0
+    assert str(texts[0]) not in json.dumps(seen)  # figures alone
+
+    gate.allowed = 1000
+    assert until(lambda: process.poll() is not None or None) and process.returncode in (0, 1, 3)
+    assert task["asked"] == len({item["document"] for item in outcomes(folder, task["task"])})
+    time.sleep(0.6)
+    overview = viewer.answer("overview", {})
+    states = {name: entry["state"] for name, entry in manifest(folder)["tasks"].items()}
+    assert set(states.values()) <= {"done", "incomplete"} and not viewer.going_on
+    assert overview["runs"][0]["live"] is None
+    assert {
+        item["answers"][0]["task"]: item["answers"][0]["state"] for item in overview["datasets"]
+    } == states
+
+
+def manifest(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_a_killed_run_is_shown_as_stopped_and_stays_as_it_is(run, gate, tmp_path, medtasks):
+    process, folder = run(), tmp_path / "run"
+    gate.allowed = 6
+    until(lambda: len(outcomes(folder)) == 6, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = content(folder)
+    viewer = Viewer([folder], registry())
+    seen = until(lambda: (found := live(viewer))["answers"]["read"] == found["answers"]["answers"] and found)
+    assert (seen["worker"], seen["left"], seen["done"]) == (None, None, 6)
+    assert content(folder) == before  # nothing is written, locked or taken away
+
+    gate.allowed = 1000  # the same command goes on, and the same viewer follows it
+    process = run()
+    process.wait()
+    time.sleep(0.6)
+    assert viewer.answer("overview", {})["runs"][0]["live"] is None
+    answered = [item["document"] for item in outcomes(folder) if "response" in item]
+    assert len(answered) == len({(item["key"]) for item in outcomes(folder) if "response" in item})
+    assert medtasks("verify", folder).code == 0
+
+
+def test_a_damaged_line_is_named_and_hides_no_other_task(run, gate, tmp_path):
+    process, folder = run(), tmp_path / "run"
+    gate.allowed = 6
+    until(lambda: len(outcomes(folder)) == 6, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    [path] = [path for path in folder.glob("responses/*.jsonl") if path.stat().st_size]
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], lines[1].replace(b"document", b"dOcument"), *lines[2:]]))
+    seen = live(Viewer([folder], registry()))
+    assert seen["done"] == 1 and "line 2 is damaged" in seen["problems"][0]["what"]
+
+
+def test_a_run_that_nobody_began_says_so(run, gate, tmp_path):
+    process, folder = run(), tmp_path / "run"
+    until(lambda: (folder / "run.json").is_file(), process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    with pytest.raises(MedtasksError, match="no task has answers yet"):
+        Viewer([folder], registry())
+
+
+def test_runs_in_their_order_have_a_course_and_documents_that_got_worse(tmp_path):
+    one, two = make_runs(tmp_path)
+    course = Viewer([two, one, two], registry()).answer("course", {})
+    bridge = next(item for item in course["groups"] if item["name"] == "bridge")
+    stored = [json.loads((folder / "results.json").read_text()) for folder in (two, one, two)]
+    scores = [
+        sum(value["score,answer"] for name, value in item["results"].items() if name.startswith("bridge"))
+        / sum(name.startswith("bridge") for name in item["results"])
+        for item in stored
+    ]
+    assert [point["score"] for point in bridge["points"]] == pytest.approx(scores)
+    assert all(point["low"] <= point["score"] <= point["high"] for point in bridge["points"])
+
+    worse, better = course["steps"]
+    frame = compare_results(read_results([two, one], registry()), registry()).flipped.to_pylist()
+    expected = {(row["task"], row["document"]) for row in frame if row["before"] == 1 > row["after"]}
+    assert {(row["task"], row["document"]) for row in worse["regressed"]} == expected
+    assert {(LABEL, "t1"), (LABEL, "t3")} <= expected and (LABEL, "t8") not in expected
+    assert {(row["task"], row["document"]) for row in better["regressed"]} == {(LABEL, "t8")}
+    assert worse["n_regressed"] == len(expected) and worse["groups"]
+
+
+def test_a_course_is_over_the_tasks_that_all_runs_have(tmp_path):
+    one, two = make_runs(tmp_path)
+    short = manifest(two)
+    short["tasks"][EVENTS]["state"] = "waiting"
+    Path(two, "run.json").write_text(json.dumps(short))
+    course = Viewer([one, two], registry()).answer("course", {})
+    [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
+    label = [
+        json.loads((run / "tasks" / f"{LABEL}.json").read_text())["metrics"]["score"] for run in (one, two)
+    ]
+    assert [point["score"] for point in bridge["points"]] == label
+    assert {point["tasks"] for point in bridge["points"]} == {1}
+
+
+def test_a_run_without_scores_leaves_the_course_of_the_others(tmp_path):
+    one, two = make_runs(tmp_path)
+    manifest_of_two = manifest(two)
+    for entry in manifest_of_two["tasks"].values():
+        entry["state"] = "waiting"
+    Path(two, "run.json").write_text(json.dumps(manifest_of_two))
+    course = Viewer([one, two], registry()).answer("course", {})
+    assert course["groups"] and all(item["points"][1] is None for item in course["groups"])
+    assert course["steps"][0]["why"]
