@@ -34,7 +34,6 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runner.alarms import StopRule
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
+    from medtasks_ext.runner.alarms import StopRule
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
@@ -566,6 +566,8 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
+    from medtasks_ext.runner.alarms import StopRule  # brings lm-eval: after `quiet`
+
     own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--no-preflight", action="store_true")

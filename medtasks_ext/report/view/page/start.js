@@ -3,6 +3,7 @@
 const main = document.getElementById("main");
 const said = document.getElementById("said");
 const POLL = 2000; // milliseconds
+const FIRST_POLL = 500; // before the first answer
 let CLUSTER_NAMES = [];
 let overviewOf = null;
 let drawing = 0; // number of the last drawing that was begun
@@ -142,7 +143,8 @@ function pollAgain() {
   const unfinished = headOf
     ? !headOf.complete || headOf.columns.some((column) => column.state === "waiting")
     : overviewOf?.live;
-  if (data.live && unfinished) polling = setTimeout(look, headOf && !headOf.complete ? 100 : POLL);
+  const waits = overviewOf?.runs.some((run) => run.live?.worker && !run.live.speed) ? FIRST_POLL : POLL;
+  if (data.live && unfinished) polling = setTimeout(look, headOf && !headOf.complete ? 100 : waits);
 }
 
 async function look() {
