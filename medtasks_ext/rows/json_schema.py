@@ -67,8 +67,13 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
         "title": "medtasks: task.yaml of a dataset",
         "type": "object",
         "additionalProperties": False,
-        "required": ["class", "task", "dataset", *needed, "metadata"],
-        "anyOf": [{"required": top["required"]}, {"required": ["about"]}],
+        "required": ["task"],
+        "if": {"required": ["include"]},  # what the other file says is not known here
+        "else": {
+            "required": ["class", "dataset", *needed, "metadata"],
+            "anyOf": [{"required": top["required"]}, {"required": ["about"]}],
+            **_rows_unless_given_out(known),
+        },
         "properties": {
             **TASK_KEYS,
             **top["properties"],
@@ -84,7 +89,7 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
                 }
             ),
         },
-        "allOf": [_rows_unless_given_out(known), *map(_axes_needed, filter(lambda suite: suite.axes, known))],
+        "allOf": [*map(_axes_needed, filter(lambda suite: suite.axes, known))],
         "$defs": definitions,
     }
     return task, card
@@ -94,7 +99,7 @@ def _rows_unless_given_out(known: list[Suite]) -> Json:
     """`rows` may be left out in the suites whose authors give out a file for each dataset."""
     names = "|".join(re.escape(suite.id) for suite in known if suite.files)
     of_them = {"properties": {"dataset": {"pattern": f"^({names})/"}}}
-    return {"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}
+    return {"allOf": [{"if": of_them, "else": {"required": ["rows"]}} if names else {"required": ["rows"]}]}
 
 
 def _axes_needed(suite: Suite) -> Json:

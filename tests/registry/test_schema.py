@@ -50,6 +50,14 @@ def test_every_task_file_and_every_card_satisfies_it(dataset):
         assert faults(read_mapping(folder / "card.yaml"), CARD) == []
 
 
+def test_a_file_that_includes_another_says_only_what_differs():
+    variant = {"include": "../task.yaml", "task": "my_mednli", "prompt": {"instruction": "{{ strategy }}"}}
+    assert faults(variant) == []
+    assert faults({**variant, "promt": {}}) and faults({**variant, "metadata": {"version": 1}})
+    del variant["include"]
+    assert any("'class' is a required property" in fault for fault in faults(variant))
+
+
 def test_its_keys_are_those_of_lm_eval_and_of_the_class():
     lm_evals = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS}
     assert set(TASK_KEYS) == lm_evals | {*OWN_KEYS, "class", "include"}
