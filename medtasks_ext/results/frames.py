@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import suites
 
 if TYPE_CHECKING:
@@ -268,9 +269,29 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
 
 
 def axes() -> list[str]:
-    """The axes that have a column: those of all suites, then those of single ones."""
+    """The axes that have a column: those of all suites, then those of single ones.
+
+    Raises:
+        MedtasksError: an axis has the name of another column, whose values would be lost.
+    """
+    taken = _beside_axes()
+    for suite in suites().values():
+        if wrong := [axis for axis in suite.axes if axis in taken]:
+            raise MedtasksError(
+                f"axes.{wrong[0]}: tables of results have a column of that name",
+                where=suite.file,
+                remedy="give the axis another name",
+            )
     own = (axis for suite in suites().values() for axis in suite.axes)
     return list(dict.fromkeys((*SHARED_AXES, *own)))
+
+
+@lru_cache(maxsize=1)
+def _beside_axes() -> frozenset[str]:
+    """The other columns of frames that have axes."""
+    with_axes = (frame for frame in FRAMES.values() if any(item.names == _AXES for item in frame))
+    others = (item.names.split() for frame in with_axes for item in frame if item.names != _AXES)
+    return frozenset(name.partition(":")[0] for found in others for name in found)
 
 
 def _names(columns: Columns) -> list[str]:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.frames import FRAMES, documented, names, records, schema, table
 
 ROOT = Path(__file__).parents[2]
@@ -42,3 +44,18 @@ def test_records_inside_lists_become_lists_in_json():
     [found] = records(table("standings", row))
     assert found["rivals"] == [["a", 0.5]] and found["reasons"] == {"budget": 3} and found["places"] is None
     assert json.loads(json.dumps(found)) == found
+
+
+def test_an_axis_with_the_name_of_another_column_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "wards"
+    folder.mkdir()
+    said = {
+        "title": "WardBench", "about": "wards", "citation": "", "axes": {"source": {"values": {"er": "ER"}}},
+        "groups": {"source": ""}, "partition": ["source"], "main_axes": ["source"], "sections": "source",
+        "assigned_by": "medtasks", "datasets": [],
+    }  # fmt: skip
+    (folder / "suite.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(tmp_path))
+    with pytest.raises(MedtasksError, match=r"axes\.source: tables of results have") as caught:
+        schema("results")
+    assert str(folder / "suite.yaml") in str(caught.value)
