@@ -46,11 +46,11 @@ _READING = (
 )
 #: What of `about` a dataset of no suite may say.
 _ABOUT = (
-    *("name", "summary", "language", "task_type", "documents", "specialties", "stage", "access", "url"),
+    *("name", "summary", "language", "task_type", "document_types", "specialties", "stage", "access", "url"),
     *("licence", "primary_metric"),
 )
 #: The lists of the vocabulary that a folder of datasets may add to.
-_KINDS = ("task_types", "specialties", "stages", "documents")
+_KINDS = ("task_types", "specialties", "stages", "document_types")
 _REMEDY = "docs/prompts.md has a file of candidates"
 
 

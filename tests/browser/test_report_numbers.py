@@ -30,7 +30,10 @@ def rows_of(report):
 
 
 def chosen(report, **filters):
-    """Ids of the datasets with one of the values on each axis; twins never."""
+    """Ids of the datasets with one of the values on each axis; controls never.
+
+    Suites that stand apart count in no mean with other suites' tasks.
+    """
 
     def fits(dataset):
         return all(
@@ -38,7 +41,11 @@ def chosen(report, **filters):
             for key, values in filters.items()
         )
 
-    return [item["id"] for item in report["datasets"] if not item["control_of"] and fits(item)]
+    return [
+        item["id"]
+        for item in report["datasets"]
+        if not item["control_of"] and fits(item) and ("suite" in filters or item["in_totals"])
+    ]
 
 
 def expected(report, ids, strategy="zero_shot"):

@@ -14,9 +14,10 @@ from itertools import combinations
 from typing import Any
 
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import f1_score
+from sklearn.metrics import cohen_kappa_score, f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
+LEVELS = 5
 LABELS = [f"label {number}" for number in range(6)]
 
 
@@ -50,6 +51,18 @@ def single_label(average: str) -> Callable[[Sequence[tuple[str, str]]], float]:
             return f1_score(gold, predicted, labels=sorted(set(gold)), average=average, zero_division=0)
 
     return f1
+
+
+def kappa(weights: str) -> Callable[[Sequence[tuple[int, int, int]]], float]:
+    """Cohen's; 1 where all answers and all golds are one level."""
+
+    def agreement(triples: Sequence[tuple[int, int, int]]) -> float:
+        gold, given, _ = zip(*triples, strict=True)
+        if len({*gold, *given}) == 1:
+            return 1.0
+        return float(cohen_kappa_score(gold, given, labels=range(triples[0][2]), weights=weights))
+
+    return agreement
 
 
 def label_lists(average: str) -> Callable[[Sequence[tuple[list[str], list[str]]]], float]:
@@ -154,6 +167,9 @@ PLAIN: dict[str, Callable[[Sequence[Any]], float]] = {
     "single_label.f1_micro": single_label("micro"),
     "multi_label.f1_macro": label_lists("macro"),
     "multi_label.f1_micro": label_lists("micro"),
+    "kappa_linear": kappa("linear"),
+    "kappa_quadratic": kappa("quadratic"),
+    "clipped_kappa": lambda items: max(kappa("quadratic")(items), 0.0),
     "accuracy_all3": accuracy_all3,
     "single_trial_accuracy": single_trial_accuracy,
     "position_consistency": position_consistency,
@@ -194,6 +210,8 @@ def some_items(kind: str, rng: random.Random, n: int) -> list[Any]:
             )
             for size in sizes
         ]
+    if "kappa" in kind:
+        return [(rng.randrange(LEVELS), rng.randrange(LEVELS), LEVELS) for _ in range(n)]
     if kind.startswith("single_label"):
         return [(rng.choice(LABELS[:5]), rng.choice([*LABELS, ""])) for _ in range(n)]
     if kind.startswith("multi_label"):

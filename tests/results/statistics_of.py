@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lm_eval.api.metrics import mean as lm_eval_mean
 
-from medtasks_ext.metrics import common, multi_label, permutation, tuples
+from medtasks_ext.metrics import common, multi_label, neutral, permutation, tuples
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import mean_of_some
@@ -21,6 +21,7 @@ AGGREGATIONS: dict[str, Callable] = {
     "single_label.f1_micro": single.f1_micro,
     "multi_label.f1_macro": multi_label.f1_macro,
     "multi_label.f1_micro": multi_label.f1_micro,
+    **{name: getattr(neutral, name) for name in ("kappa_linear", "kappa_quadratic", "clipped_kappa")},
     "accuracy_all3": permutation.accuracy_all3,
     "single_trial_accuracy": permutation.single_trial_accuracy,
     "position_consistency": permutation.position_consistency,

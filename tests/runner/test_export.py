@@ -47,7 +47,7 @@ def test_rows_without_gold_are_exported(medtasks, chip_ctc, tmp_path):
     path.write_text(json.dumps([{**row, "output": ""} for row in json.loads(path.read_text())]))
     medtasks(*RUN, "bridge_chip_ctc")
     assert medtasks("export", "bridge", "run", "-o", "out", "--own-words").code == 0
-    rows = json.loads(next((tmp_path / "out").rglob("*.json")).read_text())
+    rows = json.loads(next((tmp_path / "out").rglob("*CTC*.json")).read_text())
     assert {row["output"] for row in rows} == {""}
 
 

@@ -64,7 +64,8 @@ def files(folder: Path) -> dict[str, object]:
         if path.parent.name == "responses"
         else path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("run.json", "results.json", "seal.jsonl")
+        if path.is_file()
+        and path.name not in ("run.json", "results.json", "seal.jsonl", "medtasks-root.json")
     }
 
 

@@ -103,7 +103,9 @@ def test_equal_means_are_said_and_the_first_is_chosen(medtasks, runs):
     for folder in ("a", "b"):
         stored = runs / folder / "tasks" / f"{TASK}_own.json"
         content = json.loads(stored.read_text())
-        stored.write_text(json.dumps({**content, "metrics": {**content["metrics"], "score": 1.0}}))
+        best = json.loads(stored.with_name(f"{TASK}_short.json").read_text())
+        same = {name: best[name] for name in ("metrics", "intervals")}
+        stored.write_text(json.dumps({**content, **same}))
     outcome = medtasks("prompts", "choose", "cand", "a", "b")
     assert "equal means: own, short; the first of the file is chosen" in outcome.out
     assert json.loads((runs / "cand" / "selection.json").read_text())["chosen"] == "own"
