@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Repaired, repaired
 from medtasks_ext.answers.languages import Words, words_of
 from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.folding import plain
+from medtasks_ext.answers.tolerant.folding import plain, script_of
 from medtasks_ext.answers.tolerant.measures import NumberReader
 from medtasks_ext.answers.tolerant.names import NameReader
 from medtasks_ext.answers.tolerant.options import OptionReader
@@ -80,6 +80,10 @@ class _Options(_OfNoPaper):
             raise ValueError(f"labels {alike[0]} and {alike[1]} are the same letter to a reader: use others")
         if empty := [label for label in self.labels if not plain(label)]:
             raise ValueError(f"{empty[0]!r} is no label: write a letter or number")
+        letters = {script_of(label): label for label in self.labels if len(label) == 1 and label.isalpha()}
+        if len(letters) > 1:
+            (one, label), (two, other), *_ = letters.items()
+            raise ValueError(f"labels {label} ({one}) and {other} ({two}) are of two scripts: use one")
         return self
 
     def shown(self, row: Mapping[str, Any]) -> list[str]:

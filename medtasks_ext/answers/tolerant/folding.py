@@ -89,6 +89,12 @@ def folded(text: str) -> Folded:
 
 
 @lru_cache(maxsize=8_192)
+def script_of(letter: str) -> str:
+    """The script of a letter as Unicode's names begin, without the form of the letter: `Latin`, `Arabic`."""
+    words = unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "").split()
+    return words[0].capitalize() if words else ""
+
+
 def plain(text: str) -> str:
     """The plain form with single blanks, and none around it."""
     return " ".join(folded(text).text.split())
