@@ -36,6 +36,7 @@ from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
+from medtasks_ext.runs.conditions import accounted_rows
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
 
@@ -294,9 +295,9 @@ def _say_parts(wanted: RunRequest) -> None:
 
     parts = []
     for name, task in wanted.built.items():
-        record, stated = loaded_record(task), wanted.registry.tasks[name][0].metadata.n_test
-        rows = record["n_test"] + record["n_held_out"] + record["n_dropped"]
-        if record["origin"] != "sample" and rows < (stated or 0):
+        record, stated = loaded_record(task), wanted.registry.tasks[name][0].n_documents
+        rows = accounted_rows(record["n_test"], record["n_held_out"], record["n_dropped"], stated)
+        if record["origin"] != "sample" and rows < stated:
             parts.append(name)
     if parts:
         say(

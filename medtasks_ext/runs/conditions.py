@@ -165,6 +165,11 @@ class Observed(_Part):
         )
 
 
+def accounted_rows(here: int, held_out: int | None, dropped: int | None, stated: int) -> int:
+    """How many of the documents that a suite states are accounted for: here, held out, or without gold."""
+    return here if here >= stated else min(here + (held_out or 0) + (dropped or 0), stated)
+
+
 @dataclass(frozen=True)
 class Conditions(_Part):
     """Everything that can move a score, as far as it is known."""
@@ -188,9 +193,7 @@ class Conditions(_Part):
         """How many of the suite's rows are accounted for where all here are answered: asked, or held out."""
         seen, stated = self.observed, self.asked.rows.n_of_suite or 0
         rows = seen.n if seen.n_here is None else seen.n_here
-        if rows is None or rows >= stated:
-            return rows
-        return min(rows + (seen.n_held_out or 0) + (seen.n_dropped or 0), stated)
+        return None if rows is None else accounted_rows(rows, seen.n_held_out, seen.n_dropped, stated)
 
     def on(self, documents: str, n: int) -> Conditions:
         """The same on a part of the documents.

@@ -294,3 +294,21 @@ def test_one_cause_of_many_tasks_is_said_once(capsys):
     assert (
         said.count("cannot be had") == 1 and "the same in 2 more tasks: b, c" in said and "✗ d: d: is" in said
     )
+
+
+def test_a_part_of_the_rows_is_told_by_rows_and_not_by_their_trials(medtasks, data_dir):
+    """100 of 200 questions, each asked three times, are 300 documents and a part."""
+    rows = [
+        {
+            "question": f"第{i}题：编造的问题是什么？",
+            "options": [f"第{i}题的选项{n}" for n in range(5)],
+            "answer": [i % 5],
+        }
+        for i in range(100)
+    ]
+    for name, count in (("test", 100), ("fewshot", 5)):
+        write_jsonl(data_dir / "mlb" / "maexam" / f"{name}.jsonl", [
+            {**row, "question": f"{name} {row['question']}"} for row in rows[:count]
+        ])  # fmt: skip
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "mlb_maexam", "--output_path", "run")
+    assert "1 of 1 tasks have a part of their suite's rows: mlb_maexam" in outcome.err, outcome.err
