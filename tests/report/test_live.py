@@ -239,3 +239,15 @@ def test_a_run_without_scores_leaves_the_course_of_the_others(tmp_path):
     course = Viewer([one, two], registry()).answer("course", {})
     assert course["groups"] and all(item["points"][1] is None for item in course["groups"])
     assert course["steps"][0]["why"]
+
+
+def test_tasks_that_runs_were_asked_otherwise_are_in_no_curve(tmp_path):
+    one, two = make_runs(tmp_path)
+    stored = Path(two, "tasks", f"{EVENTS}.json")
+    content = json.loads(stored.read_text())
+    content["conditions"]["asked"]["decoding"] = {"do_sample": True, "temperature": 1.0}
+    stored.write_text(json.dumps(content))
+    course = Viewer([one, two], registry()).answer("course", {})
+    [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
+    assert {point["tasks"] for point in bridge["points"]} == {1}
+    assert any(EVENTS in item["what"] and "asked otherwise" in item["what"] for item in course["faults"])

@@ -6,14 +6,15 @@ Scores are the roll-up of each run, and changes the comparison of each run with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.strategies import SUFFIX, strategy_order
 from medtasks_ext.results.changes import suite_groups
 from medtasks_ext.results.compared import compare_results
+from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.entries import Results
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.reading import read_runs
@@ -44,10 +45,13 @@ def course(places: Sequence[str], labels: Sequence[str], registry: Registry) -> 
     steps = [
         _step(number, before, after, registry) for number, (before, after) in enumerate(pairwise(entries))
     ]
+    if unlike := _asked_otherwise(entries):
+        what = f"asked otherwise in some run, and in no curve: {some(unlike)}"
+        faults.append(Fault("course", what, "`medtasks compare` says in what two runs differ", skipped=False))
     return {
         "runs": list(labels),
         "sample": any(entry.sample for entry in entries if entry),
-        "groups": _groups(entries, registry),
+        "groups": _groups(entries, registry, frozenset(unlike)),
         "steps": steps,
         "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in faults],
     }
@@ -64,7 +68,21 @@ def _entry(place: str, label: str, registry: Registry, faults: list[Fault]) -> E
     return found[0] if found else None
 
 
-def _groups(entries: Sequence[Entry | None], registry: Registry) -> list[Json]:
+def _asked_otherwise(entries: Sequence[Entry | None]) -> list[str]:
+    """Tasks that two of the runs were asked under conditions that can move a score."""
+    asked: dict[str, list[Facts]] = {}
+    for entry in filter(None, entries):
+        for name, item in entry.experiments.items():
+            if item.score is not None:
+                asked.setdefault(name, []).append(item.facts)
+    return sorted(
+        name
+        for name, found in asked.items()
+        if any(comparable(one, other).grade == "other" for one, other in combinations(found, 2))
+    )
+
+
+def _groups(entries: Sequence[Entry | None], registry: Registry, unlike: frozenset[str]) -> list[Json]:
     """Groups in which a run has a score, the suites first; each set of scored tasks once."""
     suites = suite_groups(registry)
     suffixes = tuple(filter(None, SUFFIX.values()))
@@ -77,7 +95,7 @@ def _groups(entries: Sequence[Entry | None], registry: Registry) -> list[Json]:
         for name in names:
             rows = [
                 group_row(entry, registry, name, strategy) if entry else None
-                for entry in _alike(entries, registry, name, strategy)
+                for entry in _alike(entries, registry, name, strategy, unlike)
             ]
             if not any(row and row.score is not None for row in rows):
                 continue
@@ -99,13 +117,13 @@ def _groups(entries: Sequence[Entry | None], registry: Registry) -> list[Json]:
 
 
 def _alike(
-    entries: Sequence[Entry | None], registry: Registry, group: str, strategy: str
+    entries: Sequence[Entry | None], registry: Registry, group: str, strategy: str, unlike: frozenset[str]
 ) -> list[Entry | None]:
-    """The runs with the tasks of a group that all of them have a score of which have any of it.
+    """The runs with the tasks of a group that all of them have a score of which have any of it, asked alike.
 
     Means over other tasks would make a curve of the tasks, not of the model.
     """
-    names = {registry.tasks[name][0].task(strategy) for name in registry.leaves(group)}
+    names = {registry.tasks[name][0].task(strategy) for name in registry.leaves(group)} - unlike
     scored = [
         {name for name in names & entry.experiments.keys() if entry.experiments[name].score is not None}
         if entry
