@@ -27,7 +27,7 @@ from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.prompts.pool import HELD_OUT
-from medtasks_ext.prompts.shots import FirstShots
+from medtasks_ext.prompts.shots import FirstShots, after
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
@@ -261,6 +261,8 @@ class MedicalTask(ConfigurableTask):
             return self._dialogue(cast("Document", doc), num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
+        if num_fewshot:
+            doc = cast("dict[str, Any]", after(doc, self.sampler.df[:num_fewshot]))
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
     def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
