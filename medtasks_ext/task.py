@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
+from lm_eval.api.utils import Message
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers import answer_format
@@ -269,7 +270,15 @@ class MedicalTask(ConfigurableTask):
         """A question, and its answer or what an answer begins with, which stands on a line of its own."""
         if gen_prefix and by_likelihood(self.strategy):
             tgt_delim = "\n"
-        return super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
+        turns = super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
+        if (
+            turn.get("a") == "" and turn.get("few_delim") and len(turns) == 1
+        ):  # an example with an empty answer
+            turns = [
+                Message("user", turns[0].content, tgt_delim),
+                Message("assistant", "", turn["few_delim"]),
+            ]
+        return turns
 
     def _dialogue(
         self,
