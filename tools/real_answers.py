@@ -7,7 +7,7 @@ is real are the answers: followed in part, cut, repeated, empty, in another lang
 pass is a run in OUT/runs; the same command goes on with one that was interrupted. OUT/store holds a record of
 each document.
 
-By default two rows of each dataset are asked, which takes about an hour on one core; `--limit 0` asks all rows.
+By default two rows of each dataset are asked, about an hour on one core; `--limit 0` asks all rows.
 """
 
 from __future__ import annotations
