@@ -246,7 +246,8 @@ def _within(moved: Array, strata: Array, drawn: Array) -> Array:
     pooled = squares.sum() / free.sum() if free.sum() else float(np.mean(moved**2))
     if np.count_nonzero(drawn) == 1:
         return np.full(len(drawn), pooled)
-    return (squares + _SHRUNK * pooled) / np.maximum(free + _SHRUNK, 1)
+    found: Array = (squares + _SHRUNK * pooled) / (free + _SHRUNK)
+    return found
 
 
 def weighted(weights: ArrayLike, tasks: list[Estimate]) -> Estimate:
