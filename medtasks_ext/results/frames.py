@@ -204,6 +204,13 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
         Columns("missing:int64", "judgements that are missing in the task"),
     ),
+    "verdicts": (
+        Columns("task document judge", "what was judged, and by whom"),
+        Columns(
+            "item rating:double",
+            "axis or point, its rating on the protocol's scale; empty where the reply holds no verdict",
+        ),
+    ),
     "agreement": (
         Columns(
             "table task",
