@@ -122,7 +122,7 @@ def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = Fals
             rows, columns = spread(rows, columns, table.across.by, table.across.figure)
         else:
             columns += [figure(name, form) for name, form in table.columns.items() if name not in names]
-        show(rows, columns, table.title, sample=sample and not number, pad_edge=table.padded)
+        show(rows, columns, words_of(table.title, found), sample=sample and not number, pad_edge=table.padded)
         if table.note:
             typer.echo(words_of(table.note, found))
 

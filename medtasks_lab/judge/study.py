@@ -1,4 +1,4 @@
-"""A study that asks a jury, as its file has it: what is asked, who reads the verdicts, and its tables."""
+"""A study that asks models, as its file has it: what is asked, who reads the verdicts, and its tables."""
 
 from __future__ import annotations
 
@@ -57,11 +57,20 @@ class StudyTable(Strict):
         return self
 
 
+class Continuing(Strict):
+    """Texts that a model is to continue, and when it knows one by heart."""
+
+    cuts: list[int]  # tokens before which a text is cut
+    predicted: int  # tokens that are asked for at each
+    threshold: int  # cuts that are continued exactly from which a text is known
+
+
 class StudyFile(Strict):
     """A study."""
 
-    what: str  # judges give, in words: `verdicts on references`
-    judging: Judging | None = None  # what they are asked; None where a task says it
+    what: str  # is asked for, in words: `verdicts on references`
+    judging: Judging | None = None  # what judges are asked; None where a task says it
+    continuing: Continuing | None = None  # what the model under test is asked in place of judges
     reader: str  # dotted name of the function from the frame `verdicts` to figures
     writer: str  # dotted name of the function that writes these into a folder
     tables: list[StudyTable] = Field(default_factory=list)
