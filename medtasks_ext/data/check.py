@@ -272,6 +272,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         notes.append(
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
+    notes += filter(None, [content.form.unknown_language()])
     blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
     if 0 < blind < n_test and not known.is_pinned:
         faults = [*faults, *_without_gold(found.test)]
