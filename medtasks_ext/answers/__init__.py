@@ -12,6 +12,7 @@ from medtasks_ext.answers import (  # noqa: F401
     lists,
     medcalc,
     medec,
+    medmarks,
     neutral,
     neutral_lists,
     sql,
