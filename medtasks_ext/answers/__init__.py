@@ -12,12 +12,12 @@ from medtasks_ext.answers import (  # noqa: F401
     lists,
     medcalc,
     medec,
-    medmarks,
     neutral,
     neutral_lists,
     sql,
     text,
     tuples,
+    verified_letter,
 )
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, answer_format
 

@@ -66,7 +66,7 @@ _LABELS = frozenset(
     {"label", "label_word", "relation_label", "category", "label_set", "labels", "label_list"}
 )
 _LETTERS = frozenset(
-    {"exact_letter", "medmarks_letter", "option_letter", "marked_letters", "choice", "choices"}
+    {"exact_letter", "verified_letter", "option_letter", "marked_letters", "choice", "choices"}
 )
 #: Kinds whose answer is running text: a score below 1 is no error by itself.
 TEXTS = frozenset({"text", "free_text", "prose", "passages"})

@@ -1,4 +1,4 @@
-"""Letters as Medmarks' own code compares them: `medmarks_verdicts.yaml` has what it said of invented replies."""
+"""Letters as Medmarks' own code compares them: `medmarks_verdicts.yaml` has what it said of replies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LETTERS = "ABCDEFGHIJ"
-KIND = "medmarks_letter"
+KIND = "verified_letter"
 NAMES = sorted(
     name for name, item in registry().datasets.items() if item.blocks["answer"].get("kind") == KIND
 )
@@ -77,7 +77,7 @@ def replies(name: str, n: int = 500) -> Iterator[tuple[str, dict[str, object]]]:
     """Invented replies to the rows of a dataset, and the rows."""
     rng = random.Random(name)
     documents = load_documents(registry().datasets[name], cot=False, origin="sample")["test"]
-    part = answer_format(registry().datasets[name].blocks["answer"]).part
+    part = registry().datasets[name].blocks["answer"].get("part", "boxed")
     for number in range(n):
         row = documents[number % len(documents)]
         words = [rng.choice(WORDS) for _ in range(int(rng.random() * 10))]

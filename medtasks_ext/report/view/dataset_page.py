@@ -36,7 +36,7 @@ _SINGLE = frozenset(
         "label_word",
         "relation_label",
         "exact_letter",
-        "medmarks_letter",
+        "verified_letter",
         "option_letter",
         "choice",
         "category",

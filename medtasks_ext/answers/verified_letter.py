@@ -65,21 +65,21 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n+")
 _TAIL, _AROUND = 64, 15  # words: of the end of a reply, and beside the text of an option
 
 
-class MedmarksLetter(AnswerFormat):
+class VerifiedLetter(AnswerFormat):
     """One option letter, as Medmarks' code compares it.
 
-    Of the part of the reply that counts a letter alone decides; else one with which it begins (`B.`); else the
-    last one behind words such as `answer is`; else a letter of its last sentence, unless it is said to be wrong;
-    else the text of the option, near the beginning or the end. The code is told the gold answer: where a reply
-    fits several options, the gold one counts. TeX is made plain first, in which `%` begins a comment.
+    Of the part of the reply that counts a letter alone decides; else one with which it begins (`B.`); else
+    the last one behind words such as `answer is`; else a letter of its last sentence, unless it is said to be
+    wrong; else the text of the option, near the beginning or the end. The code is told the gold answer: where
+    a reply fits several options, the gold one counts. TeX is made plain first; `%` begins a comment in it.
 
     Attributes:
         letters: of the options.
-        part: what counts of the reply: what is in the last `\\boxed{}` (or all of it), in the first `<answer>`,
-            or `all`. `first`: the first character that is one of the letters, whatever word it is in.
+        part: what counts of the reply: what is in the last `\\boxed{}` (or all of it), in the first
+            `<answer>`, or `all`. `first`: the first character that is one of the letters, in whatever word.
     """
 
-    kind: Literal["medmarks_letter"]
+    kind: Literal["verified_letter"]
     letters: list[str]
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
 
