@@ -55,11 +55,17 @@ _SHARED: Config = {
     "fewshot_delimiter": "\n\n",
     "output_type": "generate_until",
 }
+#: Metrics that lm-eval's table has no rows for: its samples hold the readings from which they follow
+#: (`runs.samples`). `scored` stays: a group's row needs it of all its tasks.
+_FOR_RECORDS = ("readable_repaired", "unclosed_reasoning")
 _GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperature": 0}
 
 
 class MedicalTask(ConfigurableTask):
     """A task of one dataset, asked with one strategy."""
+
+    #: whether documents have the metrics that are for records only, too, as in a run of `medtasks`
+    with_records = False
 
     def __init__(self, config: Config, **kwargs: Any) -> None:
         """Build the task.
@@ -103,6 +109,7 @@ class MedicalTask(ConfigurableTask):
             "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
         }
         task: MedicalTask = made(config=deepcopy(said))
+        task.with_records = True
         return task
 
     @staticmethod
@@ -215,6 +222,13 @@ class MedicalTask(ConfigurableTask):
         )
         gold = place if isinstance(place, int) else None
         return likelihood.process_results(document, results, options or (), gold)
+
+    def process_results(self, doc: Document, results: Any) -> Any:
+        """The metrics of a document; under plain lm-eval those alone that its table needs."""
+        found = super().process_results(doc, results)
+        if self.with_records:
+            return found
+        return {name: value for name, value in found.items() if name not in _FOR_RECORDS}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Take the rows and render them. lm-eval calls this once, as the task is built.

@@ -306,6 +306,7 @@ def _lm_eval_task(
     intervals = {}
     resampled = None
     if samples is not None:
+        metrics = {**_counted(samples), **metrics}
         found = aggregations(dataset, strategy)
         records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records, metrics, len(samples))
@@ -350,6 +351,14 @@ def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[Sample] | None:
         what = f"{error.what}: no intervals and comparisons of this task"
         faults.append(Fault(str(error.where), what, error.remedy, skipped=False))
         return None
+
+
+def _counted(samples: Sequence[Sample]) -> dict[str, float]:
+    """Means of what lm-eval's results leave to its samples."""
+    readable = [item["readable_repaired"] for item in samples if "readable_repaired" in item]
+    unclosed = [item["unclosed_reasoning"] for item in samples if "unclosed_reasoning" in item]
+    named = {"readable_repaired": readable, "unclosed_reasoning": unclosed}
+    return {name: sum(items) / len(items) for name, items in named.items() if items}
 
 
 def _moment(seconds: Any) -> str | None:

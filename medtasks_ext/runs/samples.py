@@ -108,6 +108,16 @@ def _sample(line: bytes, number: int, path: Path, remedy: str) -> Sample:
         sound = False
     if not sound:
         raise MedtasksError(f"line {number} is damaged or cut short", where=path, remedy=remedy)
+    return _with_counts(sample)
+
+
+def _with_counts(sample: Sample) -> Sample:
+    """A record with what plain lm-eval leaves out: whether there is a repaired answer, and an open trace."""
+    if "valid" in sample and "readable_repaired" not in sample and (parsed := parsed_of(sample)):
+        if "repaired" in parsed:
+            sample["readable_repaired"] = float(parsed["repaired"]["answer"] is not None)
+        if "unclosed_reasoning" in parsed:
+            sample["unclosed_reasoning"] = float(parsed["unclosed_reasoning"])
     return sample
 
 
