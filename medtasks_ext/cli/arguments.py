@@ -201,9 +201,7 @@ def requested_tasks(
         for found in (listed.values(), map(tasks.leaves, bare))
     )
     if n < of:
-        say(
-            f"{n} of {counted(of, 'task')} are asked by likelihood; the answers of the others cannot be listed"
-        )
+        say(f"{n} of {counted(of, 'task')} are asked by likelihood: answers of the others cannot be listed")
     return tasks, {**resolved, **listed}
 
 
