@@ -106,8 +106,8 @@ FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
         (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
         (SCALE, "ordinal", "en", ["1", "2", "3"]),
         (DOSES, "number", "de", []),
-        (CODED, "label_set", "de", ["fever", "pain"]),
-        (FREE, "free_text", "fr", []),
+        (CODED, "labels", "de", ["fever", "pain"]),
+        (FREE, "prose", "fr", []),
         (
             [{"note": row["note"], "falls": row["id"] % 2 == 0} for row in NOTES],
             "category",
