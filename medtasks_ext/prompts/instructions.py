@@ -144,8 +144,7 @@ _OPEN = frozenset({"free_text", "prose"})
 #: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
 LINES = Lines(
     answer="Reply with nothing but the answer.",
-    reason='First reason step by step. Then write "Result:" at the start of a line and after it '
-    "nothing but the answer.",
+    reason='First reason step by step. Then start a new line with "Result:", followed by the answer alone.',
 )
 
 
