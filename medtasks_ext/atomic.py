@@ -20,6 +20,7 @@ from medtasks_ext.secret_values import Secrets
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+_BLOCK = 1 << 18  # bytes that are gathered before they are hashed and written
 _REMEDY = "make room or give write access, then run the same command again; what is written is kept"
 
 
@@ -75,25 +76,22 @@ def keeper_of(path: Path) -> Keeper | None:
 
 
 class _Hashed(io.RawIOBase):
-    """Writes on to a file, and hashes what it writes."""
+    """A new file, of which all that reaches it is hashed and counted: in the blocks of a buffer above it.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._digest, self._size = file, sha256(), 0
+    It has no descriptor to give away, so that nobody writes past it, as NumPy does where it can.
+    """
 
-    def write(self, content: ReadableBuffer) -> int:
-        self._digest.update(content)
+    def __init__(self, file: io.FileIO) -> None:
+        self._file, self._digest, self.size = file, sha256(), 0
+
+    def write(self, content: ReadableBuffer, /) -> int:
         size = self._file.write(content)
-        self._size += size
+        self._digest.update(memoryview(content)[:size])
+        self.size += size
         return size
 
     def writable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._size
-
-    def flush(self) -> None:
-        """Done where the file is closed: this object outlives it."""
 
     @property
     def digest(self) -> str:
@@ -118,15 +116,14 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part, keeper = beside(path), keeper_of(path)
-        with part.open("xb") as file:
+        with io.FileIO(part, "xb") as raw, io.BufferedWriter(hashed := _Hashed(raw), _BLOCK) as file:
             try:
-                hashed = _Hashed(file) if keeper is not None else None
-                yield hashed or file  # type: ignore[misc]  # has what is used of a BinaryIO
+                yield file
                 file.flush()
                 Secrets.known().check(part, path)
-                os.fsync(file.fileno())
-                if keeper is not None and hashed is not None:
-                    keeper.taking(path, hashed.tell(), hashed.digest)
+                os.fsync(raw.fileno())
+                if keeper is not None:
+                    keeper.taking(path, hashed.size, hashed.digest)
             except BaseException:
                 with suppress(OSError):
                     part.unlink()

@@ -87,7 +87,7 @@ def submit(
     With --check every score of a submission is computed again, from what documents contribute, by the code
     that a run takes; groups, too. The answers are read and scored again on rows and prompts that are made
     anew here. Refused: another score, another version, texts, links, the same model and conditions twice, a
-    level of trust that does not follow.
+    level of trust that does not follow, folders that are too large together for one pull request.
 
     With --confirm a second site states how far its own run agrees, task by task: over all documents or N of
     them, or over the same answers. For data that is not open nothing else lifts a result above self-reported.
@@ -146,13 +146,16 @@ def submit(
 
 def _check(folders: list[str], answers: Path | None) -> int:
     quiet()
-    from medtasks_lab.submissions.check import check_submission
+    from medtasks_lab.submissions.check import check_submission, too_large
 
     if answers and len(folders) > 1:
         raise MedtasksError(
             "one file holds the answers of one submission", where="--answers", remedy="check one folder"
         )
     code = 0
+    if finding := too_large([Path(folder) for folder in folders]):
+        typer.echo(f"✗ {finding}")
+        code = 1
     for folder in folders:
         found = check_submission(Path(folder), registry(), answers)
         for finding in found.findings:

@@ -36,6 +36,7 @@ from medtasks_lab.submissions.read import submission_folders, submitted_entry
 from medtasks_lab.submissions.record import (
     DOCUMENTS,
     FILES,
+    MOST_OF_A_PULL_REQUEST,
     RECORD,
     Place,
     Submission,
@@ -146,6 +147,21 @@ def check_submission(
         name = where.name if where.parent == folder else str(where)
         found.findings.append(Finding(name, "", error.what, error.remedy or _MADE))
     return found
+
+
+def too_large(folders: Sequence[Path]) -> Finding | None:
+    """What is wrong with folders that are more than a pull request may hold; None where they are not."""
+    sizes = {folder: sum(item.stat().st_size for item in _entries(folder)) for folder in folders}
+    if (size := sum(sizes.values())) <= MOST_OF_A_PULL_REQUEST:
+        return None
+    largest = max(sizes, key=lambda folder: sizes[folder])
+    what = f"{size:,} bytes in all, and a pull request may have {MOST_OF_A_PULL_REQUEST:,}"
+    remedy = "open a pull request for each submission; submit each strategy from a run of its own"
+    return Finding(str(largest), "", what, remedy)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [item for item in folder.rglob("*") if item.is_file() and not item.is_symlink()]
 
 
 def look_at(
@@ -273,7 +289,7 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Finding]:
         yield Finding(RECORD, f"{key_asked}.rows.source", what, "run on the task's own data")
     if item.score is None:
         yield Finding(RECORD, f"{key}.score", "is missing", "submit tasks that have a score")
-    statistic = score_statistic(dataset)
+    statistic = score_statistic(dataset, strategy)
     if item.statistic != statistic.name:
         what = f"is {item.statistic[:40]}, and the task's is {statistic.name}"
         yield Finding(RECORD, f"{key}.statistic", what, _RESCORE, shown=True)
@@ -309,11 +325,11 @@ def read_scores(folder: Path, record: Submission, tasks: Registry) -> dict[str, 
     Raises:
         MedtasksError: the file is damaged, or of other documents.
     """
-    datasets = {name: known[0] for name in record.tasks if (known := tasks.asked(name))}
+    asked = {name: known for name in record.tasks if (known := tasks.asked(name))}
     return documents_of(
         read_documents(folder / DOCUMENTS),
         {name: item.n for name, item in record.tasks.items()},
-        {name: score_statistic(dataset) for name, dataset in datasets.items()},
+        {name: score_statistic(dataset, strategy) for name, (dataset, strategy) in asked.items()},
         {name: item.sums for name, item in record.tasks.items() if item.sums is not None},
     )
 

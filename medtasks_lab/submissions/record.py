@@ -26,6 +26,8 @@ RECORD, DOCUMENTS = "submission.json", "documents.parquet"
 FILES = (RECORD, DOCUMENTS)
 #: Bytes of the record at most: a run of 489 tasks takes half a megabyte.
 MOST_BYTES = 8_000_000
+#: Bytes of the folders of a pull request at most, together; answers to 226,446 documents take more.
+MOST_OF_A_PULL_REQUEST = 2_000_000
 #: Characters of a text at most: what is longer is no name and no setting.
 LONGEST = 240
 

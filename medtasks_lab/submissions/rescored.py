@@ -221,6 +221,8 @@ def _lack(name: str, item: TaskResult, record: Submission, tasks: Registry) -> s
     asked = tasks.asked(name)
     if asked is not None and asked[0].metadata.access != "open":
         return "its data is not open, and no second site has confirmed it"
+    if asked is not None and by_likelihood(asked[1]):
+        return "it was asked by likelihood: there is no answer to read, and no second site has confirmed it"
     if record.answers is None:
         return "the submission names no file of answers"
     return "its answers are not in the file" if item.answers else "no answers were submitted"

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.verify import verify
 
 #: Without these nothing else of a folder can be looked at.
 _UNREADABLE = ("run.json", "seal.jsonl")
@@ -60,6 +66,30 @@ def edits_of(folder: Path, seed: int = 1) -> Iterator[Edit]:
         for other in twins[:1]:
             yield Edit((name, other), f"swapped with {other}", _swap(name, other))
         yield Edit((f"{name}.bak",), "a copy put beside it", _put(f"{name}.bak", content))
+
+
+def named(folder: Path) -> set[str]:
+    """The files that `medtasks verify` names."""
+    try:
+        return {change.file for change in verify(folder, registry()).changes}
+    except MedtasksError as error:
+        return {Path(str(error.where)).name}
+
+
+def all_named(folder: Path, copies: Path) -> Counter[str]:
+    """Make every change to a copy; each must be named. Returns how many were made, by file."""
+    made: Counter[str] = Counter()
+    assert named(folder) == set()
+    for edit in edits_of(folder):
+        copy = copies / "copy"
+        shutil.copytree(folder, copy)
+        edit.apply(copy)
+        missed = set(edit.files) - named(copy)
+        assert not missed, (edit.files, edit.what, missed)
+        made[edit.files[0]] += 1
+        shutil.rmtree(copy)
+    assert set(files_of(folder)) <= made.keys()
+    return made
 
 
 def _put(name: str, content: bytes) -> Callable[[Path], None]:

@@ -154,6 +154,9 @@ class Simulated(Machine):
             self._process.step()
         return found
 
+    def steady(self) -> float:
+        return self._world.time
+
     def touch(self, path: Path) -> None:
         self._touch(path)
 

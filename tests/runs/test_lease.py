@@ -183,6 +183,7 @@ def test_a_holder_that_was_taken_over_writes_nothing_more(tmp_path):
         write_json(tmp_path / "run.json", {"mine": 1})
         before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
         taken_over(tmp_path)
+        time.sleep(2 * module.MOMENT)
         for write in (
             lambda: log.add("k2", "d2", Answer("two")),
             log.guard,

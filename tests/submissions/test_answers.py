@@ -235,14 +235,25 @@ def test_what_has_no_rank_is_said_when_it_is_submitted(medtasks, run):
     assert "no rank: 4 tasks" in written and "on a part of its rows or judgements" in written
 
 
-def test_samples_of_plain_lm_eval_are_taken(medtasks, rows, tmp_path, built_tasks, monkeypatch):
+@pytest.fixture
+def lm_eval(rows, built_tasks, monkeypatch):
+    """Plain `lm_eval` on these rows, into the folder `plain`."""
     from lm_eval.__main__ import cli_evaluate
 
-    arguments = ["lm_eval", "--model", "random-label", "--tasks", f"{OPEN_MEAN},{CLOSED_COUNTS}",
-                 "--model_args", "pretrained=Org/random-label", "--include_path",
-                 str(built_tasks), "--output_path", "plain", "--log_samples"]  # fmt: skip
-    monkeypatch.setattr("sys.argv", arguments)
-    cli_evaluate()
+    import medtasks_ext.models  # noqa: F401  # `random-label`
+
+    def ask(*tasks: str) -> None:
+        arguments = ["lm_eval", "--model", "random-label", "--tasks", ",".join(tasks),
+                     "--model_args", "pretrained=Org/random-label", "--include_path",
+                     str(built_tasks), "--output_path", "plain", "--log_samples"]  # fmt: skip
+        monkeypatch.setattr("sys.argv", arguments)
+        cli_evaluate()
+
+    return ask
+
+
+def test_samples_of_plain_lm_eval_are_taken(medtasks, lm_eval, tmp_path):
+    lm_eval(OPEN_MEAN, CLOSED_COUNTS)
     written = medtasks("submit", "plain", "-o", PLACE, "--address", ADDRESS)
     assert written.code == 0, written.text
     levels = {name: item["trust"] for name, item in tasks_of(tmp_path / PLACE).items()}
