@@ -2,9 +2,9 @@
 
     python tools/draw_answers.py OUT --n 200 --seed 1 > drawn.yaml
 
-OUT is what `tools/real_answers.py` wrote. The file that is printed says of each answer which task and document it
-belongs to and what the model wrote, and nothing of how a reader reads it: a person fills in `said` from
-`medtasks preview` of the document. Where the whole reply is the answer (free texts), there is nothing to read.
+OUT is what `tools/real_answers.py` wrote. What is printed says of each answer to which task and document it
+belongs and what the model wrote, and nothing of how a reader reads it: somebody fills in `said`, from the
+prompt. Free texts are left out: there the whole reply is the answer.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Two hundred answers of a real model are read as a person read them before, but for those that stay wrong."""
+"""Two hundred answers of a real model are read as an author read them before, but for some."""
 
 import pytest
 
 from tests.answers.real import NONE, real_answers
 
 ANSWERS = list(real_answers())
-#: place -> why the reader does not find what the person read; docs/answers.md counts them
+#: place -> why the reader does not find what the author read; docs/answers.md counts them
 STAY = {
     15: "a class of drugs before a colon is taken for the drug",
     24: "a sentence says that there is none, in words of its own",
@@ -33,5 +33,5 @@ def test_they_are_of_all_suites_and_kinds():
 
 
 @pytest.mark.parametrize("item", ANSWERS, ids=lambda item: f"{item.place}-{item.task}")
-def test_it_is_read_as_a_person_read_it(item):
+def test_it_is_read_as_the_author_read_it(item):
     assert item.agrees == (item.place not in STAY), (item.read(), item.said, item.response)

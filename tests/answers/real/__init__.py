@@ -1,6 +1,6 @@
-"""Answers of a real model, drawn by a seed, and what a person took each to be (`drawn.yaml`).
+"""Answers of a real model, drawn by a seed, and what the author took each to be (`drawn.yaml`).
 
-The person read them before looking at what a reader makes of them (docs/answers.md).
+The author read them before looking at what a reader makes of them (docs/answers.md).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RealAnswer:
         task: that was asked.
         document: key of its row.
         response: of the model.
-        said: what a person read.
+        said: what the author read.
     """
 
     place: int
@@ -52,14 +52,14 @@ class RealAnswer:
         return registry().tasks[self.task][0].metadata.suite
 
     def read(self) -> Any:
-        """What the repaired reading finds, as the person wrote it down."""
+        """What the repaired reading finds, as the author wrote it down."""
         documents, reader = _task(self.task)
         document = documents[self.document]
         return _as_said(self.kind, reader.read(document, self.response)["repaired"]["answer"], document)
 
     @property
     def agrees(self) -> bool:
-        """Whether the reader finds what the person did."""
+        """Whether the reader finds what the author did."""
         return _plain(self.read()) == _plain(self.said)
 
 
