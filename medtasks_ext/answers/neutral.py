@@ -54,7 +54,7 @@ class OfNoPaper(AnswerFormat):
     @cached_property
     def known(self) -> Words:
         """The words of the language."""
-        return words_of(self.language).and_said(self.words)
+        return words_of(self.language).extended_by(self.words)
 
     @cached_property
     def _phrases(self) -> Phrases:
