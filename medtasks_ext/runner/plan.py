@@ -318,6 +318,19 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
     return [size + 1 if gold.strip() else FREE_TEXT for gold, size in zip(golds, count(golds), strict=True)]
 
 
+def document_costs(documents: Sequence[Document]) -> list[float]:
+    """What each document costs a GPU beside the others, as `gpu_hours` weighs prompt and output.
+
+    Tokens are counted by script. Examples are left out: they are the same for all, and cached.
+    """
+    prompts = count_by_script([item["system"] + shown(item) for item in documents])
+    answers = _answers(documents, count_by_script)
+    return [
+        prompt / PROMPT_SHARE + (answer + STEP_BY_STEP * item["cot"]) / OUTPUT_SHARE
+        for item, prompt, answer in zip(documents, prompts, answers, strict=True)
+    ]
+
+
 # ---------------------------------------------------------------------- tokens without a tokenizer
 
 
