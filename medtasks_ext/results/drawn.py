@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,51 @@ import numpy as np
 from medtasks_ext.runs.records import EstimateRecord
 from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record
 from medtasks_ext.stats.counts import statistic_of, unit_of
-from medtasks_ext.stats.sampling import Estimate, estimated, interval_of
+from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
+from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.choice import Drawn, Stratum
     from medtasks_ext.stats.statistic import Statistic
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """How near the score of a task or group is to that of all its documents."""
+
+    half: float  # of the 95 % interval
+    asked: int  # documents
+    of: int
+
+    @property
+    def words(self) -> str:
+        """As tables say it beside the score."""
+        return f"an estimate ± {self.half:.3f}, {self.asked:,} of {self.of:,} documents"
+
+
+def nearness(
+    weights: Sequence[float], records: Sequence[EstimateRecord | None], sizes: Sequence[int]
+) -> Nearness | None:
+    """How near a weighted mean of tasks is to that over all documents; None where all of them were asked.
+
+    Args:
+        weights: of the tasks; they add up to 1.
+        records: of each; None of a task that was asked all its documents.
+        sizes: documents that each was asked.
+    """
+    if not any(records):
+        return None
+    parts = [
+        Estimate(0.0, record["variance"], record["variance"], record["degrees"])
+        if record
+        else Estimate(0.0, 0.0, 0.0, 1.0)
+        for record in records
+    ]
+    found = weighted(weights, parts)
+    tuned = max((record["tuned"] or 0.0 for record in records if record), default=0.0)
+    half = float(sequence_half_width(found.variance, tuned)) if tuned else half_width(found)
+    of = [record["of"] if record else size for record, size in zip(records, sizes, strict=True)]
+    return Nearness(half, sum(sizes), sum(of))
 
 
 def estimate_of(
@@ -70,6 +111,10 @@ def drawn_results(
         intervals[metric] = interval_record(interval_of(found))
         if metric == "score":
             record = EstimateRecord(
-                variance=found.variance, degrees=found.degrees, asked=len(samples), of=drawn.documents
+                variance=found.variance,
+                degrees=found.degrees,
+                asked=len(samples),
+                of=drawn.documents,
+                tuned=variance_for(drawn.error / 100) if drawn.watched else None,
             )
     return values, intervals, record

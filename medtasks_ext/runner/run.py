@@ -586,6 +586,7 @@ class Run:
                         "score,answer": row.score,
                         "n_scored": row.n_scored,
                         "n_tasks": row.n_tasks,
+                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
                         **({"SAMPLE_DATA,answer": 1.0} if row.sample else {}),
                     }
                     for row in rows
@@ -652,7 +653,15 @@ class Run:
             in (found := intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]))
         }
         return [
-            roll_up(name, self.registry.leaves(name), metrics, sizes, intervals, self.registry.parts(name))
+            roll_up(
+                name,
+                self.registry.leaves(name),
+                metrics,
+                sizes,
+                intervals,
+                self.registry.parts(name),
+                {task: item["estimate"] for task, item in results.items() if "estimate" in item},
+            )
             for name in names
         ]
 

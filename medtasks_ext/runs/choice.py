@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+#: How the words of drawn documents begin.
+DRAWN = "drawn for "
+
 
 class Stratum(BaseModel):
     """Units (documents, or clusters of them) of about one cost, of which some are drawn."""
@@ -28,10 +31,6 @@ class Drawn(BaseModel):
     seed: int
     documents: int  # of the task, of which these are some
     strata: tuple[Stratum, ...]
-
-    def strata_of_places(self) -> dict[int, int]:
-        """Place of a document -> its stratum."""
-        return {place: i for i, stratum in enumerate(self.strata) for place in stratum.samples}
 
 
 class Choice(BaseModel):
@@ -64,7 +63,7 @@ class Choice(BaseModel):
     def words(self) -> str:
         """As reports name it."""
         if self.drawn is not None:
-            return f"drawn for ±{self.drawn.error:g} points"
+            return f"{DRAWN}±{self.drawn.error:g} points"
         if self.samples is not None:
             return "chosen documents"
         if self.limit is None:

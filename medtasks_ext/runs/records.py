@@ -85,6 +85,7 @@ class EstimateRecord(TypedDict):
     degrees: float  # of freedom
     asked: int  # documents
     of: int
+    tuned: float | None  # variance that a confidence sequence is tuned to; None of one look, at the end
 
 
 class _AnyTask(TypedDict):

@@ -159,3 +159,24 @@ def test_what_cannot_be_is_said_before_anything_is_asked(medtasks, rows, asked, 
 def test_few_documents_are_no_estimate(medtasks, chip_ctc):
     outcome = medtasks(*RUN, "part", "--error", "5")
     assert outcome.code != 0 and "has 8 documents, and an estimate needs 100" in outcome.text
+
+
+def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
+    outcome = medtasks(*RUN, "part", "--error", "5")
+    words = f"{len(asked)} of {N} documents"
+    assert "an estimate ± 0.0" in outcome.out and words in outcome.out
+    report = medtasks("report", "part", "--published", "none").text
+    assert words in " ".join(report.split()), report
+    assert "drawn for ±5 points: compared by its interval alone, and in no rank" in " ".join(report.split())
+    refused = medtasks("card", "part", "-o", "card").text
+    assert f"{len(asked)} of {N} answers" in refused and not Path("card").exists()
+    assert "covers a part of the test rows (drawn for ±5 points)" in medtasks("export", "bridge", "part").text
+    submitted = medtasks("submit", "part", "-o", "submission")
+    assert submitted.code != 0, submitted.text
+
+
+def test_estimates_are_compared_without_a_test_of_documents(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    assert medtasks(*RUN, "full").code == 0
+    outcome = medtasks("compare", "part", "full")
+    assert outcome.code != 0 and "compared by its interval alone" in " ".join(outcome.text.split())
