@@ -15,15 +15,15 @@ import numpy as np
 
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.judge.study import Panel, study_file
+from medtasks_lab.judge.study import Panel, ratings_in, study_file
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.store import JudgementStore
+    import pyarrow as pa
+
     from medtasks_ext.runs.folder import RunFolder
     from medtasks_ext.stats.statistic import Array
 
@@ -93,21 +93,21 @@ def gold_cases(judged: Sequence[Sequence[JudgedTask]]) -> list[JudgedTask]:
     return list(found.values())
 
 
-def gold_figures(
-    panels: Sequence[Panel], store: JudgementStore, runs: Mapping[str, RunFolder]
-) -> GoldFigures:
+def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str, RunFolder]) -> GoldFigures:
     """What the verdicts so far amount to.
 
     Args:
         panels: the jury, and tasks as `gold_cases` made them.
+        verdicts: the frame.
         runs: name -> its folder, with the jury's scores where it was judged.
     """
-    ((jury, tasks),) = panels
-    found = GoldFigures([], [], {})
+    ((_, tasks),) = panels
+    found, given = GoldFigures([], [], {}), ratings_in(verdicts)
     for task in tasks:
         flags = {}
         for case in task.cases:
-            votes = [item.ratings[AXIS] for item in done_requests(task, case, jury, store)]
+            by_judge = given.get((task.name, case.document), {})
+            votes = [ratings[AXIS] for ratings in by_judge.values() if ratings]
             if votes:
                 flags[case.document] = 2 * sum(votes) < len(votes)
         found.flags[task.name] = flags

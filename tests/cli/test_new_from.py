@@ -117,8 +117,8 @@ def own(tmp_path, monkeypatch):
         (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
         (SCALE, "ordinal", "en", ["1", "2", "3"]),
         (DOSES, "number", "de", []),
-        (CODED, "label_set", "de", ["fever", "pain"]),
-        (FREE, "free_text", "fr", []),
+        (CODED, "labels", "de", ["fever", "pain"]),
+        (FREE, "prose", "fr", []),
         (
             [{"note": row["note"], "falls": row["id"] % 2 == 0} for row in NOTES],
             "category",
