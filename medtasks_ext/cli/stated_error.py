@@ -33,11 +33,8 @@ def error_wished(own: argparse.Namespace, config: EvaluatorConfig) -> Wish | Non
     Raises:
         MedtasksError: it is no error, or other options choose documents, too.
     """
-    if own.error is None:
-        if own.watched or own.error_of:
-            raise MedtasksError(
-                "say which error scores may have", where="--watched, --error-of", remedy="add --error 1.0"
-            )
+    wished = wish_of(own.error, watched=own.watched, scores=own.error_of)
+    if wished is None:
         return None
     given = {"limit": config.limit, "samples": config.samples, "shard": own.shard}
     if both := [f"--{name}" for name in _ELSE if given[name] is not None]:
@@ -50,17 +47,23 @@ def error_wished(own: argparse.Namespace, config: EvaluatorConfig) -> Wish | Non
             where="--error",
             remedy="start it once; the engine may use several GPUs",
         )
-    return wish(own.error, watched=own.watched, scores=own.error_of)
+    return wished
 
 
-def wish(error: float, *, watched: bool, scores: str | None) -> Wish:
-    """What is wished for.
+def wish_of(error: float | None, *, watched: bool, scores: str | None) -> Wish | None:
+    """What is wished for; None without an error.
 
     Raises:
-        MedtasksError: it is no error.
+        MedtasksError: it is no error, or there is none that the others are about.
     """
     from medtasks_ext.runner.drawing import Wish
 
+    if error is None:
+        if watched or scores:
+            raise MedtasksError(
+                "say which error scores may have", where="--watched, --error-of", remedy="add --error 1.0"
+            )
+        return None
     if not 0.05 <= error <= 20:
         raise MedtasksError(
             f"{error:g} is no error of a score in points",

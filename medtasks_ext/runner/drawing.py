@@ -7,7 +7,7 @@ documents' keys alone: two models are asked the same documents, and a later roun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -159,6 +159,84 @@ def _labels(gold: Any) -> list[Hashable]:
     return [gold] if isinstance(gold, str | int) else [str(label) for label in gold or ()]
 
 
+def check_error(name: str, population: Population, wish: Wish) -> None:
+    """Refuse an error that is no estimate's.
+
+    Args:
+        name: of the score.
+
+    Raises:
+        MedtasksError: too few documents; nearly all of them are needed, and what half of the cost gives.
+    """
+    if (units := int(population.sizes.sum())) < ENOUGH:
+        raise MedtasksError(
+            f"{name} has {units} documents, and an estimate needs {ENOUGH}",
+            where="--error",
+            remedy="leave --error out",
+        )
+    planned = population.allocated(population.scale_of(wish.variance))
+    share = population.cost_of(planned) / population.cost
+    if share > WORTH_IT:
+        raise MedtasksError(
+            f"±{wish.error:g} points of {name} need {share:.0%} of the cost of all its documents; half of it "
+            f"gives about ±{_reached(population, 0.5, watched=wish.watched):.1f}",
+            where="--error",
+            remedy="give a larger error, or leave --error out",
+        )
+
+
+def _reached(population: Population, share: float, *, watched: bool) -> float:
+    """The error in points that a share of the cost gives by the assumed spread."""
+    low, high = 1e-9, 1.0
+    while high / low > 1.01:
+        middle = (low * high) ** 0.5
+        planned = population.allocated(population.scale_of(middle))
+        dear = population.cost_of(planned) > share * population.cost
+        low, high = (middle, high) if dear else (low, middle)
+    return 100 * float(sequence_half_width(high, high) if watched else Z * high**0.5)
+
+
+def planned_documents(
+    registry: Registry, tasks: Mapping[str, tuple[int, float]], wish: Wish
+) -> dict[str, int]:
+    """Task -> documents that a run with a stated error asks by the assumed spread; the others are left out.
+
+    Args:
+        tasks: name -> its documents, and what one of them costs beside those of others.
+
+    Raises:
+        MedtasksError: as `check_error`, or no score can be estimated.
+    """
+    scored = {name: it for name, it in tasks.items() if not registry.tasks[name][0].blocks.get("judge")}
+    found: dict[str, int] = {}
+    for name, weights in _scores(registry, scored, wish).items():
+        if not weights:
+            continue
+        sizes, costs = np.array([scored[task] for task in weights], dtype=float).T
+        population = Population(
+            sizes=sizes,
+            costs=costs,
+            weights=np.array([*weights.values()]),
+            least=np.minimum(sizes, LEAST),
+            spreads=np.full(len(sizes), SPREAD),
+        )
+        check_error(name, population, wish)
+        drawn = population.allocated(population.scale_of(wish.variance))
+        for task, n in zip(weights, drawn.tolist(), strict=True):
+            found[task] = max(n, found.get(task, 0))
+    if not found:
+        raise _nothing_estimated([*tasks])
+    return found
+
+
+def _nothing_estimated(names: Sequence[str]) -> MedtasksError:
+    return MedtasksError(
+        f"no score of these tasks can be estimated: {some(names)}",
+        where="--error",
+        remedy="leave --error out",
+    )
+
+
 @dataclass(frozen=True)
 class Score:
     """A group whose score has a stated error."""
@@ -231,40 +309,9 @@ class Design:
                 what a part of them gives.
         """
         if not self.scores:
-            raise MedtasksError(
-                f"no score of these tasks can be estimated: {some([*self.left_out])}",
-                where="--error",
-                remedy="run them without --error",
-            )
+            raise _nothing_estimated([*self.left_out])
         for score in self.scores:
-            population = score.population
-            if (units := int(population.sizes.sum())) < ENOUGH:
-                raise MedtasksError(
-                    f"{score.name} has {units} documents, and an estimate needs {ENOUGH}",
-                    where="--error",
-                    remedy="run it without --error",
-                )
-            planned = population.allocated(population.scale_of(self.wish.variance))
-            share = population.cost_of(planned) / population.cost
-            if share > WORTH_IT:
-                raise MedtasksError(
-                    f"±{self.wish.error:g} points of {score.name} need {share:.0%} of the cost of all its "
-                    f"documents; half of it gives about ±{self._reached(population, 0.5):.1f}",
-                    where="--error",
-                    remedy="give a larger error, or leave --error out",
-                )
-
-    def _reached(self, population: Population, share: float) -> float:
-        """The error in points that a share of the cost gives by the assumed spread."""
-        low, high = 1e-9, 1.0
-        while high / low > 1.01:
-            middle = (low * high) ** 0.5
-            planned = population.allocated(population.scale_of(middle))
-            low, high = (
-                (middle, high) if population.cost_of(planned) > share * population.cost else (low, middle)
-            )
-        wide = sequence_half_width(high, high) if self.wish.watched else Z * high**0.5
-        return 100 * float(wide)
+            check_error(score.name, score.population, self.wish)
 
     @property
     def tasks(self) -> list[str]:
@@ -381,7 +428,7 @@ def _not_estimated(task: Task) -> str:
     return "its rows have no gold" if record["n_without_gold"] == record["n_test"] else ""
 
 
-def _scores(registry: Registry, tasks: Mapping[str, Task], wish: Wish) -> dict[str, dict[str, float]]:
+def _scores(registry: Registry, tasks: Mapping[str, Any], wish: Wish) -> dict[str, dict[str, float]]:
     """Group -> task -> weight of the scores that are wished for."""
     names = list(wish.scores)
     if not names:
@@ -398,7 +445,7 @@ def _scores(registry: Registry, tasks: Mapping[str, Task], wish: Wish) -> dict[s
 
 
 def _weights(
-    registry: Registry, name: str, tasks: Mapping[str, Task], scored: Mapping[str, Any]
+    registry: Registry, name: str, tasks: Mapping[str, Any], scored: Mapping[str, Any]
 ) -> dict[str, float]:
     leaves = [leaf for leaf in registry.leaves(name) if leaf in tasks]
     parts = [[leaf for leaf in part if leaf in tasks] for part in registry.parts(name)]
