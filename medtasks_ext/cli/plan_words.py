@@ -78,7 +78,7 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     if plan.context:
         yield _fit(plan.tasks, plan.context)
         yield from _held(plan.tasks)
-    if len(plan.tasks) > 1:
+    if len(plan.tasks) > _DEAREST:
         yield _dearest(plan.tasks)
 
 
