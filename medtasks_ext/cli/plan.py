@@ -15,7 +15,7 @@ from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
-from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, tokens_in_words
+from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, sums_of, tokens_in_words
 from medtasks_ext.cli.stated_error import wish_of
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted as counted_words
@@ -290,13 +290,15 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
     one_by_one = len(plan.tasks) <= _LISTED
     columns = [
-        texts("task" if one_by_one else "suite, strategy"),
-        *map(figure, ("tasks", "documents", "prompt tokens", "output tokens")),
+        texts("task" if one_by_one else "suite, strategy", "name"),
+        figure("tasks"),
+        figure("documents", "{mark}{documents:,}"),
+        figure("prompt tokens", "{mark}{prompt}"),
+        figure("output tokens", "{mark}{output}"),
     ]
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
-    rows = [(name, *_row(list(some))) for name, some in groupby(sorted(plan.tasks, key=key), key=key)]
-    title = f"{plan.way.model.name}: an estimate"
-    show(rows, columns, title, total=("all", *_row(plan.tasks)), pad_edge=False)
+    rows = [_row(name, list(some)) for name, some in groupby(sorted(plan.tasks, key=key), key=key)]
+    show(rows, columns, f"{plan.way.model.name}: an estimate", total=_row("all", plan.tasks), pad_edge=False)
     console().print(in_words(plan, alone=other is None), style="bold", markup=False)
     if other:
         console().print(in_words(other, alone=False, beside=plan), markup=False)
@@ -305,17 +307,11 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
     console().print(f"\nto run it: {command}", markup=False, soft_wrap=True)
 
 
-def _row(tasks: Sequence[TaskPlan]) -> list[str]:
+def _row(name: str, tasks: Sequence[TaskPlan]) -> Json:
     mark = "" if all(task.rows_here for task in tasks) else "~"
-    documents, prompt, output = (
-        sum(getattr(task, name) for task in tasks) for name in ("documents", "prompt_tokens", "output_tokens")
-    )
-    return [
-        f"{len(tasks)}",
-        f"{mark}{documents:,}",
-        f"{mark}{tokens_in_words(prompt)}",
-        f"{mark}{tokens_in_words(output)}",
-    ]
+    sums = sums_of(tasks)
+    tokens = {side: tokens_in_words(sums[f"{side}_tokens"]) for side in ("prompt", "output")}
+    return {"name": name, "tasks": len(tasks), "mark": mark, "documents": sums["documents"], **tokens}
 
 
 def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,9 @@ _NAMED = 6
 _DEAREST = 10
 
 
+_SUMMED = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
+
+
 @dataclass(frozen=True)
 class Plan:
     """A way to run a model, and what the tasks take then."""
@@ -42,8 +45,15 @@ class Plan:
 
     def sums(self) -> dict[str, int]:
         """Documents and tokens of all tasks."""
-        names = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
-        return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
+        return sums_of(self.tasks)
+
+
+def sums_of(tasks: Iterable[TaskPlan]) -> dict[str, int]:
+    """Documents and tokens of tasks."""
+    counts = Counter[str]()
+    for task in tasks:
+        counts.update({name: getattr(task, name) for name in _SUMMED})
+    return {name: counts[name] for name in _SUMMED}
 
 
 def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:

@@ -34,6 +34,7 @@ from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_li
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
@@ -72,6 +73,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
+  --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
+                      answers is, for tasks with closed answers, which are then called TASK_ll
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
                       such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
   --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
@@ -90,6 +93,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
 """
+#: The usual way to ask: the model writes its answer.
+_ANSWERS = "answers"
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
 REFUSED = {
@@ -214,7 +219,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest
     from medtasks_ext.runner.run import build_tasks
 
     egress = Egress.of(own.allow_host)
-    tasks, resolved = requested_tasks(config)
+    tasks, resolved = requested_tasks(config, likelihood=own.ask == LIKELIHOOD)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
     availability = available(tasks, leaves, settings, strict=own.strict)
@@ -338,7 +343,7 @@ def _say_parts(wanted: RunRequest) -> None:
 
     parts = []
     for name, task in wanted.built.items():
-        record, stated = loaded_record(task), wanted.registry.tasks[name][0].n_documents
+        record, stated = loaded_record(task), wanted.registry.known(name)[0].n_documents
         rows = accounted_rows(record["n_test"], record["n_held_out"], record["n_dropped"], stated)
         if record["origin"] != "sample" and rows < stated:
             parts.append(name)
@@ -354,7 +359,7 @@ def _say_terms(wanted: RunRequest) -> None:
     from medtasks_ext.runner.run import loaded_record
 
     real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
-    asked = dict.fromkeys(wanted.registry.tasks[name][0] for name in real)
+    asked = dict.fromkeys(wanted.registry.known(name)[0] for name in real)
     if line := restrictions((item.id, item.metadata.licence) for item in asked):
         say(line)
 
@@ -485,13 +490,14 @@ def _stream(
     from medtasks_ext.cli.stated_error import Rounds
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
+    from medtasks_ext.runner.requests import chooses
     from medtasks_ext.runner.rounds import RoundsPlanner
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
     built_in = _is_built_in(model)
     asked = design.planned() if design else {name: len(run.places(task)) for name, task in tasks.items()}
-    readers = {name: Reader(task) for name, task in tasks.items()}
+    readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
     tally = Tally(asked, readers, budget if charge else None)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
@@ -620,6 +626,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
     own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
+    own_parser.add_argument("--ask", type=_way, default=_ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
@@ -628,6 +635,19 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
+
+
+def _way(text: str) -> str:
+    """How answers are taken.
+
+    Raises:
+        MedtasksError: there is no such way.
+    """
+    if text not in (_ANSWERS, LIKELIHOOD):
+        raise MedtasksError(
+            f"{text!r} is no way to ask", where="--ask", remedy=f"write {_ANSWERS} or {LIKELIHOOD}"
+        )
+    return text
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

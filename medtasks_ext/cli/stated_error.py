@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.registry.strategies import LIKELIHOOD
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -40,6 +41,10 @@ def error_wished(own: argparse.Namespace, config: EvaluatorConfig) -> Wish | Non
     if both := [f"--{name}" for name in _ELSE if given[name] is not None]:
         raise MedtasksError(
             "chooses documents itself", where="--error", remedy=f"leave out {' and '.join(both)}"
+        )
+    if own.ask == LIKELIHOOD:
+        raise MedtasksError(
+            "is of answers that the model writes", where="--error", remedy="leave out --ask likelihood"
         )
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise MedtasksError(

@@ -100,7 +100,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("rows_here:int64 rows_of_suite:int64", "rows with an answer, rows of the suite"),
         Columns(
             "wording source documents_asked decoding generation stop arguments variant brought rounding "
-            "template own_template local_template system system_text turns examples budget:int64 "
+            "template own_template local_template system system_text turns delimiter examples budget:int64 "
             "context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
