@@ -300,10 +300,6 @@ class Category(OfNames):
         """The labels."""
         return list(self.labels)
 
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
-
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
         return [label for label in self.labels if label not in golds]

@@ -579,3 +579,9 @@ class Datasets:
         if found is None or dataset is None or (by_likelihood(found[1]) and not dataset.is_closed):
             return None
         return dataset, found[1]
+
+    def known(self, name: str) -> tuple[Dataset, str]:
+        """Dataset and strategy behind a name as for `asked`; KeyError where there are none."""
+        if (found := self.asked(name)) is None:
+            raise KeyError(name)
+        return found

@@ -55,6 +55,11 @@ def estimate(
     return _of_gpus(model, prompt, output, size, hardware)
 
 
+def task_costs(plans: Sequence[TaskPlan]) -> list[float]:
+    """What each task costs a GPU beside the others, as `gpu_hours` weighs prompt and output."""
+    return [plan.prompt_tokens / PROMPT_SHARE + plan.output_tokens / OUTPUT_SHARE for plan in plans]
+
+
 def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunCost:
     price = price_of(model.metadata, model.config or model.name)
     if price is None:
