@@ -131,13 +131,7 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
-def stated_context(arguments: Mapping[str, Any]) -> int | None:
-    """The tokens of prompt and answer that the arguments of a model allow; None where they do not say."""
-    stated = [arguments[name] for name in ("max_model_len", "max_length") if name in arguments]
-    return next((int(value) for value in stated if str(value).isdecimal()), None)
-
-
-def context_of(model: LM) -> int | None:
+def context_of_model(model: LM) -> int | None:
     """The tokens of prompt and answer that a model takes; None of an API model, where lm-eval guesses."""
     longest = getattr(model, "max_length", None)
     return longest if isinstance(longest, int) and tokenizer_of(model) is not None else None
@@ -221,8 +215,9 @@ def _first_answer(
     budget: Budget | None,
 ) -> Preflight:
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most = builder.build(place), int(builder.settings["max_gen_toks"])
-    own = not isinstance(getattr(model, "base_url", None), str)  # an endpoint may charge for each answer
+    asked, most = builder.build(place), _budget(task)
+    # an endpoint may charge for each answer, and of options nothing is written
+    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
@@ -238,6 +233,8 @@ def _first_answer(
         found.prompt_tokens, found.response_tokens = outcome.usage.prompt, outcome.usage.completion
     elif count is not None:
         (found.response_tokens,) = count([found.response])
+    if asked.options:
+        return found
     _judge(found, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
     if not _is_cut(found, outcome):
         found.valid = Reader(task).valid(task.eval_docs[place], found.response)
@@ -439,7 +436,7 @@ def _too_long(
 
 
 def _budget(task: Task) -> int:
-    return int(task.config.generation_kwargs.get("max_gen_toks") or 0)
+    return int((task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
 
 def _fit(
