@@ -163,7 +163,7 @@ def run_command(arguments: list[str]) -> int:
     wish = error_wished(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
-            wanted = wanted_tasks(own, config)
+            wanted = build_request(own, config)
             if wish is not None:
                 wanted.design = _design(wanted, wish)
             held.enter_context(collector_sparing())
@@ -212,7 +212,7 @@ def _without_rules(arguments: list[str]) -> list[str]:
     return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
 
 
-def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
+def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
     """The requested tasks, built as far as their rows are here; what is missing is said.
 
     Raises:
@@ -232,7 +232,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest
     return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
+def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -240,19 +240,19 @@ def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str,
     """
     from medtasks_ext.runner.run import build_tasks
 
-    run.open(config.model, config.model_args, wanted.settings, wanted.names, wanted.leaves)
-    if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
-        wanted.settings = run.settings
-        wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
-    wanted.built = run.in_stored_wording(wanted.built)
-    for name, reason in wanted.missing.items():
+    run.open(config.model, config.model_args, request.settings, request.names, request.leaves)
+    if run.settings.system_role != request.settings.system_role:  # found out when the run began
+        request.settings = run.settings
+        request.built, _ = build_tasks(request.registry, request.built, request.settings)
+    request.built = run.in_stored_wording(request.built)
+    for name, reason in request.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
-    run.manifest.allow(sorted(wanted.egress.allowed))
-    built, choices = wanted.built, wanted.choices
-    if wanted.design is not None:
-        choices = {**choices, **_drawn_before(run, wanted.design.wish, choices)}
+    run.manifest.allow(sorted(request.egress.allowed))
+    built, choices = request.built, request.choices
+    if request.design is not None:
+        choices = {**choices, **_drawn_before(run, request.design.wish, choices)}
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
-    if wanted.design is not None and waiting:
+    if request.design is not None and waiting:
         waiting = dict(built)  # of all of them together it follows what is drawn; nothing is asked twice
     run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
     run.save()
@@ -561,7 +561,7 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
 
 
 def fitted(
-    run: Run, model: LM, waiting: dict[str, Task], wanted: RunRequest
+    run: Run, model: LM, waiting: dict[str, Task], request: RunRequest
 ) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
@@ -575,7 +575,7 @@ def fitted(
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
-    settings = wanted.settings
+    settings = request.settings
     check_budget(model, waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
@@ -587,7 +587,7 @@ def fitted(
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
     run.note_engine(model, settings)
-    run.choose(waiting, wanted.choices)
+    run.choose(waiting, request.choices)
     run.save()
     return waiting, settings
 
