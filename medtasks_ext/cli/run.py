@@ -87,6 +87,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       so many points, and no more; the same command without it asks the rest
   --watched           with --error: intervals may be looked at as the run goes on; dearer
   --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
+  --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
+                      be as good within --error points (1.0 by default); RUN may be an estimate
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -306,8 +308,13 @@ def _design(wanted: RunRequest, wish: Wish) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    design = Design(wanted.registry, wanted.built, wish)
-    design.check()
+    if wish.against:
+        from medtasks_ext.runner.duel import duel_of
+
+        design: Design = duel_of(wanted.registry, wanted.built, wish)
+    else:
+        design = Design(wanted.registry, wanted.built, wish)
+        design.check()
     say_design(design)
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
@@ -322,6 +329,7 @@ def _drawn_before(run: Run, wish: Wish, choices: dict[str, Choice]) -> dict[str,
         for name, choice in found.items()
         if (drawn := choice.drawn)
         and (drawn.error, drawn.watched, drawn.seed) == (wish.error, wish.watched, wish.seed)
+        and drawn.against == wish.against
         and (not wish.scores or drawn.scores == wish.scores)
     }
 
@@ -515,6 +523,7 @@ def _stream(
     }
     watcher = progress if shows else tally
     stream: RunPlanner
+    rounds: Rounds | None = None
     if design is None:
         stream = RunPlanner(run, model, engine, tasks, settings, watcher, **how)
     else:
@@ -526,6 +535,8 @@ def _stream(
     with progress if shows else nullcontext():
         try:
             stream.go()
+            if rounds is not None:
+                rounds.ended()
         finally:
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
