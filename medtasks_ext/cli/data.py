@@ -125,12 +125,12 @@ def data_import(
 
     Exit code 1: the rows have faults.
     """
-    from medtasks_ext.data.bring import Wanted, bring
+    from medtasks_ext.data.bring import ImportOptions, bring
     from medtasks_ext.data.check import check_dataset
 
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
-    wanted = Wanted(
+    wanted = ImportOptions(
         split,
         _pairs(columns, "--map", "OURS=THEIRS"),
         _values(values),

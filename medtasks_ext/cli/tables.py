@@ -285,6 +285,7 @@ def _marks(row: Row | None, results: Mapping[str, Any]) -> str:
     marks = {
         "SAMPLE": row.sample,
         "partial": row.partial,
+        row.estimate.words if row.estimate else "": row.estimate is not None,
         f"highest possible {highest or 1:.4f}": highest is not None,
     }
     return ", ".join(mark for mark, holds in marks.items() if holds)

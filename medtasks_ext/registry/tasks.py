@@ -358,11 +358,11 @@ def _downloads(rows: Any) -> Any:
     return (rows.get("download"), rows.get("database")) if isinstance(rows, dict) else None
 
 
-def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
+def facts_of(suite: Suite, config: Mapping[str, Any]) -> Facts:
     """What a record is read with, from what the task file says of rows, answers and judges."""
-    rows, answer = said.get("rows"), said.get("answer")
+    rows, answer = config.get("rows"), config.get("answer")
     try:
-        primary = family_of(said, where=None).primary
+        primary = family_of(config, where=None).primary
     except MedtasksError:  # said when the answers are read
         primary = ""
     return Facts(

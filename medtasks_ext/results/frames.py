@@ -130,6 +130,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "some documents were asked, documents of the finished tasks",
         ),
         Columns(
+            "estimate_half:double documents_of:int64",
+            "half of the 95 % interval of the score over all documents, and how many these are, where some "
+            "were drawn (`run --error`)",
+        ),
+        Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",
             "means over the finished tasks",
         ),

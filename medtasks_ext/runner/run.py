@@ -32,6 +32,7 @@ from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
+from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.rows.missing import origin_of, where_it_goes
@@ -81,7 +82,8 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
-    from medtasks_ext.runs.records import Sample, TaskRecord
+    from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
+    from medtasks_ext.stats.statistic import Array
 
 log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -313,6 +315,14 @@ class Run:
             now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
 
+    def note_drawn(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
+        """Note which documents of tasks were asked, once they all were. The manifest is not written."""
+        for name, task in tasks.items():
+            asked = len(self.places(task, choices[name]))
+            self.manifest.tasks[name] = self.state(name).model_copy(
+                update={"choice": choices[name], "asked": asked}
+            )
+
     def _put_by(self, task: str) -> None:
         """Take away the requests of a former choice; results of a batch may still come for them."""
         asked = self.files.asked_file(task)
@@ -399,7 +409,13 @@ class Run:
         chosen = by_likelihood(strategy)  # a score of its own, and no paper's interval
         named = None if chosen else dataset.suite.official_interval
         of_paper = function(dataset.suite, named) if named else None
-        intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
+        metrics, drawn = outcome.metrics, self.state(name).choice.drawn
+        estimate: EstimateRecord | None = None
+        resampled: Array | None = None  # an estimate is compared by its interval alone
+        if drawn is None:
+            intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
+        else:
+            metrics, intervals, estimate = drawn_results(outcome.samples, metrics, task.aggregation(), drawn)
         self.files.write_samples(name, _recorded(outcome.samples, records.keys))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(
@@ -408,9 +424,10 @@ class Run:
         self.files.write_task(
             name,
             {
+                **({"estimate": estimate} if estimate else {}),  # type: ignore[typeddict-item]
                 "task": name,
                 "version": outcome.version,
-                "metrics": outcome.metrics,
+                "metrics": metrics,
                 "intervals": intervals,
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
@@ -577,6 +594,7 @@ class Run:
                         "score,answer": row.score,
                         "n_scored": row.n_scored,
                         "n_tasks": row.n_tasks,
+                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
                         **({"SAMPLE_DATA,answer": 1.0} if row.sample else {}),
                     }
                     for row in rows
@@ -642,7 +660,15 @@ class Run:
             in (found := intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]))
         }
         return [
-            roll_up(name, self.registry.leaves(name), metrics, sizes, intervals, self.registry.parts(name))
+            roll_up(
+                name,
+                self.registry.leaves(name),
+                metrics,
+                sizes,
+                intervals,
+                self.registry.parts(name),
+                {task: item["estimate"] for task, item in results.items() if "estimate" in item},
+            )
             for name in names
         ]
 
