@@ -27,15 +27,9 @@ MODELS = {name: yaml.safe_load(path.read_text()) for name, path in {**OPEN, **AP
 TOP = {"model", "model_args", "apply_chat_template", "gen_kwargs", "metadata"}
 METADATA = {"thinking", "decoding", "system_role", "layout", "serve", "price"}
 DECODING = {
-    "do_sample",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "reasoning_effort",
-    "max_gen_toks",
-    "repetition_penalty",
-}
+    "do_sample", "temperature", "top_p", "top_k", "min_p", "reasoning_effort", "max_gen_toks",
+    "repetition_penalty", "presence_penalty",
+}  # fmt: skip
 #: lm-eval's backend -> where its arguments are declared.
 BACKENDS = {
     "vllm": ("vllm_causallms.py", "VLLM"),
@@ -46,7 +40,8 @@ BACKENDS = {
 }
 FP8 = {
     "DeepSeek-R1", "DeepSeek-R1-0528", "DeepSeek-V3", "Kimi-K2-Instruct", "DeepSeek-V3.2",
-    "DeepSeek-V4-Flash", "DeepSeek-V4-Pro", "GLM-5.2", "Ling-2.6-1T", "MiMo-V2-Flash", "MiMo-V2.5", "MiMo-V2.5-Pro",
+    "DeepSeek-V4-Flash", "DeepSeek-V4-Pro", "GLM-5.2", "Ling-2.6-1T", "MiMo-V2-Flash", "MiMo-V2.5",
+    "MiMo-V2.5-Pro",
     "Ministral-3-14B-Instruct-2512", "Mistral-Large-3-675B-Instruct-2512", "Mistral-Medium-3.5-128B",
     "Mistral-Small-4-119B-2603", "Ring-2.6-1T",
 }  # fmt: skip
