@@ -121,10 +121,6 @@ class LabelWord(AnswerFormat):
         """The words."""
         return list(self.labels)
 
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
-
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
         return [label for label in self.labels if label.lower() not in golds]

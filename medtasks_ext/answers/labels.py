@@ -170,10 +170,6 @@ class Label(_Prefixed):
         span = part_span(text, part, *place) if place else None
         return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}
 
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
-
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that no gold answer shows."""
         return [label for label in self.labels if fold(label) not in golds]
@@ -204,10 +200,6 @@ class _List(_Prefixed):
         if '"' in line or "'" in line:
             return {piece.replace('"', "").replace("'", "") for piece in pieces}
         return pieces
-
-    def labels_of(self, gold: list[str]) -> list[str]:
-        """All gold labels of the document."""
-        return gold
 
 
 def _by_first(parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:

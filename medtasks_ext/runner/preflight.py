@@ -140,7 +140,7 @@ def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
     longest = getattr(model, "max_length", None)
     if not isinstance(longest, int) or tokenizer_of(model) is None:
         return  # of an API model lm-eval only guesses the context
-    budget = max(_budget(task) for task in tasks.values())
+    budget = max((_budget(task) for task in tasks.values()), default=0)
     if budget >= longest:
         raise MedtasksError(
             f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
@@ -207,8 +207,9 @@ def _first_answer(
     budget: Budget | None,
 ) -> Preflight:
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most = builder.build(place), int(builder.settings["max_gen_toks"])
-    own = not isinstance(getattr(model, "base_url", None), str)  # an endpoint may charge for each answer
+    asked, most = builder.build(place), _budget(task)
+    # an endpoint may charge for each answer, and of options nothing is written
+    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
@@ -224,6 +225,8 @@ def _first_answer(
         found.prompt_tokens, found.response_tokens = outcome.usage.prompt, outcome.usage.completion
     elif count is not None:
         (found.response_tokens,) = count([found.response])
+    if asked.options:
+        return found
     _judge(found, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
     if not _is_cut(found, outcome):
         found.valid = Reader(task).valid(task.eval_docs[place], found.response)
@@ -425,7 +428,7 @@ def _too_long(
 
 
 def _budget(task: Task) -> int:
-    return int(task.config.generation_kwargs.get("max_gen_toks") or 0)
+    return int((task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
 
 def _fit(

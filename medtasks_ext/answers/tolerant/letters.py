@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from medtasks_ext.answers.tolerant.markers import Marker, end_of_answer, markers
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, narrow
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Extraction, Reply, narrow
 
 _MARKS = r"[\s*_`\"'(\[{$\\#>~•:✅☑✔|-]{0,12}"
 _OPENING = (
@@ -89,7 +89,7 @@ def _first(allowed: str, several: bool) -> re.Pattern[str]:
     return re.compile(rf"{number}{_OPENING}([{allowed}{small}]{_NO_WORD}{run})")
 
 
-def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several: bool) -> Found:
+def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several: bool) -> Extraction:
     """The chosen places, from 0, in ascending order.
 
     Signs in their order: a strong announcement; the letter, or the text of an option, with which the
@@ -102,7 +102,7 @@ def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several:
         several: whether an answer may have more than one letter.
     """
     if reply.begin >= reply.end:
-        return Found(None, None, "the reply is empty")
+        return Extraction(None, None, "the reply is empty")
     reader = _Reader(reply, options, allowed, several=several)
     return reader.read()
 
@@ -113,7 +113,7 @@ class _Reader:
         self.options, self.allowed, self.several = options, allowed, several
         self.first = _first(allowed, several)
 
-    def read(self) -> Found:
+    def read(self) -> Extraction:
         found = markers(self.text, self.begin, self.end)
         if group := self._announced([marker for marker in found if marker.strong]):
             later = self._announced([item for item in found if not item.strong and item.start > group.end])
@@ -127,7 +127,7 @@ class _Reader:
         if said:
             return self._found(said, "said to be the answer")
         if first == ():
-            return Found(None, None, "ambiguous: lines begin with several options")
+            return Extraction(None, None, "ambiguous: lines begin with several options")
         return self._called_right() or self._last_line() or NOTHING
 
     def _announced(self, found: list[Marker]) -> _Group | None:
@@ -137,12 +137,12 @@ class _Reader:
         """Whether nothing but the letters, or the option's text, stands on the line."""
         return bool(_END.match(self.text, group.end, self.end)) or self._begins_with_option(group)
 
-    def _found(self, group: _Group, why: str) -> Found:
+    def _found(self, group: _Group, why: str) -> Extraction:
         if len(group.letters) > 1 and not self.several:
-            return Found(None, (group.start, group.end), "ambiguous: several letters")
+            return Extraction(None, (group.start, group.end), "ambiguous: several letters")
         if any(place >= self._size for place in group.letters):
-            return Found(None, (group.start, group.end), "a letter without option")
-        return Found(sorted(group.letters), (group.start, group.end), why)
+            return Extraction(None, (group.start, group.end), "a letter without option")
+        return Extraction(sorted(group.letters), (group.start, group.end), why)
 
     @property
     def _size(self) -> int:
@@ -338,7 +338,7 @@ class _Reader:
             return True
         return len({place for place, _ in others}) < 2
 
-    def _called_right(self) -> Found | None:
+    def _called_right(self) -> Extraction | None:
         said: dict[int, tuple[int, int]] = {}
         for match in _RIGHT.finditer(self.text, max(self.begin, self.end - LONGEST), self.end):
             places = [self.allowed.find(letter) for letter in match[1] if letter.isupper()]
@@ -347,10 +347,10 @@ class _Reader:
         if not said:
             return None
         if len(said) > 1 and not self.several:
-            return Found(None, None, "ambiguous: several options are called right")
-        return Found(sorted(said), next(iter(said.values())), "called right")
+            return Extraction(None, None, "ambiguous: several options are called right")
+        return Extraction(sorted(said), next(iter(said.values())), "called right")
 
-    def _last_line(self) -> Found | None:
+    def _last_line(self) -> Extraction | None:
         line = self.text.rfind("\n", self.begin, self.end) + 1
         if line <= self.begin:
             return None
