@@ -28,6 +28,21 @@ def rows(chip_ctc, made_rows):
     (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text(text, encoding="utf-8")
 
 
+#: Of ten documents, how many the model knows: of short ones, of long ones.
+SKILL = {"short": 7, "long": 2, "luck": ""}
+
+
+@pytest.fixture
+def skill(monkeypatch):
+    """Another model of the same name."""
+
+    def set_to(**new):
+        for name, value in new.items():
+            monkeypatch.setitem(SKILL, name, value)
+
+    return set_to
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """The documents that were asked; long ones are mostly wrong."""
@@ -36,7 +51,8 @@ def asked(monkeypatch):
     def answer(self, request, requests):
         documents.append(request.doc["id"])
         number = int(request.doc["id"].partition("-")[2])
-        known = crc32(request.doc["id"].encode()) % 10 < (2 if number % 3 == 0 else 7)
+        luck = crc32(f"{SKILL['luck']}{request.doc['id']}".encode()) % 10
+        known = luck < SKILL["long" if number % 3 == 0 else "short"]
         return right(self, request, requests) if known else "clinical trial criterion: 睡眠"
 
     monkeypatch.setattr(Oracle, "answer", answer)
@@ -181,3 +197,61 @@ def test_estimates_are_compared_without_a_test_of_documents(medtasks, rows, aske
     assert medtasks(*RUN, "full").code == 0
     outcome = medtasks("compare", "part", "full")
     assert outcome.code != 0 and "compared by its interval alone" in " ".join(outcome.text.split())
+
+
+# ---------------------------------------------------------------------- two models
+
+
+def test_a_better_model_is_told_apart_on_a_few_documents(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    skill(short=3, long=0)
+    outcome = medtasks(*RUN, "two", "--against", "one")
+    assert outcome.code == 0, outcome.text
+    assert len(asked) < N / 4 and len(set(asked)) == len(asked)
+    said = " ".join(outcome.text.split())
+    assert "worse than one" in said and f"{len(asked)} of {N} documents" in said and "saved" in said
+    assert choice("two")["drawn"]["against"] == "one"
+    compared = medtasks("compare", "one", "two", "--until-decided")
+    assert compared.code == 0 and "worse than one" in compared.out, compared.text
+    assert f"{len(asked)} of {N} documents" in compared.out
+
+
+def test_an_estimate_can_be_compared_with(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one", "--error", "5").code == 0
+    first = set(asked)
+    asked.clear()
+    skill(short=10, long=9)
+    outcome = medtasks(*RUN, "two", "--against", "one")
+    assert "better than one" in " ".join(outcome.text.split()), outcome.text
+    assert set(asked) <= first
+    n = len(asked)
+    assert medtasks(*RUN, "two", "--against", "one").code == 0 and len(asked) == n
+    assert medtasks(*RUN, "two").code == 0
+    assert len(asked) == len(set(asked)) == N
+
+
+def test_alike_models_end_at_the_margin_or_undecided(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    skill(luck="other")
+    outcome = medtasks(*RUN, "two", "--against", "one", "--error", "15")
+    assert outcome.code == 0, outcome.text
+    assert "as good as one, within" in " ".join(outcome.text.split()) and len(asked) < N
+    asked.clear()
+    outcome = medtasks(*RUN, "three", "--against", "one", "--error", "0.5")
+    assert len(asked) == N and "not told apart" in " ".join(outcome.text.split()), outcome.text
+
+
+def test_unlike_runs_are_refused(medtasks, rows, asked):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    outcome = medtasks(*RUN, "two", "--against", "one", "--num_fewshot", "2")
+    assert outcome.code != 0 and not asked, outcome.text
+    assert "was asked otherwise there: " in " ".join(outcome.text.split())
+    cot = ("run", "--model", "oracle", "--tasks", f"{TASK}_cot", "--output_path", "two", "--against", "one")
+    other = medtasks(*cot)
+    assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
+    nowhere = medtasks(*RUN, "two", "--against", "nowhere")
+    assert nowhere.code != 0 and "nowhere is no run's folder" in nowhere.text
+    assert not asked
