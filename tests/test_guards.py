@@ -33,7 +33,7 @@ WRITERS = {
     "medtasks_ext/runs/seal.py": "names, sizes and hashes",
     "medtasks_ext/runs/lease.py": "who works in a folder",
     "medtasks_ext/rows/transfer.py": "a part of a public download",
-    "medtasks_ext/engines/batch.py": "requests; under the umask of the lease of a run, named when they are whole",
+    "medtasks_ext/engines/batch.py": "requests; under the umask of a lease, named when they are whole",
     "medtasks_ext/cli/build.py": _OWN_TEXT,
     "medtasks_ext/registry/build.py": _OWN_TEXT,
     "medtasks_ext/registry/new.py": _OWN_TEXT,
