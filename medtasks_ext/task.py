@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from jinja2 import TemplateError
 from lm_eval.api.task import ConfigurableTask
+from lm_eval.api.utils import Message
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers import answer_format
@@ -27,7 +28,7 @@ from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.prompts.pool import HELD_OUT
-from medtasks_ext.prompts.shots import FirstShots
+from medtasks_ext.prompts.shots import FirstShots, after
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
@@ -275,13 +276,23 @@ class MedicalTask(ConfigurableTask):
             return self._dialogue(cast("Document", doc), num_fewshot, **kwargs)
         if doc["system"] and not kwargs.get("apply_chat_template"):
             doc = Document(doc, system=f"{doc['system']}\n\n")
+        if num_fewshot:
+            doc = cast("dict[str, Any]", after(doc, self.sampler.df[:num_fewshot]))
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
 
     def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
         """A question, and its answer or what an answer begins with, which stands on a line of its own."""
         if gen_prefix and by_likelihood(self.strategy):
             tgt_delim = "\n"
-        return super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
+        turns = super().build_qa_turn(gen_prefix=gen_prefix, tgt_delim=tgt_delim, **turn)
+        if (
+            turn.get("a") == "" and turn.get("few_delim") and len(turns) == 1
+        ):  # an example with an empty answer
+            turns = [
+                Message("user", turns[0].content, tgt_delim),
+                Message("assistant", "", turn["few_delim"]),
+            ]
+        return turns
 
     def _dialogue(
         self,

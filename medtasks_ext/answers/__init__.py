@@ -13,6 +13,7 @@ from medtasks_ext.answers import (  # noqa: F401
     medcalc,
     medec,
     neutral,
+    neutral_lists,
     sql,
     text,
     tuples,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_uppercase
@@ -43,6 +44,13 @@ class Words:
     verbs: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
+    def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:
+        """These words and others, by key of `LISTS`."""
+        added: dict[str, Any] = {
+            key: tuple(dict.fromkeys((*getattr(self, key), *words))) for key, words in said.items()
+        }
+        return replace(self, **added)
+
     def with_words_of(self, other: Words) -> Words:
         """These words and another language's; marks and letters stay."""
         both = {
@@ -51,6 +59,10 @@ class Words:
             if item.name not in ("decimal", "labels", "words")
         }
         return Words(**both, decimal=self.decimal, labels=self.labels, words=self.words)
+
+
+#: what a task may say of the words of its language: all that are lists of words
+LISTS = tuple(item.name for item in fields(Words) if item.name not in ("decimal", "labels"))
 
 
 @lru_cache(maxsize=1)

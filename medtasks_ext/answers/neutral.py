@@ -9,42 +9,65 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Repaired, repaired
-from medtasks_ext.answers.languages import Words, words_of
+from medtasks_ext.answers.languages import LISTS, Words, languages, words_of
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.folding import plain, script_of
 from medtasks_ext.answers.tolerant.measures import NumberReader
 from medtasks_ext.answers.tolerant.names import NameReader
 from medtasks_ext.answers.tolerant.options import OptionReader
 from medtasks_ext.answers.tolerant.phrases import Phrases, phrases_of
+from medtasks_ext.errors import near
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-class _OfNoPaper(AnswerFormat):
+class OfNoPaper(AnswerFormat):
     """Base: what all of them say.
 
     Attributes:
         language: whose words replies are read with; that of the dataset, where nothing else is said.
-        lead: what the prompt asks for before the answer, such as `Resposta:`; gold answers may have it.
+        words: words of the language besides those that are known, by the keys of `languages.yaml`: `answer`,
+            `option`, `right`, `yes`, `no`, `none`, `joins` and others.
+        before: what the prompt asks for before the answer, such as `Resposta:`; gold answers may have it.
     """
 
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
     language: str = "en"
+    words: dict[str, list[str]] = Field(default_factory=dict)
     before: str = ""
 
-    @property
-    def words(self) -> Words:
-        """The words of the language."""
-        return words_of(self.language)
+    @field_validator("words")
+    @classmethod
+    def _are_lists_of_words(cls, given: dict[str, list[str]]) -> dict[str, list[str]]:
+        for key, words in given.items():
+            if key not in LISTS:
+                raise ValueError(f"{key!r} is no list of words{near(key, LISTS)}: {', '.join(LISTS)}")
+            if not words or not all(plain(word) for word in words):
+                raise ValueError(f"{key}: write one word or more")
+        return given
 
-    @property
+    @cached_property
+    def known(self) -> Words:
+        """The words of the language."""
+        return words_of(self.language).extended_by(self.words)
+
+    @cached_property
     def _phrases(self) -> Phrases:
-        return phrases_of(self.language)
+        return Phrases(self.known) if self.words else phrases_of(self.language)
+
+    def unknown_language(self) -> str:
+        """That replies are read with English words alone, and what to do; empty where they are not."""
+        if self.language in languages() or "answer" in self.words:
+            return ""
+        return (
+            f"no words of the language {self.language!r} are known: replies are read with English words alone"
+            " → give its own: answer.words: {answer: [...], yes: [...], no: [...]} (docs/answers.md)"
+        )
 
     @property
     def lead(self) -> Lead:
@@ -65,7 +88,7 @@ def _alike(names: Iterable[str]) -> list[str]:
     return []
 
 
-class _Options(_OfNoPaper):
+class _Options(OfNoPaper):
     """Options of a question.
 
     Attributes:
@@ -176,7 +199,7 @@ class Choices(_Options):
         return repaired(document, chosen, found.span, found.why)
 
 
-class Number(_OfNoPaper):
+class Number(OfNoPaper):
     """A number.
 
     Attributes:
@@ -211,7 +234,7 @@ class Number(_OfNoPaper):
         return repaired(document, found.answer, found.span, found.why)
 
 
-class _Names(_OfNoPaper):
+class OfNames(OfNoPaper):
     """Names of a closed list.
 
     Attributes:
@@ -223,7 +246,7 @@ class _Names(_OfNoPaper):
     aliases: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _are_told_apart(self) -> _Names:
+    def _are_told_apart(self) -> OfNames:
         if alike := _alike(self.labels):
             raise ValueError(f"labels {alike[0]} and {alike[1]} are the same word to a reader: use others")
         if wrong := [other for other, label in self.aliases.items() if label not in self.labels]:
@@ -235,7 +258,7 @@ class _Names(_OfNoPaper):
         """Plain form -> name. Where yes and no are names, so are their variants in the language."""
         own = {plain(label): label for label in self.labels}
         own |= {plain(other): label for other, label in self.aliases.items()}
-        for words in (self.words.yes, self.words.no):
+        for words in (self.known.yes, self.known.no):
             named = {own[plain(word)] for word in words if plain(word) in own}
             if len(named) == 1:
                 label = named.pop()
@@ -254,7 +277,7 @@ class _Names(_OfNoPaper):
         return name
 
 
-class Category(_Names):
+class Category(OfNames):
     """One label of a closed list: classes, or yes and no."""
 
     kind: Literal["category"]
@@ -277,16 +300,12 @@ class Category(_Names):
         """The labels."""
         return list(self.labels)
 
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
-
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
         return [label for label in self.labels if label not in golds]
 
 
-class Ordinal(_Names):
+class Ordinal(OfNames):
     """One level of a scale, from the lowest to the highest. The answer is its place, from 0."""
 
     kind: Literal["ordinal"]

@@ -134,6 +134,11 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     if seen.gold is not None:
         _say(f"compared as: {_short(seen.gold)}", "dim")
     _heading("how answers are read and scored")
+    from medtasks_ext.answers import answer_format
+
+    block = registry().tasks[seen.task][0].blocks["answer"]
+    if lacking := answer_format(block).unknown_language():
+        _say(lacking, "yellow")
     for answer in seen.answers:
         _print_answer(answer, seen, sample=sample)
     typer.echo()

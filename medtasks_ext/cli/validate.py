@@ -42,12 +42,13 @@ def validate(
     Exit code 1: a folder has problems.
     """
     from medtasks_ext.data.declared import suite_faults
+    from medtasks_ext.results.frames import axis_faults
 
     tasks = registry()
     suites = {file.parent.name: reason for file, reason in tasks.suite_faults.items()}
     suites = {name: reason for name, reason in suites.items() if not names or name in names}
     for name, suite in tasks.suites.items():
-        if (not names or name in names) and (faults := list(suite_faults(suite))):
+        if (not names or name in names) and (faults := [*suite_faults(suite), *map(str, axis_faults(suite))]):
             suites[name] = "\n".join(faults)
     for reason in suites.values():
         _say(f"✗ {reason}", "bold red")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
+_LARGE = 50_000_000  # bytes of files whose rows fill the memory
 _OF_ONE_ROW = re.compile(
     r"\b(?:test|few-shot) row \d+(?:, item \d+)?(?: \(id [^)]*\))?| of \d+(?: characters?)?(?=>)"
 )
@@ -243,13 +244,20 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths if path]
 
 
+def _bytes(folder: Path, files: list[str]) -> int:
+    """How large the files are, with those in folders."""
+    paths = [folder / file for file in files]
+    inner = [item for path in paths for item in (path.rglob("*") if path.is_dir() else [path])]
+    return sum(item.stat().st_size for item in inner if item.is_file())
+
+
 def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
     if watch:
         watch(dataset.id, "reading its files")
     content = ContentCheck(dataset)
     found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
     n_test, n_fewshot = len(found.test), len(found.fewshot)
-    wrong = content.faults()
+    wrong = content.faults(large=_bytes(folder, files) > _LARGE)
     locked, remarks = locked_faults(dataset, found.test) if found.test and not found.faults else ([], [])
     wrong += [error for fault in locked for error in errors_of(fault, content.where)]
     known = known_content(dataset, [folder / file for file in files])
@@ -264,6 +272,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         notes.append(
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
+    notes += filter(None, [content.form.unknown_language()])
     blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
     if 0 < blind < n_test and not known.is_pinned:
         faults = [*faults, *_without_gold(found.test)]

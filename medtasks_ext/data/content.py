@@ -175,10 +175,10 @@ class ContentCheck:
 
     # ------------------------------------------------------------------ the set
 
-    def faults(self) -> list[MedtasksError]:
-        """What is wrong with the rows that were seen."""
+    def faults(self, *, large: bool = False) -> list[MedtasksError]:
+        """What is wrong with the rows that were seen; `large`: they fill the memory."""
         found: list[MedtasksError] = []
-        for fault in (*self.columns.faults(), *self._of_rows(), *self._of_set()):
+        for fault in (*self.columns.faults(large=large), *self._of_rows(), *self._of_set()):
             found += errors_of(fault, self.where)
         self.asked.clear()  # large files are not in memory twice
         return found

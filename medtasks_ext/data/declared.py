@@ -130,6 +130,8 @@ class DeclaredFolder:
         if isinstance(answer, dict):
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)
+            if not faults and (lacking := answer_format(self.dataset.blocks["answer"]).unknown_language()):
+                yield f"{TASK_FILE}: {lacking}"
 
     def _facts(self) -> Iterator[str]:
         """Faults of the facts, each with the file in which it stands."""

@@ -35,10 +35,10 @@ KINDS: Mapping[Shape, tuple[str, ...]] = {
     "choice": ("choice", "exact_letter", "option_letter"),
     "choices": ("choices",),
     "label": ("category", "label_word", "label"),
-    "labels": ("label_set", "label_list"),
+    "labels": ("labels", "label_set", "label_list"),
     "ordinal": ("ordinal", "category", "label_word", "label"),
     "number": ("number",),
-    "text": ("free_text", "text"),
+    "text": ("prose", "free_text", "text"),
 }
 #: kinds whose templates have options, and a gold answer that is a letter
 _LETTERED = ("choice", "choices", "exact_letter", "option_letter")

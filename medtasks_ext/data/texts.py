@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 #: Characters of a text that are looked at.
 _HEAD = 4_000
 _FEWEST = 5  # rows by which a share is judged
-_MANY = 50_000  # rows that fill the memory
 _ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
 _FILE_NAME = re.compile(r"\.(?:txt|ann|csv|json|xml|docx?|pdf)$", re.IGNORECASE)
@@ -61,6 +61,8 @@ _WRONG = ("cp1252", "latin-1", "mac-roman", "cp1251", "cp866", "gbk")
 
 def is_misread(text: str) -> bool:
     """Whether most characters beyond ASCII are bytes of UTF-8 that were read in another encoding."""
+    if text.isascii():
+        return False
     runs = _BEYOND.findall(text[:_HEAD])[:40]
     wrong = sum(len(run) for run in runs if any(_decodes(run, name) for name in _WRONG))
     return bool(wrong) and wrong * 2 > sum(map(len, runs))
@@ -85,16 +87,30 @@ def _decodes(run: str, wrong: str) -> bool:
 
 def is_legacy(text: str) -> bool:
     """Whether bytes of a Cyrillic, Chinese or Japanese encoding were read as Latin ones."""
+    if text.isascii():
+        return False
     head = text[:_HEAD]
     return sum(map(len, _LATIN_RUN.findall(head))) * 2 > len(_LATIN.findall(head)) > 5
 
 
-def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    return lambda text: pattern.search(text, 0, _HEAD) is not None
+def _has(pattern: re.Pattern[str], marks: str = "") -> Callable[[str], bool]:
+    """What tells whether a text has a pattern.
+
+    Args:
+        pattern: the pattern.
+        marks: characters of which each match has one; without any it has one beyond ASCII. Most texts have
+            none of them, and need not be searched.
+    """
+
+    def holds(text: str) -> bool:
+        possible = any(mark in text for mark in marks) if marks else not text.isascii()
+        return possible and pattern.search(text, 0, _HEAD) is not None
+
+    return holds
 
 
 def _is_escaped(text: str) -> bool:
-    head = text[:_HEAD]
+    head = text[:_HEAD] if "\\" in text else ""
     return "\\u" in head or ("\n" not in head and "\\n" in head) if _ESCAPED.search(head) else False
 
 
@@ -104,10 +120,10 @@ _CHARACTERS: tuple[tuple[str, Callable[[str], bool], float, str], ...] = (
     ("is UTF-8 that was read in another encoding", is_misread, 0.2, _AGAIN),
     ("was read in a Latin encoding that is not its own", is_legacy, 0.2, _AGAIN),
     ("holds characters that could not be read", _has(_LOST), 0.2, _AGAIN),
-    ("has question marks in place of letters", _has(_MARK_IN_WORD), 0.3, _AGAIN),
+    ("has question marks in place of letters", _has(_MARK_IN_WORD, "?"), 0.3, _AGAIN),
     ("mixes Latin and Cyrillic letters in one word", _has(_TWO_SCRIPTS), 0.5, _AGAIN),
-    ("holds HTML entities", _has(_ENTITY), 0.5, "export plain text"),
-    ("holds markup (HTML or RTF)", _has(_MARKUP), 0.6, "export plain text"),
+    ("holds HTML entities", _has(_ENTITY, "&"), 0.5, "export plain text"),
+    ("holds markup (HTML or RTF)", _has(_MARKUP, "<{"), 0.6, "export plain text"),
     ("has escapes such as \\n written out", _is_escaped, 0.5, "read the escapes before the export"),
 )
 
@@ -123,6 +139,7 @@ _SHORT = 24  # characters of a placeholder
 _AROUND = " \t\r\n[](){}<>.*_-"
 
 
+@lru_cache(maxsize=1_024)  # labels and questions of one form recur
 def is_placeholder(text: str) -> bool:
     """Whether a text stands for another."""
     return len(text) < 400 and bool(_SHEET.fullmatch(text) or _PLACEHOLDER.fullmatch(text.strip(_AROUND)))
@@ -234,9 +251,9 @@ class Columns:
 
     # ------------------------------------------------------------------ what is wrong
 
-    def faults(self) -> Iterator[Fault]:
-        """What is wrong with the columns."""
-        languages = self._languages()
+    def faults(self, *, large: bool = False) -> Iterator[Fault]:
+        """What is wrong with the columns; `large`: the rows fill the memory."""
+        languages = self._languages(large=large)
         for name, column in self.columns.items():
             named = f"column {name}"
             damaged = False
@@ -258,14 +275,14 @@ class Columns:
             yield from self._cut(name, column)
         yield from self._swapped()
 
-    def _languages(self) -> dict[str, str | None]:
+    def _languages(self, *, large: bool) -> dict[str, str | None]:
         """Column -> the language of its texts, of columns with some."""
         texts = {
             name: " \n".join(dict.fromkeys(column.language))[:_LANGUAGE_CHARACTERS]
             for name, column in self.columns.items()
             if len(column.language) >= 3
         }
-        told = languages_elsewhere if self.n_rows >= _MANY else languages_of
+        told = languages_elsewhere if large else languages_of
         return dict(zip(texts, told([*texts.values()]), strict=True))
 
     def _language(self, name: str, found: str | None) -> Iterator[Fault]:

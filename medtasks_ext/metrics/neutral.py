@@ -1,4 +1,4 @@
-"""Scores of the kinds of answers that belong to no paper: one option, several, a number, a level.
+"""Scores of the kinds of answers that belong to no paper: one option, several, a number, a level, a text.
 
 An answer that cannot be read is wrong: no option, no number within a tolerance, the level farthest from the
 right one.
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from medtasks_ext.metrics import generation
 from medtasks_ext.metrics.common import Document, Metrics, both, micro_f1, set_counts
 from medtasks_ext.stats.statistic import Statistic, ratios
 
@@ -28,6 +29,7 @@ __all__ = [
     "process_number",
     "process_one",
     "process_ordinal",
+    "process_prose",
 ]
 
 
@@ -111,6 +113,20 @@ def _ordinal(document: Document, gold: Mapping[str, int], answer: int | None) ->
         "acc": float(answer == level),
         "mae": float(abs(given - level)),
     }
+
+
+def process_prose(document: Document, results: list[Parsed]) -> Metrics:
+    """`rouge_l`, the score: ROUGE-L (F), 0-1, on the tokens of the dataset's language, without stemming."""
+    return both(document, results[0], _prose)
+
+
+def _prose(document: Document, reference: str, answer: str | None) -> Metrics:
+    language: str = document.loaded.record["language"]  # type: ignore[attr-defined]
+    scores = generation.rouge_scores(answer or "", [reference], language, plain=True)
+    if scores is None:  # no tokeniser is at hand, which a warning says
+        return {}
+    names = {"score": "rougeL", "rouge_l": "rougeL", "rouge_1": "rouge1", "rouge_2": "rouge2"}
+    return {name: scores[kind] for name, kind in names.items()}
 
 
 def _confusion(items: Sequence[tuple[int, int, int]]) -> Array:

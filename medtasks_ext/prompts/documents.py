@@ -121,11 +121,13 @@ class Document(dict[str, Any]):
         record: the longest column of its row that stands in the prompt, where one turn holds instruction,
             input and cue: what is cut where the prompt does not fit; not logged.
         keeps_end: whether the start of the record is cut, and not its end; not logged.
+        instruction: the instruction with which its own turn begins, where it is in no other one; not logged.
         question: what tells its row from others (`rows.identity`); only where rows are checked; not logged.
     """
 
-    __slots__ = ("input", "keeps_end", "loaded", "question", "record", "row")
+    __slots__ = ("input", "instruction", "keeps_end", "loaded", "question", "record", "row")
     input: str
+    instruction: str
     keeps_end: bool
     loaded: Loaded
     question: str

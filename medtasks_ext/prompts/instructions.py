@@ -139,13 +139,12 @@ class Instructions:
 
 
 #: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
-_OPEN = "free_text"
+_OPEN = frozenset({"free_text", "prose"})
 
 #: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
 LINES = Lines(
     answer="Reply with nothing but the answer.",
-    reason='First reason step by step. Then write "Result:" at the start of a line and after it '
-    "nothing but the answer.",
+    reason='First reason step by step. Then start a new line with "Result:", followed by the answer alone.',
 )
 
 
@@ -161,7 +160,7 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
     own = spec.prompt.strategy_lines
     if (line := own.reason if cot else own.answer) is not None:
         return line
-    if not cot and spec.answer.get("kind") == _OPEN:
+    if not cot and spec.answer.get("kind") in _OPEN:
         return ""
     given = dataset.suite.strategy_lines
     lines = given.get(dataset.metadata.language) or given.get("en") or LINES

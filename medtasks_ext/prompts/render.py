@@ -122,14 +122,14 @@ class Renderer:
             instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
-        system, before = instruction if self.in_system else "", list[Turn]()
+        system, before, opening = instruction if self.in_system else "", list[Turn](), ""
         if dialogue:
             system, before, text = self._turns(dialogue, instruction, text, first=first)
         elif self.in_first_turn:
             text = f"Input:\n{text}"
             text = f"{instruction}\n\n{text}" if first else text
         elif instruction and not self.in_system:
-            text = f"{instruction}\n\n{text}"
+            text, opening = f"{instruction}\n\n{text}", instruction
         target, gold = self.golds.of(row, written, values)
         document = Document(
             id=str(fields["id"]),
@@ -143,6 +143,7 @@ class Renderer:
         if before:
             document["before"] = before
         document.input, document.row = dialogue.transcript if dialogue else alone, row.place
+        document.instruction = self._system(opening)
         in_system = self.spec.prompt.instruction_role == "system"
         document.record = "" if in_system or dialogue else _longest(fields, text)
         document.keeps_end = self.spec.rows.cut == "start"

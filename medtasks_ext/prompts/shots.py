@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval.api.samplers import ContextSampler
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import Document
+
+
+def after(document: Mapping[str, Any], shots: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """A document as it is asked after examples: an instruction that the last one obeys is not said again.
+
+    Args:
+        document: whose own turn may begin with an instruction.
+        shots: the examples before it, in their order.
+    """
+    said = getattr(document, "instruction", "")
+    if not (said and shots and getattr(shots[-1], "instruction", "") == said):
+        return document
+    return Document(document, prompt=document["prompt"][len(said) :].removeprefix("\n\n"))
 
 
 class FirstShots(ContextSampler):
     """The first n rows of the pool, in its order, the same for every document."""
 
     def sample(self, n: int, eval_doc: Any = None, df: Any = None, **kwargs: Any) -> Any:
-        """The shots.
+        """The shots; an instruction that several share is said by the first of them.
 
         Raises:
             MedtasksError: the pool is too small, or its prompts were rendered for another use.
@@ -31,4 +46,4 @@ class FirstShots(ContextSampler):
                 where="--num_fewshot",
                 remedy=f"add the number of shots: --metadata system_role=false shots={n}",
             )
-        return pool[:n]
+        return [after(shot, pool[:place]) for place, shot in enumerate(pool[:n])]

@@ -62,10 +62,12 @@ MEANING = {
 _NEAR = {"hierarchy": Cluster.HIERARCHY, "boundary": Cluster.BOUNDARY, "attribute": Cluster.ATTRIBUTE}
 
 #: Kinds of answers that are one of a closed list, or letters.
-_LABELS = frozenset({"label", "label_word", "relation_label", "label_set", "label_list"})
+_LABELS = frozenset(
+    {"label", "label_word", "relation_label", "category", "label_set", "labels", "label_list"}
+)
 _LETTERS = frozenset({"exact_letter", "option_letter", "marked_letters", "choice", "choices"})
 #: Kinds whose answer is running text: a score below 1 is no error by itself.
-TEXTS = frozenset({"text", "free_text", "passages"})
+TEXTS = frozenset({"text", "free_text", "prose", "passages"})
 #: A label is short: longer last lines are no try at one.
 _SHORT, _FEW_WORDS = 60, 6
 _LETTER = re.compile(r"\W*[A-Za-z]\W*")

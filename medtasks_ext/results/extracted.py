@@ -19,7 +19,9 @@ MarkKind: TypeAlias = Literal["found", "missed", "spurious"]
 #: Kinds of answers that are sets of items -> how many of an item's texts name what it is about.
 SUBJECTS = {
     "entity_list": 1,
+    "spans": 1,
     "label_set": 1,
+    "labels": 1,
     "label_list": 1,
     "code_list": 1,
     "codes_in_text": 1,
@@ -29,7 +31,7 @@ SUBJECTS = {
     "tuples": 1,
 }
 #: Those whose items are stretches of the document.
-IN_TEXT = frozenset({"entity_list", "event_lines", "attribute_lines", "relation_lines", "tuples"})
+IN_TEXT = frozenset({"entity_list", "spans", "event_lines", "attribute_lines", "relation_lines", "tuples"})
 #: ICD-10 and its national modifications, with or without the dot; three characters are the category.
 _ICD = re.compile(r"[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z]{1,5})?[.*+!]?", re.IGNORECASE)
 _CATEGORY = 3

@@ -6,7 +6,7 @@ it, and docs/report.md lists them as `documented` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Suite
 
 #: Of the frames: it changes when a column goes, or means something else.
 SCHEMA = 1
@@ -99,7 +100,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("rows_here:int64 rows_of_suite:int64", "rows with an answer, rows of the suite"),
         Columns(
             "wording source documents_asked decoding generation stop arguments variant brought rounding "
-            "template own_template local_template system system_text turns examples budget:int64 "
+            "template own_template local_template system system_text turns delimiter examples budget:int64 "
             "context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
@@ -127,6 +128,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
             "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
             "some documents were asked, documents of the finished tasks",
+        ),
+        Columns(
+            "estimate_half:double documents_of:int64",
+            "half of the 95 % interval of the score over all documents, and how many these are, where some "
+            "were drawn (`run --error`)",
         ),
         Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",
@@ -204,6 +210,21 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
         Columns("missing:int64", "judgements that are missing in the task"),
     ),
+    "verdicts": (
+        Columns("task document judge", "what was judged, and by whom"),
+        Columns(
+            "item rating:double",
+            "axis or point, its rating on the protocol's scale; empty where the reply holds no verdict",
+        ),
+    ),
+    "probes": (
+        Columns("model task benchmark language data", "who was asked about which task; its suite, its rows"),
+        Columns(
+            "n_documents:int64 n_too_short:int64 n_probed:int64 n_cuts_moved:int64 n_leaked:int64",
+            "documents; too short for the probe, probed; cuts moved to a whole character; leaked documents",
+        ),
+        Columns("share:double ci95_low:double ci95_high:double", "leaked among probed; 95 % interval"),
+    ),
     "agreement": (
         Columns(
             "table task",
@@ -274,16 +295,23 @@ def axes() -> list[str]:
     Raises:
         MedtasksError: an axis has the name of another column, whose values would be lost.
     """
-    taken = _beside_axes()
     for suite in suites().values():
-        if wrong := [axis for axis in suite.axes if axis in taken]:
-            raise MedtasksError(
-                f"axes.{wrong[0]}: tables of results have a column of that name",
+        for fault in axis_faults(suite):
+            raise fault
+    own = (axis for suite in suites().values() for axis in suite.axes)
+    return list(dict.fromkeys((*SHARED_AXES, *own)))
+
+
+def axis_faults(suite: Suite) -> Iterator[MedtasksError]:
+    """The axes of a suite that have the name of another column of results."""
+    taken = _beside_axes()
+    for axis in suite.axes:
+        if axis in taken:
+            yield MedtasksError(
+                f"axes.{axis}: tables of results have a column of that name",
                 where=suite.file,
                 remedy="give the axis another name",
             )
-    own = (axis for suite in suites().values() for axis in suite.axes)
-    return list(dict.fromkeys((*SHARED_AXES, *own)))
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import atomic_file, check_regular
@@ -73,14 +74,17 @@ def _built(script: Path) -> Path:
     target = cache_dir() / "databases" / f"{sha256(text.encode()).hexdigest()[:16]}.sqlite"
     if target.is_file():
         return target
-    with atomic_file(target, remedy=CACHE_REMEDY) as file:
+    with TemporaryDirectory() as folder:  # SQLite opens files by name alone
+        made = Path(folder) / target.name
         try:
-            with closing(sqlite3.connect(file.name)) as connection:
+            with closing(sqlite3.connect(made)) as connection:
                 connection.executescript(text)
         except sqlite3.Error as error:
             raise MedtasksError(
                 f"cannot be run ({error})", where=script, remedy="mend the statement there"
             ) from None
+        with atomic_file(target, remedy=CACHE_REMEDY) as file:
+            file.write(made.read_bytes())
     return target
 
 

@@ -22,6 +22,7 @@ from medtasks_ext.answers.formats import AnswerFormat, answer_format
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
+from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
@@ -73,6 +74,8 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
             number = int(document.row.partition(",")[0].rpartition(" ")[2])
             key = _short("\x1f".join([document_key(document), rows[number - 1], other["target"]]))
             prompts.setdefault(key, []).append(str(task.fewshot_context(document, num_fewshot=0)))
+            if document.instruction:  # what its turn says after examples
+                prompts[key].append(after(document, [document])["prompt"])
             alone = _alone(document, other, form)
             scores.setdefault(key, []).append(_scored(task, reader, alone, other["target"]))
     return Locked(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.prompts.shots import after
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
 from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
-    from medtasks_ext.prompts.documents import LoadedRecord
+    from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.runner.chat import Chat
@@ -121,7 +122,7 @@ def preview(
         loaded=document.loaded.record,
         place=place,
         id=document["id"],
-        own_text=document["prompt"],
+        own_text=_last_turn(task, document),
         prompt=rendered_prompt(task, document, settings, None),
         target=document["target"],
         gold=document["gold"],
@@ -133,6 +134,12 @@ def preview(
         answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
     )
     return _with_chat(seen, registry, settings, chat) if chat else seen
+
+
+def _last_turn(task: Task, document: Document) -> str:
+    """The document's own turn, as it stands after the task's examples."""
+    shots = (document.loaded.shots or [])[: int(task.config.num_fewshot or 0)]
+    return str(after(document, shots)["prompt"])
 
 
 def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat) -> Preview:
@@ -151,7 +158,7 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
             where=chat.name,
             remedy="check that it is the template of an instruct model",
         ) from None
-    if document["prompt"].strip() not in prompt:
+    if (own_text := _last_turn(task, document)).strip() not in prompt:
         raise MedtasksError(
             "the template leaves the user's turn out",
             where=chat.name,
@@ -163,7 +170,7 @@ def _with_chat(seen: Preview, registry: Registry, settings: Settings, chat: Chat
         chat_prompt=prompt,
         system_turn=system_turn,
         tokens=tokens,
-        own_text=document["prompt"] if document["prompt"] in prompt else seen.own_text,
+        own_text=own_text if own_text in prompt else seen.own_text,
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -21,7 +22,7 @@ from medtasks_ext.cli.arguments import (
 from medtasks_ext.cli.end import say_sent
 from medtasks_ext.cli.model import Loaded, check_address, create_model, model_name, output_folder
 from medtasks_ext.cli.run import check_fields
-from medtasks_ext.cli.tables import console, figure, show, texts
+from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress, bypass_proxies
 from medtasks_ext.errors import MedtasksError
@@ -32,6 +33,8 @@ from medtasks_ext.runner.ranks import ranks_of
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 from medtasks_ext.runs.sent import SentLog
+from medtasks_lab.cli.jury_study import show_tables
+from medtasks_lab.judge.study import study_file
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.prices import Price
-    from medtasks_lab.studies.contamination.folder import ProbedTask, ProbeFolder
+    from medtasks_lab.studies.contamination.folder import ProbeFolder, Probes
 
 AFTER_INTERRUPT = "goes on"
 
@@ -143,6 +146,8 @@ def _probe_in(
     *,
     n_failed: int,
 ) -> int:
+    from medtasks_lab.studies.contamination.folder import Probes
+
     config = asking.config
     probe.open(model_name(config), identity_of(config.model, config.model_args, {}))
     waiting = {
@@ -153,8 +158,8 @@ def _probe_in(
     if len(waiting) < len(documents):
         say(f"{len(documents) - len(waiting)} of {len(documents)} tasks are done already in {probe.folder}")
     failed = _ask_all(probe, tasks, waiting, asking) if waiting else {}
-    done = {name: probe.tasks[name] for name in documents if name in probe.tasks and name not in failed}
-    _print_probe(probe, done)
+    done = [name for name in documents if name in probe.tasks and name not in failed]
+    _print(Probes.of(probe, done))
     for name, error in failed.items():
         say(f"✗ {name}: {error}")
     say_sent(probe.folder)
@@ -217,7 +222,7 @@ def _ask_all(
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
     from medtasks_lab.studies.contamination.ask import NoAnswerError, ProbedAnswers, ProbePlanner
-    from medtasks_lab.studies.contamination.probe import CUTS
+    from medtasks_lab.studies.contamination.probe import CUTS, FILE
     from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 
     texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in waiting.items()}
@@ -235,6 +240,7 @@ def _ask_all(
     say_unpriced(budget)
     probe.save()
     failed, ends = dict[str, str](), set[str]()
+    read, write = map(resolve_name, (study_file(FILE).reader, study_file(FILE).writer))
     tally = Tally(
         {name: len(items) * len(CUTS) for name, items in waiting.items()}, budget=budget if charge else None
     )
@@ -248,8 +254,9 @@ def _ask_all(
             failed[name] = reason.splitlines()[0]
             progress.say_task(name, "failed")
             return
-        probe.keep(tasks.datasets[name], waiting[name][0].loaded, asked)
+        probe.keep(tasks.datasets[name], waiting[name][0].loaded, read(asked.verdicts), asked.n_cuts_moved)
         found = probe.tasks[name]
+        write(probe)
         progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
 
     with Progress(tally) as progress:
@@ -275,25 +282,8 @@ def _ask_all(
 _SAMPLE = "SAMPLE DATA: synthetic rows. This says nothing about the leakage of a benchmark."
 
 
-def _print_probe(probe: ProbeFolder, done: dict[str, ProbedTask]) -> None:
-    if any(task["origin"] == "sample" for task in done.values()):
-        console().print(_SAMPLE, style="bold")
-    figures = ["documents", "too short", "probed", "leaked", "share", "95 % interval", ""]
-    rows = []
-    for name, task in done.items():
-        low, high = task["interval_95"] or (None, None)
-        counts = (f"{task[key]:,}" for key in ("n_documents", "n_too_short", "n_probed", "n_leaked"))
-        interval = "–" if low is None else f"{low:.1%} – {high:.1%}"
-        mark = "SAMPLE" if task["origin"] == "sample" else ""
-        rows.append((name, *counts, _percent(task["share"]), interval, mark))
-    show(rows, [texts("task"), *map(figure, figures)], f"{probe.model}: leaked test inputs")
-    probed, leaked = (sum(task[key] for task in done.values()) for key in ("n_probed", "n_leaked"))
-    where = sum(task["n_leaked"] > 0 for task in done.values())
-    console().print(f"{leaked:,} of {probed:,} probed documents leaked, in {where} of {len(done)} tasks")
-
-
 def _compare(folders: list[Path], rest: list[str]) -> int:
-    from medtasks_lab.studies.contamination.folder import read_probes
+    from medtasks_lab.studies.contamination.folder import Probes, read_probes, unlike_rows
 
     if rest:
         raise MedtasksError(
@@ -302,29 +292,16 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
             remedy="leave it out",
         )
     probes = read_probes(folders)
-    names = list(dict.fromkeys(name for probe in probes for name in probe.tasks))
-    table, unlike = [], []
-    for name in names:
-        found = [probe.tasks.get(name) for probe in probes]
-        rows = {(task["rows_hash"], task["n_documents"]) for task in found if task}
-        marks = ["SAMPLE"] if any(task and task["origin"] == "sample" for task in found) else []
-        if len(rows) > 1:
-            marks.append("other rows")
-            unlike.append(name)
-        table.append((name, *(_cell(task) for task in found), ", ".join(marks)))
-    if any(probe.is_sample for probe in probes):
-        console().print(_SAMPLE, style="bold")
-    columns = [texts("task"), *(figure(probe.model) for probe in probes), figure("")]
-    show(table, columns, "leaked among probed test inputs")
-    if unlike:
+    _print(Probes.compared(probes))
+    if unlike := unlike_rows(probes):
         console().print(f"not comparable, since models saw different rows: {', '.join(unlike)}")
     say_next(f"medtasks report RUN --by {probes[0].folder}")
     return 0
 
 
-def _cell(task: ProbedTask | None) -> str:
-    return f"{_percent(task['share'])} ({task['n_leaked']:,}/{task['n_probed']:,})" if task else "–"
+def _print(found: Probes) -> None:
+    from medtasks_lab.studies.contamination.probe import FILE
 
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"
+    if any(row["data"] == "sample" for row in (*found.tasks, *found.models)):
+        console().print(_SAMPLE, style="bold")
+    show_tables(study_file(FILE).tables, found)

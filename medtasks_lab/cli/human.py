@@ -164,7 +164,7 @@ def jury(
         command="medtasks human jury",
         what="comparisons",
         panels=[(asking.jury, compared)],
-        figures=lambda store: jury_figures(drawn, compared, asking.jury, store),
+        figures=lambda verdicts: jury_figures(drawn, compared, asking.jury, verdicts),
         write=lambda folder, found: write_jury(folder, found, drawn, asking.jury),
         show=show,
         missing=lambda found: sum(found.missing.values()),

@@ -24,9 +24,11 @@ from medtasks_ext.cli.judging import DONE, ask_all, end_code, print_estimates, s
 from medtasks_ext.cli.tables import figure, show, spread, texts, words_of
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.egress import Egress
-from medtasks_lab.judge.study import Panel, StudyTable, study_file
+from medtasks_lab.judge.study import Panel, StudyTable, study_file, verdicts_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End, JuryPlanner
     from medtasks_ext.judge.store import JudgementStore
@@ -68,7 +70,7 @@ class JuryStudy(Generic[FoundT]):
     command: str  # who holds the folder meanwhile
     what: str  # judges give, in words: `verdicts on references`
     panels: Sequence[Panel]
-    figures: Callable[[JudgementStore], FoundT]  # from the verdicts so far
+    figures: Callable[[pa.Table], FoundT]  # from the frame `verdicts`
     write: Callable[[Path, FoundT], Sequence[Path]]  # the figures into a folder; what was written
     show: Callable[[FoundT], None]
     missing: Callable[[FoundT], int]  # how many of `what` there are not
@@ -84,7 +86,7 @@ class JuryStudy(Generic[FoundT]):
 
         Args:
             panels: who is asked, and what about.
-            given: to the reader, after the panels and the store.
+            given: to the reader, after the panels and the verdicts.
             sample: whether texts are synthetic.
             more: of the study.
         """
@@ -95,7 +97,7 @@ class JuryStudy(Generic[FoundT]):
                 "command": command,
                 "what": words.what,
                 "panels": panels,
-                "figures": lambda store: read(panels, store, *given),
+                "figures": lambda verdicts: read(panels, verdicts, *given),
                 "write": lambda folder, found: write(folder, found, panels),
                 "show": lambda found: show_tables(words.tables, found, sample=sample),
                 "private": not all(task.open_access for _, tasks in panels for task in tasks),
@@ -104,10 +106,10 @@ class JuryStudy(Generic[FoundT]):
         )
 
 
-def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = False) -> None:
+def show_tables(tables: Sequence[StudyTable], result: Any, *, sample: bool = False) -> None:
     """Print the figures of a study; that they are of synthetic texts stands above the first table."""
     for number, table in enumerate(tables):
-        rows = getattr(found, table.frame)
+        rows = getattr(result, table.frame)
         if not rows and table.empty:
             typer.echo(table.empty)
         for row in rows if table.line else ():
@@ -120,9 +122,11 @@ def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = Fals
             rows, columns = spread(rows, columns, table.across.by, table.across.figure)
         else:
             columns += [figure(name, form) for name, form in table.columns.items() if name not in names]
-        show(rows, columns, table.title, sample=sample and not number, pad_edge=table.padded)
+        show(
+            rows, columns, words_of(table.title, result), sample=sample and not number, pad_edge=table.padded
+        )
         if table.note:
-            typer.echo(words_of(table.note, found))
+            typer.echo(words_of(table.note, result))
 
 
 def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
@@ -147,7 +151,7 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
             print_estimates([item for one in planners for item in one.estimates(one.pending())], budget)
             return DONE
         end = ask_all(planners, budget)
-        found = study.figures(store)
+        found = study.figures(verdicts_of(study.panels, store))
         results = study.write(folder, found)
     study.show(found)
     for (judge, reason), n in _reasons(planners, store).most_common():
@@ -191,7 +195,7 @@ def _reasons(planners: Sequence[JuryPlanner], store: JudgementStore) -> Counter[
 
 def end_study(
     study: JuryStudy[FoundT],
-    found: FoundT,
+    result: FoundT,
     folder: Path,
     results: Sequence[Path],
     end: End | None = None,
@@ -206,10 +210,10 @@ def end_study(
     say_sent(folder)
     for path in results:
         typer.echo(f"results: {path}")
-    n = study.missing(found)
+    n = study.missing(result)
     again = f"missing in all: {n:,} {study.what}; the same command asks for them again"
     code = end_code(end, missing=n > 0, again=again)
-    if code == DONE and (commands := study.then(found)):
+    if code == DONE and (commands := study.then(result)):
         say_next(*commands)
     return code
 

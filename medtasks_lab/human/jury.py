@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.rows.spec import Judging
@@ -21,10 +20,12 @@ from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.votes import OUTCOMES, TIE, Votes, rates
 from medtasks_lab.human.kinds import load_kind
 from medtasks_lab.human.results import MERGING, Criterion, agreement_rows, rate_row
+from medtasks_lab.judge.study import ratings_in
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import JudgementStore
     from medtasks_lab.human.pairs import AnswerPair, DrawnPairs
 
 ROLE = "a physician who compares what two systems wrote for the same input"
@@ -78,14 +79,12 @@ def _case(pair: AnswerPair, order: str, rubric: Rubric, synthetic: bool) -> Case
     return Case(f"{pair.document} ({order})", None, texts, rubric, synthetic=synthetic)
 
 
-def jury_figures(
-    drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, store: JudgementStore
-) -> JuryFigures:
-    """What the judgements so far amount to."""
-    found = JuryFigures(missing=dict.fromkeys(jury.names, 0))
+def jury_figures(drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, verdicts: pa.Table) -> JuryFigures:
+    """What the frame `verdicts` amounts to."""
+    found, said = JuryFigures(missing=dict.fromkeys(jury.names, 0)), ratings_in(verdicts)
     for task in tasks:
         pairs = [pair for pair in drawn.pairs if pair.task == task.name]
-        given = {case.document: _ratings(task, case, jury, store) for case in task.cases}
+        given = {case.document: said.get((task.name, case.document), {}) for case in task.cases}
         found.decided += sum(not all(pair.answers) for pair in pairs)
         votes: dict[str, Votes] = {axis: {} for axis in task.rubric.axes}
         same: dict[str, dict[str, list[bool]]] = {axis: {} for axis in task.rubric.axes}
@@ -95,7 +94,7 @@ def jury_figures(
                 for axis in task.rubric.axes:
                     if not all(pair.answers):
                         outcome = bool(pair.answers[0]) - bool(pair.answers[1])
-                    elif None in orders:
+                    elif not all(orders):
                         continue
                     else:
                         first, second = (
@@ -104,7 +103,7 @@ def jury_figures(
                         outcome = first if first == -second else TIE
                         same[axis].setdefault(judge, []).append(first == -second)
                     votes[axis].setdefault(judge, {})[pair.document] = outcome
-                found.missing[judge] += all(pair.answers) and None in orders
+                found.missing[judge] += all(pair.answers) and not all(orders)
         dataset = drawn.record["tasks"][task.name]["dataset"]
         for axis, by_judge in votes.items():
             if by_judge:
@@ -116,22 +115,17 @@ def jury_figures(
     return found
 
 
-def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, dict[str, float]]:
-    """Judge -> axis -> place of its verdict from worst to best for A."""
-    return {item.request.judge: dict(item.ratings) for item in done_requests(task, case, jury, store)}
-
-
-def write_jury(folder: Path, found: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:
+def write_jury(folder: Path, figures: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:
     """`jury.json`, `jury_rates.csv`, `jury_agreement.csv`; the first of them."""
     rows = [
         {
             **rate_row(item.criterion, rate, "jury"),
             "same_in_both_orders": item.same_in_both_orders.get(rate.by),
         }
-        for item in found.verdicts
+        for item in figures.verdicts
         for rate in item.criterion.rates
     ]
-    agreement = agreement_rows(item.criterion for item in found.verdicts)
+    agreement = agreement_rows(item.criterion for item in figures.verdicts)
     write_csv(folder / "jury_rates.csv", rows)
     write_csv(folder / "jury_agreement.csv", agreement)
     write_json(
@@ -144,8 +138,8 @@ def write_jury(folder: Path, found: JuryFigures, drawn: DrawnPairs, jury: Jury) 
             "merging": MERGING,
             "interval_method": METHOD,
             "resamples": RESAMPLES,
-            "comparisons_missing": found.missing,
-            "empty_answers": found.decided,
+            "comparisons_missing": figures.missing,
+            "empty_answers": figures.decided,
             "rates": rows,
             "agreement": agreement,
         },

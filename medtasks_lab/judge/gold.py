@@ -15,15 +15,15 @@ import numpy as np
 
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.agreement import spearman
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES, percentile_interval, resampling_weights
-from medtasks_lab.judge.study import Panel, study_file
+from medtasks_lab.judge.study import Panel, ratings_in, study_file
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.store import JudgementStore
+    import pyarrow as pa
+
     from medtasks_ext.runs.folder import RunFolder
     from medtasks_ext.stats.statistic import Array
 
@@ -93,21 +93,21 @@ def gold_cases(judged: Sequence[Sequence[JudgedTask]]) -> list[JudgedTask]:
     return list(found.values())
 
 
-def gold_figures(
-    panels: Sequence[Panel], store: JudgementStore, runs: Mapping[str, RunFolder]
-) -> GoldFigures:
+def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str, RunFolder]) -> GoldFigures:
     """What the verdicts so far amount to.
 
     Args:
         panels: the jury, and tasks as `gold_cases` made them.
+        verdicts: the frame.
         runs: name -> its folder, with the jury's scores where it was judged.
     """
-    ((jury, tasks),) = panels
-    found = GoldFigures([], [], {})
+    ((_, tasks),) = panels
+    found, given = GoldFigures([], [], {}), ratings_in(verdicts)
     for task in tasks:
         flags = {}
         for case in task.cases:
-            votes = [item.ratings[AXIS] for item in done_requests(task, case, jury, store)]
+            by_judge = given.get((task.name, case.document), {})
+            votes = [ratings[AXIS] for ratings in by_judge.values() if ratings]
             if votes:
                 flags[case.document] = 2 * sum(votes) < len(votes)
         found.flags[task.name] = flags
@@ -166,23 +166,23 @@ def _mean(weights: Array, values: Array, part: Array) -> Array:
     return means
 
 
-def write_gold(folder: Path, found: GoldFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_gold(folder: Path, figures: GoldFigures, panels: Sequence[Panel]) -> list[Path]:
     """`gold.json`, `gold_tasks.csv`, `gold_scores.csv`, `gold_flags.csv`; the first of them."""
     flags = [
         {"task": task, "document": document, "flagged": int(flagged)}
-        for task, by in found.flags.items()
+        for task, by in figures.flags.items()
         for document, flagged in by.items()
     ]
-    write_csv(folder / "gold_tasks.csv", [asdict(item) for item in found.tasks])
-    write_csv(folder / "gold_scores.csv", [asdict(item) for item in found.scores])
+    write_csv(folder / "gold_tasks.csv", [asdict(item) for item in figures.tasks])
+    write_csv(folder / "gold_scores.csv", [asdict(item) for item in figures.scores])
     write_csv(folder / "gold_flags.csv", flags)
     write_json(
         folder / "gold.json",
         {
             "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
             "flagged": "more judges say that the reference is not reasonable than say that it is",
-            "tasks": [asdict(item) for item in found.tasks],
-            "scores": [asdict(item) for item in found.scores],
+            "tasks": [asdict(item) for item in figures.tasks],
+            "scores": [asdict(item) for item in figures.scores],
             "interval_method": f"{METHOD}, over documents",
             "resamples": RESAMPLES,
         },

@@ -12,19 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, point_rubric, rubric_of, shown_for_point
 from medtasks_ext.judge.jury import Jury
-from medtasks_ext.judge.procedures import JudgeRequest, ratings_by_judge, weighted_mean
+from medtasks_ext.judge.procedures import weighted_mean
 from medtasks_ext.judge.protocol import AXIS, Rubric
-from medtasks_ext.judge.store import JudgementStore
 from medtasks_ext.prompts.official.choice import PromptSource
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
@@ -32,7 +29,10 @@ from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.row import Point as RowPoint
 from medtasks_ext.stats.comparison import matched_difference
 from medtasks_ext.strict import Strict, faults_of
-from medtasks_lab.judge.study import Panel
+from medtasks_lab.judge.study import Panel, ratings_in
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FILE = Path(__file__).with_suffix(".yaml")
 STUDY = FILE.with_stem("red_team_study")
@@ -298,26 +298,37 @@ class RedTeamFigures:
 
 def red_team_figures(
     panels: Sequence[Panel],
-    store: JudgementStore,
+    verdicts: pa.Table,
     attacked: Sequence[AttackPanel],
     agreement: Mapping[str, float],
 ) -> RedTeamFigures:
     """What the replies so far amount to.
 
     Args:
+        verdicts: the frame.
         attacked: what each panel is asked.
         agreement: judge -> its mean kappa with the others of the run.
     """
-    found = [item for panel in attacked for item in resistance(panel, store)]
+    given = ratings_in(verdicts)
+    found = [item for panel in attacked for item in _resistance(panel, given)]
     wanted = {name: len(panel.pairs) for panel in attacked for name in panel.jury.names}
     n = sum(wanted[item.judge] - item.n for item in found if item.aim == ALL == item.kind)
     return RedTeamFigures(found, n, agreement)
 
 
-def resistance(panel: AttackPanel, store: JudgementStore) -> list[Resistance]:
+def _resistance(
+    panel: AttackPanel, given: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
+) -> list[Resistance]:
     """What attacks did to each judge: all together, by aim, and by aim and kind."""
     found: list[Resistance] = []
-    ratings = {id(case): _ratings(pair.task, case, panel.jury, store) for pair, case in _cases(panel.pairs)}
+    ratings: dict[int, dict[str, float | None]] = {}
+    for pair in panel.pairs:
+        for case in (pair.attacked, pair.control):
+            weights, protocol = case.subject.weights, case.rubric.protocol
+            ratings[id(case)] = {
+                judge: protocol.normalised(float(weighted_mean(rated, weights))) if rated else None
+                for judge, rated in given.get((pair.task.name, case.document), {}).items()
+            }
     for judge in panel.jury.names:
         reached: list[tuple[AttackedPair, bool, bool]] = []
         for pair in panel.pairs:
@@ -338,24 +349,6 @@ def resistance(panel: AttackPanel, store: JudgementStore) -> list[Resistance]:
 
 #: A rating on 0-1; None where the judge replied and gave no verdict; `_NOBODY` where it did not reply.
 _NOBODY = -1.0
-
-
-def _cases(pairs: Sequence[AttackedPair]) -> Iterator[tuple[AttackedPair, Case]]:
-    for pair in pairs:
-        yield pair, pair.attacked
-        yield pair, pair.control
-
-
-def _ratings(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for judge in jury.models:
-        fault = store.last.get(task.key(judge.identity_text, case, JudgeRequest(judge.name, case.texts)))
-        if fault is not None and fault.kind is FaultKind.UNREADABLE:
-            found[judge.name] = None
-    subject, protocol = case.subject, case.rubric.protocol
-    for name, rated in ratings_by_judge(subject, done_requests(task, case, jury, store)).items():
-        found[name] = protocol.normalised(float(weighted_mean(rated, subject.weights)))
-    return found
 
 
 def _reached(aim: Aim, rating: float | None) -> bool | None:
@@ -382,7 +375,7 @@ def _share(judge: str, aim: str, kind: str, reached: Sequence[tuple[AttackedPair
     return Resistance(judge, aim, kind, n, attacked, control, attacked - control, interval.low, interval.high)
 
 
-def write_resistance(folder: Path, found: RedTeamFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_resistance(folder: Path, figures: RedTeamFigures, panels: Sequence[Panel]) -> list[Path]:
     """`red_team.json`."""
-    write_json(folder / "red_team.json", [asdict(item) for item in found.found])
+    write_json(folder / "red_team.json", [asdict(item) for item in figures.found])
     return [folder / "red_team.json"]

@@ -19,17 +19,16 @@ from medtasks_ext.atomic import check_regular
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json, write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
 from medtasks_ext.stats.votes import VoteF1, cells, macro_interval, vote_f1
 from medtasks_ext.strict import faults_of
-from medtasks_lab.judge.study import Panel
+from medtasks_lab.judge.study import Panel, ratings_in
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.store import JudgementStore
+    import pyarrow as pa
 
 FILE = Path(__file__).with_suffix(".yaml")
 POINT = "criterion"
@@ -75,10 +74,6 @@ class VotedCase(Case):
         """One point, shown without a weight: nothing is added up."""
         texts = {**self.texts, "item": self.criterion}
         return Subject(self.texts, {POINT: 1}, {POINT: texts})
-
-    def ratings_are_yes(self, rating: float) -> bool:
-        """Whether a rating says that the criterion is met."""
-        return rating > min(self.rubric.protocol.scale)
 
 
 @dataclass(frozen=True)
@@ -165,20 +160,21 @@ def voted_task(name: str, votes: Sequence[Voted], rubric: Rubric) -> JudgedTask:
     return task
 
 
-def vote_figures(panels: Sequence[Panel], store: JudgementStore, votes: Sequence[Voted]) -> VoteFigures:
+def vote_figures(panels: Sequence[Panel], verdicts: pa.Table, votes: Sequence[Voted]) -> VoteFigures:
     """What the verdicts so far amount to.
 
     Args:
         panels: who was asked, about the task that `voted_task` made.
-        store: with the verdicts.
+        verdicts: the frame.
         votes: that it was made of.
     """
     ((jury, (task,)),) = panels
     said: dict[str, dict[int, bool]] = {judge.name: {} for judge in jury.judges}
+    given, no = ratings_in(verdicts), min(task.rubric.protocol.scale)
     for place, case in enumerate(task.cases):
-        assert isinstance(case, VotedCase)
-        for item in done_requests(task, case, jury, store):
-            said[item.request.judge][place] = case.ratings_are_yes(item.ratings[POINT])
+        for judge, ratings in given.get((task.name, case.document), {}).items():
+            if ratings:
+                said[judge][place] = ratings[POINT] > no
     of_physicians = _by_physician(votes)
     categories = [ALL, *dict.fromkeys(vote.category for vote in votes)]
     macros = {
@@ -256,17 +252,17 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_votes(folder: Path, figures: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
     """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
-    judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
+    judges, physicians = ([_record(item) for item in items] for items in (figures.judges, figures.physicians))
     write_csv(folder / "votes_judges.csv", judges)
     write_csv(folder / "votes_physicians.csv", physicians)
     write_json(
         folder / "votes.json",
         {
             "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
-            "sample": found.sample,
-            "missing": found.missing,
+            "sample": figures.sample,
+            "missing": figures.missing,
             "agreement": judges,
             "physicians": physicians,
             "interval_method": f"{METHOD}, over criteria",

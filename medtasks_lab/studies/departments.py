@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.protocol import Rubric
 from medtasks_ext.judge.reply import UnreadableError, Verdict
@@ -22,12 +21,12 @@ from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Statistic, as_they_are
-from medtasks_lab.judge.study import Panel, study_file
+from medtasks_lab.judge.study import Panel, ratings_in, study_file
 from medtasks_lab.studies.judge_evaluation import OF_COUNTS, figure_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import JudgementStore
+    import pyarrow as pa
+
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.row_labels import RowLabel
@@ -156,7 +155,7 @@ class Labellings:
 
 def labellings(
     panels: Sequence[Panel],
-    store: JudgementStore,
+    verdicts: pa.Table,
     rubric: DepartmentRubric,
     documents: Sequence[Sequence[Document]],
     people: Mapping[tuple[str, str], Sequence[str]],
@@ -164,12 +163,30 @@ def labellings(
     """What the model has said of the questions of tasks so far.
 
     Args:
+        verdicts: the frame.
         documents: of each task.
         people: (task, question) -> departments that people named.
     """
     ((jury, tasks),) = panels
-    found = zip(tasks, documents, strict=True)
-    return Labellings([labelling(task, rubric, items, jury, store) for task, items in found], people)
+    labeller = {"name": jury.judges[0].name, "model": jury.judges[0].model}
+    named = {
+        place: rubric.names(ratings)
+        for place, by_judge in ratings_in(verdicts).items()
+        for ratings in by_judge.values()
+        if ratings
+    }
+    found = []
+    for task, items in zip(tasks, documents, strict=True):
+        names = {case.document: named.get((task.name, case.document)) for case in task.cases}
+        loaded = items[0].loaded.record
+        labelled = {document: labels for document, labels in names.items() if labels is not None}
+        missing = [document for document, labels in names.items() if labels is None]
+        found.append(
+            Labelling(
+                task.name, labeller, rubric.version, loaded["origin"], loaded["rows_hash"], labelled, missing
+            )
+        )
+    return Labellings(found, people)
 
 
 def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
@@ -186,30 +203,6 @@ def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubr
         for document in documents
     ]
     return task
-
-
-def labelling(
-    task: JudgedTask,
-    rubric: DepartmentRubric,
-    documents: Sequence[Document],
-    jury: Jury,
-    store: JudgementStore,
-) -> Labelling:
-    """What the model has said of a task so far."""
-    by_question: dict[str, list[str]] = {}
-    for case in task.cases:
-        for judged in done_requests(task, case, jury, store):
-            by_question[case.document] = rubric.names(judged.ratings)
-    loaded = documents[0].loaded.record
-    return Labelling(
-        task=task.name,
-        labeller={"name": jury.judges[0].name, "model": jury.judges[0].model},
-        prompt_version=rubric.version,
-        origin=loaded["origin"],
-        rows_hash=loaded["rows_hash"],
-        by_question=by_question,
-        missing=[case.document for case in task.cases if case.document not in by_question],
-    )
 
 
 # ---------------------------------------------------------------------- agreement with people
@@ -313,26 +306,26 @@ def _of(measure: str) -> Any:
 # ---------------------------------------------------------------------- the file
 
 
-def write_labellings(folder: Path, found: Labellings, panels: Sequence[Panel]) -> list[Path]:
+def write_labellings(folder: Path, labellings: Labellings, panels: Sequence[Panel]) -> list[Path]:
     """Write `FOLDER/TASK.json` for each task."""
-    return [write_labelling(folder, item) for item in found.tasks]
+    return [write_labelling(folder, item) for item in labellings.tasks]
 
 
-def write_labelling(folder: Path, found: Labelling) -> Path:
+def write_labelling(folder: Path, labelling: Labelling) -> Path:
     """Write `FOLDER/TASK.json`."""
-    path = folder / f"{found.task}.json"
+    path = folder / f"{labelling.task}.json"
     write_json(
         path,
         {
             "schema": SCHEMA,
             "labels": DEPARTMENT,
-            "task": found.task,
-            "labeller": found.labeller,
-            "prompt_version": found.prompt_version,
-            "origin": found.origin,
-            "rows_hash": found.rows_hash,
-            "questions": [{"id": name, DEPARTMENT: named} for name, named in found.by_question.items()],
-            "missing": found.missing,
+            "task": labelling.task,
+            "labeller": labelling.labeller,
+            "prompt_version": labelling.prompt_version,
+            "origin": labelling.origin,
+            "rows_hash": labelling.rows_hash,
+            "questions": [{"id": name, DEPARTMENT: named} for name, named in labelling.by_question.items()],
+            "missing": labelling.missing,
         },
     )
     return path
@@ -375,10 +368,10 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
         ) from None
 
 
-def counts_of(found: Labelling) -> Iterator[tuple[str, int]]:
+def counts_of(labelling: Labelling) -> Iterator[tuple[str, int]]:
     """(primary department, questions that have it), in the order of the vocabulary."""
     wholes = departments().whole_of
-    named = [{wholes[name] for name in names} for names in found.by_question.values()]
+    named = [{wholes[name] for name in names} for names in labelling.by_question.values()]
     for primary in dict.fromkeys(wholes.values()):
         if n := sum(primary in some for some in named):
             yield primary, n

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from medtasks_ext.jsonfile import write_json
-from medtasks_ext.judge.asks import done_requests
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.cases import JudgedTask, point_rubric
 from medtasks_ext.judge.protocol import AXIS
@@ -23,13 +22,13 @@ from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.counts import Counts, by_unit
 from medtasks_ext.stats.intervals import Interval, intervals_of
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, f1_scores, ratios
-from medtasks_lab.judge.study import Panel
+from medtasks_lab.judge.study import Panel, ratings_in
 from medtasks_lab.studies.judge_sft import GoldCase, PointKey, groups_by_question, point_texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.judge.jury import Jury
-    from medtasks_ext.judge.store import JudgementStore
     from medtasks_ext.registry import Registry
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -147,7 +146,7 @@ def evaluate(
 
 def judge_figures(
     panels: Sequence[Panel],
-    store: JudgementStore,
+    verdicts: pa.Table,
     cases: Mapping[str, GoldCase],
     expert: Mapping[PointKey, bool],
     keys: Mapping[str, PointKey],
@@ -156,20 +155,25 @@ def judge_figures(
     """What the decisions so far of the judges of a jury amount to.
 
     Args:
+        verdicts: the frame.
         cases, expert: as of `evaluate`.
         keys: document -> which point it is.
         beside: the paper's table, if it is to stand below.
     """
-    ((jury, (task,)),) = panels
-    by_judge = judge_decisions(task, keys, jury, store)
-    found = {name: evaluate(cases, expert, decided, name) for name, decided in by_judge.items()}
+    ((jury, _),) = panels
+    decisions: dict[str, dict[PointKey, bool]] = {name: {} for name in jury.names}
+    for (_, document), by_judge in ratings_in(verdicts).items():
+        for judge, ratings in by_judge.items():
+            if ratings:
+                decisions[judge][keys[document]] = bool(ratings[AXIS])
+    found = {name: evaluate(cases, expert, decided, name) for name, decided in decisions.items()}
     return JudgeFigures(found, beside)
 
 
-def write_evaluation(folder: Path, found: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
+def write_evaluation(folder: Path, evaluated: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
     """`judge_eval.json`: judge -> its figures."""
     path = folder / "judge_eval.json"
-    write_json(path, {name: _record(item) for name, item in found.judges.items()})
+    write_json(path, {name: _record(item) for name, item in evaluated.judges.items()})
     return [path]
 
 
@@ -333,14 +337,3 @@ def points_to_judge(
         keys[document] = (case_id, point_id)
         task.cases.append(JudgedCase(document, None, point_texts(case, point), rubric))
     return task, keys
-
-
-def judge_decisions(
-    task: JudgedTask, keys: Mapping[str, PointKey], jury: Jury, store: JudgementStore
-) -> dict[str, dict[PointKey, bool]]:
-    """Judge -> its decisions so far."""
-    found: dict[str, dict[PointKey, bool]] = {name: {} for name in jury.names}
-    for case in task.cases:
-        for judged in done_requests(task, case, jury, store):
-            found[judged.request.judge][keys[case.document]] = bool(judged.ratings[AXIS])
-    return found

@@ -89,7 +89,7 @@ class Evidence:
     def look(self, task: str, found: Rebuilt) -> None:
         """Add the answers to a task, whose gold is known here."""
         repeated, golds = self.in_gold
-        free = str(found.dataset.config["answer"]["kind"]) in ("free_text", "text")
+        free = str(found.dataset.config["answer"]["kind"]) in ("free_text", "prose", "text")
         for sample in found.samples:
             answer = _words(str(sample["resps"][0][0]))
             if len(answer) >= LONG:

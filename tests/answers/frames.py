@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "frames"
 LETTER_KINDS = ("marked_letters", "exact_letter", "option_letter")
 WORD_KINDS = ("label_word", "relation_label")
 #: kinds whose answers are the text itself
-TEXT_KINDS = ("text", "free_text", "passages")
+TEXT_KINDS = ("text", "free_text", "prose", "passages")
 #: rows of each task
 ROWS = 4
 

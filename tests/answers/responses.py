@@ -87,7 +87,7 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return ", ".join(f"{name}: {rng.choice(VALUES)}" for name in named) + ";"
         case "passages":
             return "\n".join(f"{prefix} {question}: {rng.choice(VALUES)};" for question in block["questions"])
-        case "text" | "free_text":
+        case "text" | "free_text" | "prose":
             return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
         case "exact_letter":
             return rng.choice(block["letters"])
@@ -97,11 +97,11 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return f"Answer: {rng.choice(block['letters'])}"
         case "drug_list":
             return "Final Answer:\n" + "\n".join(rng.sample(DRUGS, rng.randint(1, 4)))
-        case "entity_list":
+        case "entity_list" | "spans":
             return "\n".join(rng.sample(MENTIONS, rng.randint(1, 3)))
         case "relation_label":
             return f"<{rng.choice(labels)}>"
-        case "label_set":
+        case "label_set" | "labels":
             return "\n".join(rng.sample(labels, rng.randint(1, 3)))
         case "codes_in_text":
             return ",".join(rng.choice(CODES) for _ in range(rng.randint(1, 5)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 from babel import Locale
 
 from medtasks_ext.answers import GoldError, answer_format
@@ -100,8 +102,28 @@ def test_each_language_reads_its_own_letters_behind_its_own_words(code):
         assert read(either, f"{words.answer[0]}: {word}") == word, name
 
 
-def test_a_language_without_words_falls_back_on_english():
-    assert read({"kind": "choice", "language": "mi"}, "Answer: B", options=["a 1", "b 2"]) == "B"
+def test_a_language_without_words_has_english_ones_and_says_so():
+    block = {"kind": "choice", "language": "mi"}
+    assert read(block, "Answer: B", options=["a 1", "b 2"]) == "B"
+    assert "no words of the language 'mi' are known" in answer_format(block).unknown_language()
+    told = {**block, "words": {"answer": ["whakautu"], "filler": ["ko"]}}
+    assert not answer_format(told).unknown_language()
+    assert read(told, "A, B pea. Whakautu: ko B", options=["a 1", "b 2"]) == "B"
+    assert read(told, "Whakautu ko B", options=["a 1", "b 2"]) == "B"
+    assert not answer_format({**block, "language": "sv"}).unknown_language()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"answers": ["x"]}, "did you mean answer"),
+        ({"yes": []}, "write one word or more"),
+        ({"no": [" "]}, "one word"),
+    ],
+)
+def test_words_that_are_none_are_refused(words, said):
+    with pytest.raises(MedtasksError, match=said):
+        answer_format({"kind": "choice", "language": "mi", "words": words})
 
 
 # ---------------------------------------------------------------------- scripts
@@ -154,3 +176,51 @@ def test_every_script_has_tokens(language, text):
     tokenise = tokeniser(language)
     if tokenise is not None:  # of the suites' own languages NLTK's data may not be installed
         assert tokenise(text)
+
+
+# ---------------------------------------------------------------------- lists and texts
+
+LISTS = yaml.safe_load((Path(__file__).parent / "replies_lists.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("block", "text", "gold"),
+    [(block, *reply) for block in LISTS for reply in block["replies"]],
+    ids=lambda item: item["language"] if isinstance(item, dict) else "",
+)
+def test_several_labels_and_mentions_are_read_in_any_script(block, text, gold):
+    keys = ("kind", "language", "labels", "nothing")
+    spec = {key: block[key] for key in keys if key in block}
+    answer = read(spec, text, prompt=block.get("prompt", ""))
+    if gold == "?":
+        assert answer is None
+    else:
+        wanted = gold.replace("; ", "\n") if gold != "none" else block["nothing"]
+        assert answer == answer_format(spec).read_gold(wanted, {})
+
+
+def test_a_gold_label_outside_the_list_and_an_empty_one_are_refused():
+    form = answer_format({"kind": "labels", "labels": ["fever", "cough"]})
+    with pytest.raises(GoldError, match="'pain' is not one of: fever, cough"):
+        form.read_gold("fever, pain", {})
+    with pytest.raises(GoldError, match="write the labels with commas between, or none"):
+        form.read_gold(" ", {})
+    with pytest.raises(GoldError, match="write one mention on each line, or none"):
+        answer_format({"kind": "spans"}).read_gold("", {})
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "answer"),
+    [
+        ("ar", "أفكر أولاً.\nالجواب: اشرب الماء.\nواسترح.", "اشرب الماء.\nواسترح."),
+        ("ja", "まず考えます。\n答え：水を飲んでください。", "水を飲んでください。"),
+        ("fr", "Je réfléchis.\n**Réponse finale :** Buvez de l'eau.", "Buvez de l'eau."),
+        ("de", "Ich denke nach.\nResult: Trinken Sie.", "Trinken Sie."),
+        ("en", "```\nDrink water.\n```", "Drink water."),
+    ],
+)
+def test_a_text_is_what_follows_its_announcement(language, text, answer):
+    form = answer_format({"kind": "prose", "language": language})
+    found = form.read_repaired(text, {"gold": None, "target": ""}, cot=True)
+    assert found["answer"] == answer
+    assert text[slice(*found["span"])].strip() == answer

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 
 import pytest
 import yaml
 
 from medtasks_ext.registry import forget
-from tests.conftest import write_jsonl
+from tests.conftest import ROOT, write_jsonl
 
 FACTS = {
     "name": "Mine", "summary": "A question of an exam, and its answer.", "task_type": "question_answering",
@@ -21,17 +23,6 @@ ARABIC = [
     ("كلمة السؤال هنا، حالة {n}", ["القلب", "الكبد", "الرئة", "الكلية"], "أبجد"),
 ]
 JAPANESE = [f"{n}歳の男性。発熱と咳嗽を認める。説明文を書いてください。" for n in range(40, 51)]
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
-    monkeypatch.chdir(tmp_path)
-    forget()
-    yield folder
-    forget()
 
 
 def write(folder, name: str, language: str, columns: list[str], blocks: dict, rows: list[dict]) -> None:
@@ -123,3 +114,35 @@ def test_a_text_without_blanks_has_rouge_and_an_oracle_wins(medtasks, own):
     write(own, "henji", "ja", ["text", "reference"], blocks, rows)
     checked = medtasks("dev", "validate", "own_henji")
     assert checked.code == 0, checked.text
+
+
+def test_a_language_without_words_asks_for_them(medtasks, own):
+    blocks = {
+        "types": {"answer": ["ae", "kao"]},
+        "prompt": {"instruction": "Whakautua. {{ strategy }}", "input": "{{ q }}", "target": "{{ answer }}"},
+        "answer": {"kind": "category", "labels": ["ae", "kao"]},
+    }
+    rows = [{"q": f"He pātai {n}?", "answer": ("ae", "kao")[n % 2]} for n in range(11)]
+    write(own, "patai", "mi", ["q", "answer"], {**blocks}, rows)
+    checked = medtasks("dev", "validate", "own_patai")
+    assert checked.code == 1 and "no words of the language 'mi' are known" in checked.text, checked.text
+    shown = medtasks("preview", "own_patai", "--data", "sample", "--strategy", "zero_shot")
+    assert shown.code == 0 and "read with English words alone" in shown.text
+    task = own / "patai" / "task.yaml"
+    said = task.read_text("utf-8").replace("  - kao\nabout", "  - kao\n  words: {answer: [whakautu]}\nabout")
+    task.write_text(said, "utf-8")
+    forget()
+    checked = medtasks("dev", "validate", "own_patai")
+    assert checked.code == 0, checked.text
+
+
+def test_an_axis_with_the_name_of_a_column_is_named_by_validate(medtasks, tmp_path, monkeypatch):
+    root = tmp_path / "tasks"
+    shutil.copytree(ROOT / "tests/own_tasks/wards", root / "wards")
+    file = root / "wards" / "suite.yaml"
+    file.write_text(re.sub(r"\bunit\b", "dataset", file.read_text("utf-8")), "utf-8")
+    monkeypatch.setenv("MEDTASKS_TASKS", str(root))
+    forget()
+    done = medtasks("dev", "validate", "wards")
+    assert done.code == 1 and "axes.dataset: tables of results have a column of that name" in done.text
+    forget()

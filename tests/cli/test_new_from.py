@@ -94,17 +94,6 @@ DOSES = [{"text": f"Der Patient erhält jeden Tag {i} Tabletten.", "label": i * 
 FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
-    monkeypatch.chdir(tmp_path)
-    forget()
-    yield folder
-    forget()
-
-
 @pytest.mark.parametrize(
     ("rows", "kind", "language", "labels"),
     [
@@ -117,8 +106,8 @@ def own(tmp_path, monkeypatch):
         (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
         (SCALE, "ordinal", "en", ["1", "2", "3"]),
         (DOSES, "number", "de", []),
-        (CODED, "label_set", "de", ["fever", "pain"]),
-        (FREE, "free_text", "fr", []),
+        (CODED, "labels", "de", ["fever", "pain"]),
+        (FREE, "prose", "fr", []),
         (
             [{"note": row["note"], "falls": row["id"] % 2 == 0} for row in NOTES],
             "category",

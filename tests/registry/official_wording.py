@@ -2,7 +2,8 @@
 
 Their texts may not stand in this repository. Two facts about them do: how many words each official
 instruction of BRIDGE has (`official_lengths.csv`), and hashes of all runs of eight words, of fourteen
-characters in Chinese and Japanese (`official_runs.txt`). This makes both from the texts:
+characters in Chinese and Japanese (`official_runs.txt`). Terms of art that are as long stand in
+`set_phrases.csv`, each with a reason: ours may hold them. This makes the first two from the texts:
 
     python -m tests.registry.official_wording --bridge PAPER.txt --helm crfm_helm-0.5.16-py3-none-any.whl \
       --clinicbench PAPER.txt
@@ -20,6 +21,7 @@ import csv
 import hashlib
 import re
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 LENGTHS = HERE / "official_lengths.csv"
 RUNS = HERE / "official_runs.txt"
+SET_PHRASES = HERE / "set_phrases.csv"
 RUN_WORDS, RUN_CHARACTERS = 8, 14
 RUN_LETTERS = 24  # in fewer letters, eight words are the form of an answer: A for yes, B for no
 HASH_CHARACTERS = 6  # of base64: 36 bits
@@ -73,7 +76,18 @@ def copied(text: str, official: Container[str]) -> list[str]:
     """
     text = re.sub(r"""["']\s*\n\s*[fr]?["']""", "", text)  # a string goes on in the next line
     text = re.sub(r"\n\s*#", " ", text.replace("\\n", " "))  # so does a comment
-    return [run for run in runs(text) if hashed(run) in official]
+    return [run for run in runs(text) if hashed(run) in official and run not in _in_set_phrases()]
+
+
+def set_phrases() -> dict[str, str]:
+    """Phrase -> why it is nobody's sentence: a term of art, which other words would only estrange."""
+    with SET_PHRASES.open(encoding="utf-8") as file:
+        return {row["phrase"]: row["why"] for row in csv.DictReader(file)}
+
+
+@cache
+def _in_set_phrases() -> frozenset[str]:
+    return frozenset(run for phrase in set_phrases() for run in runs(phrase))
 
 
 def hashed(run: str) -> str:

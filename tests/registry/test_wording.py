@@ -8,7 +8,7 @@ import medtasks_ext
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.lengths import count_words
-from tests.registry.official_wording import copied, hashed, official_lengths, official_runs, runs
+from tests.registry.official_wording import copied, hashed, official_lengths, official_runs, runs, set_phrases
 
 TASKS = registry()
 LENGTHS = official_lengths()
@@ -69,3 +69,20 @@ def test_fewer_than_eight_words_in_common_are_no_copy():
     official = {hashed(run) for run in runs(INVENTED)}
     assert copied("Tell whether the kettle in the kitchen is old.", official) == []
     assert len(list(runs("患者的症状和体征，以及既往史现病史"))) == 3
+
+
+@pytest.mark.parametrize(("phrase", "why"), set_phrases().items(), ids=list(set_phrases()))
+def test_a_set_phrase_is_short_needed_and_explained(phrase, why):
+    ours = "\n".join(path.read_text(encoding="utf-8") for path in TASKS.root.rglob("task.yaml"))
+    assert len(phrase.split()) <= 10, "a set phrase is no sentence"
+    assert any(hashed(run) in OFFICIAL for run in runs(phrase)), "no official text holds it"
+    assert phrase in " ".join(ours.split()).lower(), "no prompt needs it"
+    assert len(why.split()) >= 5
+
+
+def test_a_set_phrase_allows_nothing_around_it():
+    (phrase, *_) = set_phrases()
+    longer = f"kindly say now if one {phrase}"
+    found = copied(longer, {hashed(run) for run in runs(longer)})
+    assert found
+    assert all(run not in phrase for run in found)

@@ -50,8 +50,12 @@ def test_prompts_carry_as_many_shots_as_asked_for(data_dir, shots):
     task.set_config("num_fewshot", shots)
     document, pool = task.test_docs()[0], task.fewshot_docs()
     prompt = task.fewshot_context(document, num_fewshot=shots)
-    assert [row["prompt"] in prompt for row in pool] == [True] * shots + [False] * (5 - shots)
-    assert prompt.endswith(document["prompt"])
+    assert prompt.startswith(pool[0]["prompt"])
+    inputs = [row.input for row in (*pool[:shots], document)]
+    assert [part in prompt for part in inputs] == [True] * (shots + 1)
+    assert not any(row.input in prompt for row in pool[shots:])
+    assert prompt.count(document.instruction) == 1
+    assert prompt.endswith(f"\n\n{document['prompt'].removeprefix(document.instruction).strip()}")
 
 
 def test_too_few_rows_are_all_scored_without_shots_and_refused_with_them(data_dir):

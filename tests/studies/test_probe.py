@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.frames import table_of
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
-    ProbeCounts,
     ProbeVerdict,
     completions,
     is_match,
@@ -177,10 +177,18 @@ def test_three_matches_of_five_make_a_leak():
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=60))
 def test_shares_are_of_probed_documents_with_wilsons_interval(counts):
-    result = tally([ProbeVerdict(str(i), count) for i, count in enumerate(counts)])
+    rows = [
+        {"task": "t", "document": str(i), "judge": "m", "item": item, "rating": rating}
+        for i, count in enumerate(counts)
+        for item, rating in (
+            [(f"cut {n}", float(n < count)) for n in range(5)] if count is not None else [(None, None)]
+        )
+    ]
+    result = tally(table_of("verdicts", rows))
     probed = [count for count in counts if count is not None]
     n, k = len(probed), sum(count >= 3 for count in probed)
-    assert result == ProbeCounts(len(counts), len(counts) - n, k)
+    assert result.verdicts == [ProbeVerdict(str(i), count) for i, count in enumerate(counts)]
+    assert (result.n_documents, result.n_too_short, result.n_leaked) == (len(counts), len(counts) - n, k)
     if not n:
         assert result.share is None and result.interval is None
         return

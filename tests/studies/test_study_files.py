@@ -47,8 +47,8 @@ def test_each_file_names_functions_that_there_are(path):
     assert file.tables
 
 
-def test_studies_that_ask_a_jury_are_files():
-    names = {"gold", "votes", "departments", "judge_evaluation", "red_team_study"}
+def test_studies_that_ask_models_are_files():
+    names = {"gold", "votes", "departments", "judge_evaluation", "red_team_study", "probe"}
     assert {path.stem for path in FILES} == names
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.runner.planner import TaskPlanner
 from medtasks_ext.runner.requests import request_key
 from medtasks_ext.runner.work import Work
@@ -17,7 +18,6 @@ from medtasks_ext.runs.outcomes import OutcomeLog, read_outcomes
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
-    ProbeVerdict,
     Tokenizer,
     completions,
     is_match,
@@ -26,7 +26,10 @@ from medtasks_lab.studies.contamination.probe import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
     from medtasks_ext.egress import Text
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Document
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
@@ -60,10 +63,10 @@ def inputs_of(
 
 @dataclass(frozen=True)
 class ProbedAnswers:
-    """What a task gave: a verdict per document, and how many cuts were moved to whole characters."""
+    """What a task gave."""
 
-    verdicts: list[ProbeVerdict]
-    n_cuts_moved: int
+    verdicts: pa.Table  # the frame: a rating per document and cut, 1 where the model wrote what follows
+    n_cuts_moved: int  # to whole characters
 
 
 class _Probed(Work):
@@ -84,18 +87,22 @@ class _Probed(Work):
         """
         if self.error is not None:
             raise self.error
-        matches, answered = [0] * len(self.documents), set()
+        matches: list[dict[int, float]] = [{} for _ in self.documents]
+        answered = set()
         for stored in read_outcomes(self.log.path.parent, self.name):
             if isinstance(stored.entry, Answer) and stored.key in self.asked:
                 index, completion = self.asked[stored.key]
-                matches[index] += is_match(completion.expected, stored.entry.text)
+                matches[index][completion.cut] = float(is_match(completion.expected, stored.entry.text))
                 answered.add(stored.key)
         if missing := len(self.asked) - len(answered):
             raise NoAnswerError(missing, next((reason for _, reason in self.faults), ""))
-        verdicts = [
-            ProbeVerdict(str(document["id"]), count if cuts else None)
-            for document, count, cuts in zip(self.documents, matches, self.found, strict=True)
-        ]
+        rows: list[Json] = []
+        for document, by_cut in zip(self.documents, matches, strict=True):
+            of = {"task": self.name, "document": str(document["id"]), "judge": ""}
+            rows += [{**of, "item": f"cut {cut}", "rating": match} for cut, match in by_cut.items()] or [
+                {**of, "item": None, "rating": None}
+            ]
+        verdicts = table_of("verdicts", rows)
         return ProbedAnswers(verdicts, sum(completion.moved for cuts in self.found for completion in cuts))
 
 

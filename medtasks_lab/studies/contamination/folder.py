@@ -7,30 +7,34 @@ DIR/contamination_responses/TASK.jsonl  what the model wrote, appended as it com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from medtasks_ext.atomic import write_text
-from medtasks_ext.csvfile import csv_text
+from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_json
+from medtasks_ext.results.frames import table_of
 from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.version import __version__
-from medtasks_lab.studies.contamination.probe import CUTS, N_PREDICTED, THRESHOLD, tally
+from medtasks_lab.studies.contamination.probe import CONTINUING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from medtasks_ext.prompts.documents import Loaded
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.yamlfile import Config
-    from medtasks_lab.studies.contamination.ask import ProbedAnswers
+    from medtasks_lab.studies.contamination.probe import ProbeCounts
 
 FILE, TABLE, RESPONSES = "contamination.json", "contamination.csv", "contamination_responses"
 #: 2: responses are stored as runs store them, with the model in their keys
 SCHEMA = 2
-RULE = {"cuts": list(CUTS), "predicted": N_PREDICTED, "threshold": THRESHOLD}
-_COLUMNS = ("n_documents", "n_too_short", "n_probed", "n_cuts_moved", "n_leaked", "share")
+RULE = CONTINUING.model_dump()
 
 
 class ProbedDocument(TypedDict):
@@ -153,9 +157,8 @@ class ProbeFolder:
             n_documents,
         )
 
-    def keep(self, dataset: Dataset, loaded: Loaded, asked: ProbedAnswers) -> None:
-        """Record a task and write the files."""
-        counts = tally(asked.verdicts)
+    def keep(self, dataset: Dataset, loaded: Loaded, counts: ProbeCounts, n_cuts_moved: int) -> None:
+        """Record a task."""
         self.tasks[dataset.id] = {
             "benchmark": dataset.metadata.suite,
             "language": dataset.metadata.language,
@@ -166,28 +169,107 @@ class ProbeFolder:
             "n_documents": counts.n_documents,
             "n_too_short": counts.n_too_short,
             "n_probed": counts.n_probed,
-            "n_cuts_moved": asked.n_cuts_moved,
+            "n_cuts_moved": n_cuts_moved,
             "n_leaked": counts.n_leaked,
             "share": counts.share,
             "interval_95": counts.interval,
             "documents": [
                 {"id": verdict.document, "n_matches": verdict.n_matches, "leaked": verdict.leaked}
-                for verdict in asked.verdicts
+                for verdict in counts.verdicts
             ],
         }
         self.save()
-        self._write_table()
 
-    def _write_table(self) -> None:
-        rows: list[list[object]] = [
-            ["model", "task", "benchmark", "language", "data", *_COLUMNS, "ci95_low", "ci95_high"]
-        ]
+    @property
+    def frame(self) -> pa.Table:
+        """The frame `probes`."""
+        rows = []
         for name, task in self.tasks.items():
-            facts = [task["benchmark"], task["language"], task["origin"]]
-            bounds = task["interval_95"] or (None, None)
-            stored: Mapping[str, object] = task
-            rows.append([self.model, name, *facts, *(stored[key] for key in _COLUMNS), *bounds])
-        write_text(self.folder / TABLE, csv_text(rows))
+            low, high = task["interval_95"] or (None, None)
+            of = {"model": self.model, "task": name, "data": task["origin"]}
+            rows.append({**task, **of, "ci95_low": low, "ci95_high": high})
+        return table_of("probes", rows)
+
+
+def write_probe(probe: ProbeFolder) -> None:
+    """Write the table of a probe."""
+    write_text(probe.folder / TABLE, "".join(csv_lines(probe.frame)))
+
+
+@dataclass(frozen=True)
+class Probes:
+    """What models know by heart: rows of the frame `probes`, each with a mark.
+
+    Attributes:
+        tasks: of one model.
+        models: of several, side by side.
+    """
+
+    tasks: Sequence[Json] = ()
+    models: Sequence[Json] = ()
+
+    @classmethod
+    def of(cls, probe: ProbeFolder, tasks: Collection[str]) -> Probes:
+        """Some tasks of one model."""
+        rows = [row for row in probe.frame.to_pylist() if row["task"] in tasks]
+        return cls(tasks=[{**row, "mark": _mark(row)} for row in rows])
+
+    @classmethod
+    def compared(cls, probes: Sequence[ProbeFolder]) -> Probes:
+        """All tasks of several models."""
+        named = Counter(probe.model for probe in probes)
+        rows = [
+            {**row, "label": probe.model + f" ({probe.folder.name})" * (named[probe.model] > 1)}
+            for probe in probes
+            for row in probe.frame.to_pylist()
+        ]
+        marks: dict[str, list[str]] = {}
+        for row in rows:
+            marks.setdefault(row["task"], []).append(_mark(row))
+        unlike = unlike_rows(probes)
+        said = {
+            task: ", ".join(filter(None, (max(some), "other rows" * (task in unlike))))
+            for task, some in marks.items()
+        }
+        return cls(models=[{**row, "mark": said[row["task"]]} for row in rows])
+
+    @property
+    def model(self) -> str:
+        """The one model."""
+        return str(self.tasks[0]["model"]) if self.tasks else ""
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks of the one model."""
+        return len(self.tasks)
+
+    @property
+    def n_tasks_leaked(self) -> int:
+        """Of them, those with a leaked input."""
+        return sum(row["n_leaked"] > 0 for row in self.tasks)
+
+    @property
+    def n_probed(self) -> int:
+        """Inputs with a verdict."""
+        return sum(row["n_probed"] for row in self.tasks)
+
+    @property
+    def n_leaked(self) -> int:
+        """Leaked inputs."""
+        return sum(row["n_leaked"] for row in self.tasks)
+
+
+def _mark(row: Json) -> str:
+    return "SAMPLE" if row["data"] == "sample" else ""
+
+
+def unlike_rows(probes: Sequence[ProbeFolder]) -> list[str]:
+    """Tasks of which the models saw different rows."""
+    seen: dict[str, set[tuple[str, int]]] = {}
+    for probe in probes:
+        for name, task in probe.tasks.items():
+            seen.setdefault(name, set()).add((task["rows_hash"], task["n_documents"]))
+    return [name for name, rows in seen.items() if len(rows) > 1]
 
 
 def _one_line(identity: Config) -> str:

@@ -21,12 +21,21 @@ and, rarely, a few more, so that a moved cut can hide a match and cannot make on
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
 
-CUTS = (10, 15, 20, 25, 30)
-N_PREDICTED = 5
+from medtasks_lab.judge.study import ratings_in, study_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from medtasks_lab.judge.study import Continuing
+
+FILE = Path(__file__).with_suffix(".yaml")
+CONTINUING = cast("Continuing", study_file(FILE).continuing)
+CUTS, N_PREDICTED = CONTINUING.cuts, CONTINUING.predicted
 #: Matching cuts from which an input counts as leaked.
-THRESHOLD = 3
+THRESHOLD = CONTINUING.threshold
 #: Tokens that an input needs: the last cut and what is predicted there.
 SHORTEST = CUTS[-1] + N_PREDICTED
 #: Tokens beyond that in which a character that was begun will have ended.
@@ -134,9 +143,22 @@ class ProbeVerdict:
 class ProbeCounts:
     """One task."""
 
-    n_documents: int  # documents looked at
-    n_too_short: int  # those of fewer than 35 tokens, which have no verdict
-    n_leaked: int  # leaked documents
+    verdicts: list[ProbeVerdict]  # on the documents looked at
+
+    @property
+    def n_documents(self) -> int:
+        """Documents looked at."""
+        return len(self.verdicts)
+
+    @property
+    def n_too_short(self) -> int:
+        """Those of fewer than 35 tokens, which have no verdict."""
+        return sum(verdict.leaked is None for verdict in self.verdicts)
+
+    @property
+    def n_leaked(self) -> int:
+        """Leaked documents."""
+        return sum(verdict.leaked is True for verdict in self.verdicts)
 
     @property
     def n_probed(self) -> int:
@@ -159,10 +181,12 @@ class ProbeCounts:
         return float(bounds.low), float(bounds.high)
 
 
-def tally(verdicts: list[ProbeVerdict]) -> ProbeCounts:
-    """Count the verdicts of a task."""
+def tally(verdicts: pa.Table) -> ProbeCounts:
+    """What a task's part of the frame `verdicts` amounts to: a rating of 1 is a match at a cut."""
     return ProbeCounts(
-        n_documents=len(verdicts),
-        n_too_short=sum(verdict.leaked is None for verdict in verdicts),
-        n_leaked=sum(verdict.leaked is True for verdict in verdicts),
+        [
+            ProbeVerdict(document, int(sum(matches.values())) if matches else None)
+            for (_, document), by_model in ratings_in(verdicts).items()
+            for matches in by_model.values()
+        ]
     )

@@ -1,0 +1,178 @@
+"""Simulated runs of the published models over some documents: their published scores are the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import betaincinv
+
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.lengths import published_lengths
+from medtasks_ext.results.published import published_entries
+from medtasks_ext.stats.sampling import (
+    DIFFERENCE,
+    GROWTH_OF_PAIRS,
+    LEAST,
+    SPREAD,
+    TUNED_FOR_PAIRS,
+    Estimate,
+    Population,
+    half_width,
+    of_drawn,
+    weighted,
+)
+from medtasks_ext.stats.sequences import sequence_half_width, variance_for
+from medtasks_ext.stats.statistic import Array
+
+STRATEGIES = ("", "_cot", "_5shot")
+#: Tokens by assumption: of a word, of the instruction, and of reasoning that a prompt asks for.
+WORD, INSTRUCTION, STEPS = 1.35, 200, 300
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The suite that publishes most: scores (strategies, models, tasks), documents and costs (tasks,)."""
+
+    scores: Array
+    sizes: Array
+    costs: Array  # (strategies, tasks)
+
+    def population(self, strategy: int = 0) -> Population:
+        """One stratum a task, since no more than its mean length is published."""
+        tasks = len(self.sizes)
+        return Population(
+            sizes=self.sizes,
+            costs=self.costs[strategy],
+            weights=np.full(tasks, 1 / tasks),
+            least=np.minimum(self.sizes, LEAST),
+            spreads=np.full(tasks, SPREAD),
+        )
+
+
+@lru_cache(maxsize=1)
+def bridge() -> Suite:
+    """BRIDGE's 98 models on 87 tasks."""
+    entries = [entry for entry in published_entries(registry()) if entry.paper == "bridge"]
+    first = [item for name, item in entries[0].experiments.items() if not name.endswith(STRATEGIES[1:])]
+    names = [item.task for item in first]
+    scores = [
+        [[entry.experiments[name + end].metrics["score"] for name in names] for entry in entries]
+        for end in STRATEGIES
+    ]
+    lengths = [published_lengths()[item.dataset.id] for item in first]
+    prompts = np.array([(WORD * item.input + INSTRUCTION) / 4 for item in lengths])
+    answers = np.array([WORD * (item.output or 0) + 1 for item in lengths])
+    costs = [prompts + answers + (STEPS if end == "_cot" else 0) for end in STRATEGIES]
+    return Suite(np.array(scores), np.array([item.n for item in first], dtype=float), np.array(costs))
+
+
+#: Noise of a document around its task's score: right or wrong, or anything between.
+NOISES = ("bernoulli", "beta")
+
+
+def documents(rng: np.random.Generator, scores: Array, sizes: Array, noise: str) -> list[Array]:
+    """The score of each document of each task, in the random order in which they are drawn."""
+    if noise == "bernoulli":
+        return [(rng.random(int(n)) < p).astype(float) for p, n in zip(scores, sizes, strict=True)]
+    p = np.clip(scores, 1e-3, 1 - 1e-3)
+    return [rng.beta(2 * one, 2 * (1 - one), int(n)) for one, n in zip(p, sizes, strict=True)]
+
+
+class Sums:
+    """Sums of the first so many documents of each task."""
+
+    def __init__(self, found: list[Array]) -> None:
+        self._ends = np.concatenate([[0], np.cumsum([len(one) + 1 for one in found])])[:-1]
+        self._first = np.concatenate([np.concatenate([[0.0], np.cumsum(one)]) for one in found])
+        self._second = np.concatenate([np.concatenate([[0.0], np.cumsum(one**2)]) for one in found])
+
+    def means(self, drawn: Array) -> tuple[Array, Array]:
+        """Mean and variance of the first so many documents of each task."""
+        first, second = self._first[self._ends + drawn], self._second[self._ends + drawn]
+        mean = first / drawn
+        return mean, np.maximum(second - drawn * mean**2, 0) / (drawn - 1)
+
+
+def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None) -> list[Estimate]:
+    """What `sampling.estimated` gives of one stratum a task; a test holds both together."""
+    means, variances = sums.means(drawn)
+    found = []
+    for there in (sizes, np.full(len(sizes), np.inf)):
+        share = of_drawn(1.0, drawn, there)
+        middle = (means * drawn + 0.5) / (drawn + 1)
+        spread = middle * (1 - middle) if doubt is None else doubt
+        found.append((drawn * variances + spread) * share / (drawn + 1))
+    columns = zip(means, found[0], found[1], np.maximum(drawn - 1.0, 1.0), strict=True)
+    return [Estimate(*map(float, column)) for column in columns]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One simulated run that stopped."""
+
+    error: float  # distance to the score of all documents
+    half: float
+    cost: float  # share of the cost of all documents
+    rounds: int
+    held: bool  # whether the intervals of all rounds hold the score
+
+
+def run(rng: np.random.Generator, scores: Array, wished: float, noise: str, *, watched: bool) -> Ended:
+    """Ask in rounds until the interval of the overall score is narrow enough."""
+    suite, population = bridge(), bridge().population()
+    found = documents(rng, scores, suite.sizes, noise)
+    truth = float(np.mean([one.mean() for one in found]))
+    sums = Sums(found)
+    aimed = variance_for(wished) if watched else (wished / 1.96) ** 2
+    held, rounds = True, 0
+    for drawn in population.rounds(aimed):
+        rounds += 1
+        overall = weighted(population.weights, estimates(sums, drawn, suite.sizes))
+        half = float(sequence_half_width(overall.variance, aimed)) if watched else half_width(overall)
+        held = held and abs(overall.value - truth) <= half + 1e-12
+        if half <= wished:
+            break
+    return Ended(abs(overall.value - truth), half, population.cost_of(drawn) / population.cost, rounds, held)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """One simulated comparison."""
+
+    better: int  # 1 the first, -1 the second, 0 neither: all were asked, or they are alike within the margin
+    right: bool  # whether the one that is said to be better has the higher expected score
+    cost: float
+
+
+def compare(
+    rng: np.random.Generator, first: Array, second: Array, noise: str, margin: float = 0.0, alike: float = 0.4
+) -> Decided:
+    """Ask two models the same documents in rounds until the sequence of their difference leaves 0.
+
+    Args:
+        alike: share of the documents on which both have the same luck.
+    """
+    suite, population = bridge(), bridge().population()
+    pair = []
+    for one, two, n in zip(first, second, suite.sizes.astype(int), strict=True):
+        luck = rng.random((2, n))
+        luck[1] = np.where(rng.random(n) < alike, luck[0], luck[1])
+        if noise == "bernoulli":
+            pair.append((luck[0] < one).astype(float) - (luck[1] < two))
+        else:
+            ends = np.clip([one, two], 1e-3, 1 - 1e-3)
+            values = [betaincinv(2 * p, 2 * (1 - p), luck[i]) for i, p in enumerate(ends)]
+            pair.append(values[0] - values[1])
+    sums, gap = Sums(pair), float(np.mean(first) - np.mean(second))
+    tuned = variance_for(TUNED_FOR_PAIRS)
+    for drawn in population.rounds(tuned, first=0, growth=GROWTH_OF_PAIRS):
+        found = weighted(population.weights, estimates(sums, drawn, suite.sizes, DIFFERENCE))
+        half = float(sequence_half_width(found.beyond, tuned))
+        cost = population.cost_of(drawn) / population.cost
+        if abs(found.value) > half:
+            return Decided(int(np.sign(found.value)), found.value * gap > 0, cost)
+        if half < margin:
+            break
+    return Decided(0, True, cost)

@@ -1,0 +1,241 @@
+"""Scores of all documents from some: unbiased, as near as they say, for the cost that is promised."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from medtasks_ext.metrics.common import micro_f1
+from medtasks_ext.metrics.single_label import f1_macro
+from medtasks_ext.stats.sampling import (
+    Estimate,
+    Population,
+    estimated,
+    half_width,
+    linearised,
+    of_drawn,
+    strata_of_cost,
+    weighted,
+)
+from medtasks_ext.stats.sequences import sequence_half_width, variance_for
+from medtasks_ext.stats.statistic import mean, value_and_one
+from tests.results.drawn import NOISES, Sums, bridge, compare, estimates, run
+
+nightly = pytest.mark.nightly
+
+
+def times(few, many):
+    """So many simulations every day, and so many at night."""
+    return pytest.mark.parametrize("times", [few, pytest.param(many, marks=nightly)])
+
+
+# ---------------------------------------------------------------------- published models, simulated
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("wished", "watched", "least"),
+    [(0.010, False, 20), (0.008, False, 14), (0.015, True, 19), (0.008, True, 8)],
+)
+@times(60, 2000)
+def test_a_stated_error_is_held_and_saves(times, wished, watched, least, noise):
+    rng, suite = np.random.default_rng(11), bridge()
+    found = [
+        run(rng, suite.scores[rng.integers(3), rng.integers(98)], wished, noise, watched=watched)
+        for _ in range(times)
+    ]
+    assert all(item.half <= wished for item in found)
+    assert np.mean([item.cost for item in found]) <= 1 / least
+    held = np.mean([item.held if watched else item.error <= item.half for item in found])
+    assert held >= 0.94 - 2 * np.sqrt(0.05 * 0.95 / times) * (times < 2000)
+
+
+@nightly
+def test_every_model_is_held():
+    """Coverage by model, weak ones and strong ones: none is far below."""
+    rng, suite = np.random.default_rng(12), bridge()
+    covered = [
+        np.mean(
+            [
+                found.error <= found.half
+                for found in (run(rng, scores, 0.01, "bernoulli", watched=False) for _ in range(200))
+            ]
+        )
+        for scores in suite.scores[0]
+    ]
+    assert min(covered) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.mean(covered) >= 0.945
+
+
+@times(60, 3000)
+def test_two_models_are_told_apart_for_a_twentieth(times):
+    rng, suite = np.random.default_rng(13), bridge()
+    found = []
+    for _ in range(times):
+        strategy, (one, other) = rng.integers(3), rng.choice(98, 2, replace=False)
+        pair = suite.scores[strategy, one], suite.scores[strategy, other]
+        found.append(compare(rng, *pair, "bernoulli", margin=0.01))
+    assert np.mean([item.cost for item in found]) <= 0.05
+    assert np.mean([not item.right for item in found]) <= 0.05
+    assert np.mean([item.better != 0 for item in found]) > 0.8
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@times(40, 10_000)
+def test_equal_models_are_told_apart_in_less_than_a_twentieth(times, noise):
+    if noise == "beta" and times > 1000:
+        times = 1000  # their quantiles take long
+    rng, suite = np.random.default_rng(14), bridge()
+    found = []
+    for _ in range(times if noise == "bernoulli" else times // 4):
+        scores = suite.scores[rng.integers(3), rng.integers(98)]
+        found.append(compare(rng, scores, scores, noise, margin=0.01).better != 0)
+    assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(found)) * (times < 1000)
+
+
+def test_the_simulation_estimates_as_the_product_does():
+    rng, suite = np.random.default_rng(15), bridge()
+    documents = [rng.random(int(n)) for n in suite.sizes[:5]]
+    drawn = np.array([8, 20, 9, 30, 12])
+    ours = estimates(Sums(documents), drawn, suite.sizes[:5])
+    for one, values, n, size in zip(ours, documents, drawn, suite.sizes, strict=False):
+        counts, stratum = value_and_one(list(values[:n])), np.zeros(n, dtype=int)
+        theirs = estimated(counts, stratum, np.array([size]), mean.value)
+        assert (one.value, one.variance, one.beyond) == pytest.approx(
+            (theirs.value, theirs.variance, theirs.beyond), rel=1e-6
+        )
+
+
+# ---------------------------------------------------------------------- one task
+
+
+def strata(sizes):
+    return Population(
+        sizes=np.array(sizes, dtype=float),
+        costs=np.ones(len(sizes)),
+        weights=np.array(sizes) / sum(sizes),
+        least=np.minimum(sizes, 8).astype(float),
+        spreads=np.full(len(sizes), 0.42),
+    )
+
+
+def test_more_is_drawn_of_what_is_cheap_and_never_more_than_there_is():
+    population = strata([1000, 1000, 10])
+    population.costs[1] = 16.0
+    cheap, dear, few = population.allocated(2000)
+    assert cheap == pytest.approx(4 * dear, abs=4) and few == 8
+    assert list(population.allocated(1e9)) == [1000, 1000, 10]
+
+
+def test_rounds_grow_and_end_with_all():
+    population = strata([500, 200, 9])
+    rounds = list(population.rounds(1e-4))
+    assert all((later >= earlier).all() for earlier, later in pairwise(rounds))
+    assert list(rounds[-1]) == [500, 200, 9]
+    assert list(next(iter(population.rounds(1e-4, first=0)))) == [8, 8, 8]
+
+
+def test_an_error_that_the_least_units_reach_has_rounds_as_well():
+    assert list(list(strata([100, 50]).rounds(1.0))[-1]) == [100, 50]
+
+
+def pooled(rng, n):
+    gold = rng.poisson(3, n)
+    hits = rng.binomial(gold, 0.6)
+    return np.column_stack([hits, rng.poisson(1, n), gold - hits]).astype(float), micro_f1.value
+
+
+def labelled(rng, n):
+    gold = rng.integers(3, size=n)
+    given = np.where(rng.random(n) < 0.7, gold, rng.integers(3, size=n))
+    items = [(int(one), int(two)) for one, two in zip(gold, given, strict=True)]
+    return np.asarray(_dense(f1_macro.counts(items))), f1_macro.value
+
+
+def _dense(matrix):
+    return matrix if isinstance(matrix, np.ndarray) else matrix.todense()
+
+
+def right(rng, n):
+    return np.column_stack([(rng.random(n) < 0.3).astype(float), np.ones(n)]), mean.value
+
+
+@pytest.mark.parametrize("draw", [right, pooled, labelled])
+def test_intervals_hold_the_score_of_all_documents(draw):
+    """Dear documents are harder, and fewer of them are drawn: without weights the score would be another."""
+    rng, held, errors = np.random.default_rng(16), [], []
+    for _ in range(400):
+        (easy, value), (hard, _) = draw(rng, 600), draw(rng, 300)
+        hard[:, 0] *= 0 if draw is right else 1
+        counts = np.concatenate([easy, hard])
+        found = estimated(
+            np.concatenate([easy[:60], hard[:20]]), np.repeat([0, 1], [60, 20]), np.array([600, 300]), value
+        )
+        errors.append(found.value - float(value(counts.sum(axis=0))))
+        held.append(abs(errors[-1]) <= half_width(found))
+    assert np.mean(held) >= 0.925
+    assert abs(np.mean(errors)) < 0.012
+
+
+def test_all_documents_have_no_error_and_the_same_score():
+    rng = np.random.default_rng(17)
+    counts, value = pooled(rng, 50)
+    found = estimated(counts, np.repeat([0, 1], 25), np.array([25, 25]), value)
+    assert found.value == pytest.approx(float(value(counts.sum(axis=0))), abs=1e-12)
+    assert found.variance == 0 == half_width(found) and found.beyond > 0
+
+
+def test_a_mean_moves_by_its_residuals():
+    values = np.array([0.0, 1.0, 0.5])
+    moved = linearised(value_and_one(list(values)), np.full(3, 10.0), mean.value)
+    assert moved == pytest.approx((values - 0.5) / 30)
+
+
+def test_a_stratum_without_a_drawn_unit_is_refused():
+    with pytest.raises(ValueError, match="each stratum"):
+        estimated(np.ones((2, 2)), np.array([0, 0]), np.array([5, 5]), mean.value)
+
+
+def test_units_that_came_out_alike_still_leave_doubt():
+    found = estimated(np.ones((8, 2)), np.zeros(8, dtype=int), np.array([100]), mean.value)
+    assert found.value == 1.0 and 0.05 < half_width(found) < 0.3
+
+
+def test_variances_without_replacement():
+    assert of_drawn(1.0, [5, 10, 0], [10, 10, 10]) == pytest.approx([0.1, 0.0, np.inf])
+
+
+def test_weights_count_squared():
+    found = weighted([0.5, 0.5], [Estimate(0.2, 0.04, 0.04, 9), Estimate(0.6, 0.0, 0.01, 9)])
+    assert (found.value, found.variance, found.beyond) == pytest.approx((0.4, 0.01, 0.0125))
+
+
+def test_strata_of_cost_hold_enough_and_are_in_order():
+    rng = np.random.default_rng(18)
+    costs = rng.lognormal(0, 1.5, 1000)
+    found = strata_of_cost(costs)
+    assert set(found) == {0, 1, 2, 3} and np.bincount(found).min() >= 16
+    assert (np.diff(found[np.argsort(costs)]) >= 0).all()
+    assert set(strata_of_cost(costs[:40])) == {0} == set(strata_of_cost(np.full(1000, 3.0)))
+
+
+# ---------------------------------------------------------------------- the sequence
+
+
+def test_a_sequence_holds_the_whole_path():
+    """Looked at after each of 200 draws; intervals for one look each do not."""
+    rng = np.random.default_rng(19)
+    paths = np.cumsum(rng.normal(size=(1000, 200)), axis=1) / np.arange(1, 201)
+    variances = 1 / np.arange(1, 201)
+    left = (np.abs(paths) > sequence_half_width(variances, 1 / 50)).any(axis=1).mean()
+    naive = (np.abs(paths) > 1.96 * np.sqrt(variances)).any(axis=1).mean()
+    assert left <= 0.05 < 0.3 < naive
+
+
+def test_a_sequence_is_narrowest_where_it_is_tuned():
+    tuned = variance_for(0.01)
+    assert sequence_half_width(tuned, tuned) == pytest.approx(0.01)
+    assert all(sequence_half_width(tuned, tuned * factor) > 0.01 for factor in (0.3, 0.7, 1.5, 3))
+    assert sequence_half_width(0.0, tuned) == 0
