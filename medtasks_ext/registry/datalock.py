@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.registry.yamlfile import Config
@@ -49,13 +50,13 @@ class LockedFile(Strict):
 
     Attributes:
         digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the
-            SHA-256 of the members of an archive that are read.
+            SHA-256 of the members of an archive that are read. Without one the file is not pinned.
         size: bytes, where they were counted; those of an archive that is packed on demand differ.
         hosts: URLs at which it is had.
         seen: when its bytes were last counted.
     """
 
-    digest: Digest
+    digest: Digest | None = Field(default=None)
     size: int | None = Field(default=None, ge=0)
     hosts: list[str] = Field(default=[])
     seen: Seen | None = None
@@ -183,6 +184,7 @@ def read_lock(folder: Path) -> DataLock | None:
         MedtasksError: the file is not as the command writes it.
     """
     file = folder / LOCK_FILE
+    check_regular(file)
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -208,6 +210,7 @@ def read_documents(folder: Path, lock: DataLock) -> list[str]:
     if wanted is None:
         return []
     file = folder / DOCUMENTS_FILE
+    check_regular(file)
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -56,6 +56,7 @@ class RemoteFile:
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
     size: int | None = None  # bytes, where they are pinned
+    of_stranger: bool = False  # whether a stranger named the URLs
 
     @property
     def source(self) -> str:
@@ -181,6 +182,7 @@ class RemoteFile:
             resumes=bool(self.digest),
             largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
+            of_stranger=self.of_stranger,
         )
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
@@ -307,20 +309,15 @@ def remote_file(source: Source, name: str) -> RemoteFile:
     listed = (*download.test, *download.fewshot)
     members = [member for item in listed for whole, _, member in [item.partition("!")] if whole == file]
     patterns = [pattern for layout in source.original for pattern in layout.read]
-    stated, pin = download.mirrors.get(file, []), download.digests.get(file)
-    hosts = (
-        [url for url in pin.hosts if not url.startswith(_HUB_URL)] if pin else []
-    )  # the hub is asked itself
+    pin = download.digests.get(file)
     return RemoteFile(
         file if download.repo else file.format(revision=download.revision),
         download.revision,
         download.repo,
         digest=pin.digest if pin else None,
         members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
-        mirrors=(
-            *(url.format(revision=download.revision, file=file) for url in stated),
-            *hosts,
-        ),
+        # the hub is asked itself
+        mirrors=tuple(url for url in pin.hosts if not url.startswith(_HUB_URL)) if pin else (),
         size=pin.size if pin else None,
     )
 

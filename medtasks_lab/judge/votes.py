@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json, write_json
@@ -105,6 +106,7 @@ def read_votes(path: Path) -> list[Voted]:
     Raises:
         MedtasksError: it cannot be read, or a line is none.
     """
+    check_regular(path)
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -250,17 +252,17 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_votes(folder: Path, figures: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
     """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
-    judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
+    judges, physicians = ([_record(item) for item in items] for items in (figures.judges, figures.physicians))
     write_csv(folder / "votes_judges.csv", judges)
     write_csv(folder / "votes_physicians.csv", physicians)
     write_json(
         folder / "votes.json",
         {
             "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
-            "sample": found.sample,
-            "missing": found.missing,
+            "sample": figures.sample,
+            "missing": figures.missing,
             "agreement": judges,
             "physicians": physicians,
             "interval_method": f"{METHOD}, over criteria",
