@@ -24,7 +24,7 @@ MEDTASKS = [sys.executable, "-m", "medtasks_ext"]
 CHAT = ("--apply_chat_template", "--gen_kwargs", f"max_gen_toks={BUDGET}", "--limit", str(LIMIT))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
