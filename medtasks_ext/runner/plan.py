@@ -95,6 +95,7 @@ class TaskPlan:
     #: is all of them or none
     shots_dropped: int | None = None
     inputs_cut: int | None = None  # prompts that do not fit without examples, either; counted likewise
+    cached_tokens: int = 0  # of the prompts: examples that the prompt before had, too
     shots_asked: int = 0  # examples that a prompt is to carry
     shots_held: float | None = None  # that it carries on average, within the context
     sample: bool = False  # whether sample rows were asked for as the data
@@ -139,6 +140,7 @@ class CountedTask:
             counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
             sample=self.sample,
+            cached_tokens=self._cached(self.documents),
             shots_asked=self.n_shots,
         )
         if context is None:
@@ -153,8 +155,13 @@ class CountedTask:
             room=room,
             shots_dropped=self._sum(too_long) if self.shots else 0,
             inputs_cut=self._sum(bare_too_long),
+            cached_tokens=self._cached(self.documents - self._sum(too_long)),
             shots_held=fmean(self._held(size, room) for size in self.prompts) if self.n_shots else None,
         )
+
+    def _cached(self, whole: int) -> int:
+        """Tokens of the examples in all whole prompts but one: they stand first, and are the same."""
+        return round(self.shots * max(0, whole - 1)) if self.n_shots else 0
 
     def _held(self, prompt: float, room: int) -> int:
         """Examples that a prompt keeps within so many tokens."""
