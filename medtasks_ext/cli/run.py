@@ -149,6 +149,7 @@ def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
+    logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
     own, config = _parse(arguments)
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
@@ -453,11 +454,14 @@ def _execute(
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
+    from medtasks_ext.runner.preflight import check_budget
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
+    if not is_server(config.model):  # before a model is loaded, which takes minutes
+        check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
     loaded = create_model(config)
     model = loaded.lm
@@ -571,12 +575,12 @@ def fitted(
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
     """
-    from medtasks_ext.runner.preflight import check_budget, check_chat_template
+    from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = request.settings
-    check_budget(model, waiting)
+    check_budget(context_of_model(model), waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         say(f"note: {_NO_SYSTEM_TURN}")
