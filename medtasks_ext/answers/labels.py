@@ -157,7 +157,8 @@ class Label(_Prefixed):
 
     @cached_property
     def _repaired(self) -> LabelReader:
-        return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
+        truth = {"yes": "true", "no": "false"} if {*self.labels} == {"true", "false"} else {}
+        return LabelReader(self.prefix, self.labels, {**truth, **self.aliases}, several=self.several)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The one label that the answer names alone; of a list the set, as one string."""

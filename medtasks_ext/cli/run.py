@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -87,6 +87,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       so many points, and no more; the same command without it asks the rest
   --watched           with --error: intervals may be looked at as the run goes on; dearer
   --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
+  --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
+                      be as good within --error points (1.0 by default); RUN may be an estimate
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -147,6 +149,7 @@ def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
+    logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
     own, config = _parse(arguments)
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
@@ -305,8 +308,13 @@ def _design(wanted: RunRequest, wish: Wish) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    design = Design(wanted.registry, wanted.built, wish)
-    design.check()
+    if wish.against:
+        from medtasks_ext.runner.duel import duel_of
+
+        design: Design = duel_of(wanted.registry, wanted.built, wish)
+    else:
+        design = Design(wanted.registry, wanted.built, wish)
+        design.check()
     say_design(design)
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
@@ -321,6 +329,7 @@ def _drawn_before(run: Run, wish: Wish, choices: dict[str, Choice]) -> dict[str,
         for name, choice in found.items()
         if (drawn := choice.drawn)
         and (drawn.error, drawn.watched, drawn.seed) == (wish.error, wish.watched, wish.seed)
+        and drawn.against == wish.against
         and (not wish.scores or drawn.scores == wish.scores)
     }
 
@@ -445,11 +454,15 @@ def _execute(
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
+    from medtasks_ext.runner.preflight import check_budget
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
+    check_likelihood(config, waiting)
+    if not is_server(config.model):  # before a model is loaded, which takes minutes
+        check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
     loaded = create_model(config)
     model = loaded.lm
@@ -511,6 +524,7 @@ def _stream(
     }
     watcher = progress if shows else tally
     stream: RunPlanner
+    rounds: Rounds | None = None
     if design is None:
         stream = RunPlanner(run, model, engine, tasks, settings, watcher, **how)
     else:
@@ -522,6 +536,8 @@ def _stream(
     with progress if shows else nullcontext():
         try:
             stream.go()
+            if rounds is not None:
+                rounds.ended()
         finally:
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
@@ -549,6 +565,24 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
         )
 
 
+def check_likelihood(config: EvaluatorConfig, tasks: Mapping[str, Task]) -> None:
+    """Refuse a chat interface where it is asked how likely answers are.
+
+    Raises:
+        MedtasksError: it gives the log-probabilities of its likeliest tokens alone.
+    """
+    from medtasks_ext.runner.requests import chooses
+
+    if is_server(config.model) and "chat" in config.model and any(map(chooses, tasks.values())):
+        raise MedtasksError(
+            f"{config.model} gives log-probabilities of at most 20 likeliest tokens, and an answer may be "
+            "none of them",
+            where="--model",
+            remedy="ask a completions server (--model local-completions, an address that ends in "
+            "/v1/completions), or the model itself (--model vllm or hf)",
+        )
+
+
 def fitted(
     run: Run, model: LM, waiting: dict[str, Task], request: RunRequest
 ) -> tuple[dict[str, Task], Settings]:
@@ -560,12 +594,12 @@ def fitted(
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
     """
-    from medtasks_ext.runner.preflight import check_budget, check_chat_template
+    from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
     settings = request.settings
-    check_budget(model, waiting)
+    check_budget(context_of_model(model), waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         say(f"note: {_NO_SYSTEM_TURN}")

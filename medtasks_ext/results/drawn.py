@@ -11,12 +11,12 @@ import numpy as np
 from medtasks_ext.runs.records import EstimateRecord
 from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record
 from medtasks_ext.stats.counts import statistic_of, unit_of
-from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
+from medtasks_ext.stats.sampling import DIFFERENCE, Estimate, estimated, half_width, interval_of, weighted
 from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.choice import Drawn, Stratum
-    from medtasks_ext.stats.statistic import Statistic
+    from medtasks_ext.stats.statistic import Array, Matrix, Statistic
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,54 @@ def estimate_of(
     sizes = np.array([item.units for item in strata], dtype=float)
     if not there or len(np.unique(strata_of_units)) < len(sizes):
         return None
-    found = statistic.counts([sample[metric] for sample in there])
-    dense = found if isinstance(found, np.ndarray) else found.toarray()
+    dense = _dense(statistic.counts([sample[metric] for sample in there]))
     sums = np.zeros((len(units), dense.shape[1]))
     np.add.at(sums, [row for row, sample in zip(rows, samples, strict=True) if metric in sample], dense)
     return estimated(sums, strata_of_units, sizes, statistic.value)
+
+
+def difference_of(
+    ours: Mapping[int, Any],
+    theirs: Mapping[int, Any],
+    units: Mapping[int, Any],
+    statistic: Statistic,
+    strata: Sequence[Stratum],
+) -> Estimate | None:
+    """The difference of two models' scores on the same drawn documents; None where a stratum has none.
+
+    Args:
+        ours: place -> what a document contributes to the score, of those with gold.
+        theirs: the same of the other model.
+        units: place -> what it is drawn with.
+    """
+    places = [place for stratum in strata for place in stratum.samples if place in ours and place in theirs]
+    numbers: dict[Any, int] = {}
+    rows = [numbers.setdefault(units[place], len(numbers)) for place in places]
+    stratum_of = {place: i for i, stratum in enumerate(strata) for place in stratum.samples}
+    strata_of_units = np.zeros(len(numbers), dtype=int)
+    strata_of_units[rows] = [stratum_of[place] for place in places]
+    sizes = np.array([item.units for item in strata], dtype=float)
+    if len(np.unique(strata_of_units)) < len(sizes):
+        return None
+    sides = [[side[place] for place in places] for side in (ours, theirs)]
+    if statistic.labels:  # columns are those labels that occur
+        both = _dense(statistic.counts([*sides[0], *sides[1]]))
+        pair = both[: len(places)], both[len(places) :]
+    else:
+        pair = _dense(statistic.counts(sides[0])), _dense(statistic.counts(sides[1]))
+    k = pair[0].shape[1]
+    sums = np.zeros((len(numbers), 2 * k))
+    np.add.at(sums, rows, np.concatenate(pair, axis=1))
+
+    def value(counts: Array) -> Array:
+        found: Array = statistic.value(counts[..., :k]) - statistic.value(counts[..., k:])
+        return found
+
+    return estimated(sums, strata_of_units, sizes, value, doubt=DIFFERENCE)
+
+
+def _dense(counts: Matrix) -> Array:
+    return counts if isinstance(counts, np.ndarray) else counts.toarray()
 
 
 def drawn_results(

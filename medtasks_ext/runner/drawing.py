@@ -7,7 +7,7 @@ documents' keys alone: two models are asked the same documents, and a later roun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -63,6 +63,7 @@ class Wish:
     watched: bool = False
     scores: tuple[str, ...] = ()  # groups; by default the overall score of each suite
     seed: int = SEED
+    against: str = ""  # the run to be told apart from, or known to be as good within the error
 
     @property
     def half(self) -> float:
@@ -90,6 +91,7 @@ class TaskDraw:
         units: dict[Hashable, list[int]] = {}
         for place in range(len(rows)):
             units.setdefault(unit_of({"doc": rows[place], "doc_id": place}), []).append(place)
+        self.units = {place: unit for unit, places in units.items() for place in places}
         costs = document_costs(rows)
         unit_costs = np.array([sum(costs[place] for place in places) for places in units.values()])
         strata = strata_of_cost(unit_costs)
@@ -130,16 +132,28 @@ class TaskDraw:
         ]
         return sorted(found)
 
-    def choice(self, drawn: Array, wish: Wish, scores: tuple[str, ...]) -> Choice:
-        """What a result over so many units of each stratum says of them; all are no draw."""
-        if (np.asarray(drawn) >= self.sizes).all():
-            return Choice()
-        strata = tuple(
+    def strata(self, drawn: Array) -> tuple[Stratum, ...]:
+        """So many units of each stratum, with their documents."""
+        return tuple(
             Stratum(
                 units=len(units), samples=tuple(sorted(place for unit in units[: int(n)] for place in unit))
             )
             for units, n in zip(self._strata, drawn, strict=True)
         )
+
+    def shared(self, places: Collection[int]) -> Array:
+        """Units of each stratum, (strata,), from the first on, whose documents are all among some places."""
+        found = []
+        for units in self._strata:
+            lacks = (i for i, unit in enumerate(units) if not all(place in places for place in unit))
+            found.append(next(lacks, len(units)))
+        return np.array(found)
+
+    def choice(self, drawn: Array, wish: Wish, scores: tuple[str, ...]) -> Choice:
+        """What a result over so many units of each stratum says of them; all are no draw."""
+        if (np.asarray(drawn) >= self.sizes).all():
+            return Choice()
+        strata = self.strata(drawn)
         record = Drawn(
             error=wish.error,
             watched=wish.watched,
@@ -147,6 +161,7 @@ class TaskDraw:
             seed=wish.seed,
             documents=self.documents,
             strata=strata,
+            against=wish.against,
         )
         return Choice(samples=tuple(self.places(drawn)), drawn=record)
 
@@ -254,6 +269,7 @@ class Standing:
     score: str
     value: float
     half: float  # of its 95 % interval
+    words: str = ""  # what it comes to
 
 
 class Design:
@@ -269,7 +285,7 @@ class Design:
         asked = _scores(registry, tasks, wish)
         counted = {name for weights in asked.values() for name in weights}
         for name, task in tasks.items():
-            if why := _not_estimated(task):
+            if why := not_estimated(task):
                 self.left_out[name] = why
             elif name not in counted:
                 self.left_out[name] = "counts in none of the scores"
@@ -282,7 +298,8 @@ class Design:
             if (score := self._score(name, _weights(registry, name, tasks, self._draws)))
         ]
         self._drawn = {name: np.zeros(len(draw.sizes), dtype=int) for name, draw in self._draws.items()}
-        self._rounds = [score.population.rounds(wish.variance) for score in self.scores]
+        self._most = {name: draw.sizes.astype(int) for name, draw in self._draws.items()}
+        self._rounds = [self._rounds_of(score) for score in self.scores]
         self._open = [True] * len(self.scores)
 
     def _score(self, name: str, weights: Mapping[str, float]) -> Score | None:
@@ -300,6 +317,9 @@ class Design:
         return Score(
             name, weights, Population(weights=np.concatenate(shares), spreads=spreads, **joined), places
         )
+
+    def _rounds_of(self, score: Score) -> Iterator[Array]:
+        return score.population.rounds(self.wish.variance)
 
     def check(self) -> None:
         """Refuse an error that is no estimate's.
@@ -345,63 +365,58 @@ class Design:
     def draw(self) -> dict[str, list[int]] | None:
         """Task -> places of documents that the next round asks besides; None where all scores are settled."""
         before = {name: set(self._draws[name].places(drawn)) for name, drawn in self._drawn.items()}
-        moved = False
         for i, score in enumerate(self.scores):
             following = next(self._rounds[i], None) if self._open[i] else None
             if following is None:
                 self._open[i] = False
                 continue
-            moved = True
             for name, place in score.strata.items():
-                self._drawn[name] = np.maximum(self._drawn[name], following[place])
-        if not moved:
+                wished = np.minimum(following[place], self._most[name])
+                self._drawn[name] = np.maximum(self._drawn[name], wished)
+        if not any(self._open):
             return None
         return {
             name: [place for place in self._draws[name].places(drawn) if place not in before[name]]
             for name, drawn in self._drawn.items()
         }
 
-    def settle(self, estimates: Mapping[str, Estimate]) -> Iterator[Standing]:
+    def settle(self, scored: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[Standing]:
         """Close the scores whose interval is narrow enough, and say where each stands.
 
         Args:
-            estimates: task -> its score on what was drawn; a task without one counts in none.
+            scored: task -> place -> metrics of the document; a task without any counts in no score.
         """
+        found = {name: self._estimate(name, some) for name, some in scored.items()}
+        estimates = {name: estimate for name, estimate in found.items() if estimate is not None}
         for i, score in enumerate(self.scores):
             there = [name for name in score.weights if name in estimates]
             total = sum(score.weights[name] for name in there)
             if not total:
                 continue
             weights = [score.weights[name] / total for name in there]
-            found = weighted(weights, [estimates[name] for name in there])
-            half = half_width(found)
-            if self.wish.watched:
-                half = float(sequence_half_width(found.variance, self.wish.variance))
-            self._open[i] = self._open[i] and half > self.wish.half
-            yield Standing(score.name, found.value, half)
+            standing = self._standing(score.name, weighted(weights, [estimates[name] for name in there]))
+            self._open[i] = self._open[i] and not self._is_settled(standing)
+            yield standing
+
+    def _standing(self, name: str, found: Estimate) -> Standing:
+        half = half_width(found)
+        if self.wish.watched:
+            half = float(sequence_half_width(found.variance, self.wish.variance))
+        return Standing(name, found.value, half)
+
+    def _is_settled(self, standing: Standing) -> bool:
+        return standing.half <= self.wish.half
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it."""
         scores = tuple(score.name for score in self.scores)
         return {name: draw.choice(self._drawn[name], self.wish, scores) for name, draw in self._draws.items()}
 
-    def estimate(self, name: str, scored: Mapping[int, Mapping[str, Any]]) -> Estimate | None:
-        """A task's score on what has come; None where a stratum has nothing yet.
-
-        Args:
-            scored: place -> metrics of the document.
-        """
-        choice = self._draws[name].choice(self._drawn[name], self.wish, ())
-        samples = [
-            {"doc": self._draws[name].task.eval_docs[i], "doc_id": i, **item} for i, item in scored.items()
-        ]
+    def _estimate(self, name: str, scored: Mapping[int, Mapping[str, Any]]) -> Estimate | None:
+        """A task's score on what has come; None where a stratum has nothing yet."""
         draw = self._draws[name]
-        strata = (
-            choice.drawn.strata
-            if choice.drawn
-            else (Stratum(units=int(draw.sizes.sum()), samples=tuple(scored)),)
-        )
-        return estimate_of(samples, draw.statistic, strata)
+        samples = [{"doc": draw.task.eval_docs[i], "doc_id": i, **item} for i, item in scored.items()]
+        return estimate_of(samples, draw.statistic, draw.strata(self._drawn[name]))
 
 
 class Scoring:
@@ -420,7 +435,7 @@ class Scoring:
         self.scored[place] = {"score": found["score"]} if "score" in found else {}
 
 
-def _not_estimated(task: Task) -> str:
+def not_estimated(task: Task) -> str:
     """Why a task's score cannot be estimated as it is asked; nothing where it can."""
     if "score" not in task.aggregation():
         return "its score comes from judges"

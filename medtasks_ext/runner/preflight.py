@@ -131,21 +131,29 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
-def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
+def context_of_model(model: LM) -> int | None:
+    """The tokens of prompt and answer that a model takes; None of an API model, where lm-eval guesses."""
+    longest = getattr(model, "max_length", None)
+    return longest if isinstance(longest, int) and tokenizer_of(model) is not None else None
+
+
+def check_budget(context: int | None, tasks: Mapping[str, Task]) -> None:
     """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
+
+    Args:
+        context: tokens of prompt and answer; None: unknown.
 
     Raises:
         MedtasksError: it leaves none.
     """
-    longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int) or tokenizer_of(model) is None:
-        return  # of an API model lm-eval only guesses the context
-    budget = max((_budget(task) for task in tasks.values()), default=0)
-    if budget >= longest:
+    if context is None or not tasks:
+        return
+    most = max(tasks, key=lambda name: _budget(tasks[name]))
+    if (budget := _budget(tasks[most])) >= context:
         raise MedtasksError(
-            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
+            f"the answer budget of {budget:,} tokens ({most}) leaves no room in a context of {context:,}",
             where="--gen_kwargs max_gen_toks",
-            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
+            remedy=f"lower it, for example --gen_kwargs max_gen_toks={context // 4}, or raise max_model_len",
         )
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from typing import IO
 
     from medtasks_ext.runner.work import RunWork
-    from medtasks_ext.stats.sampling import Estimate
 
 
 class _Asking:
@@ -68,7 +67,8 @@ class RoundsPlanner(RunPlanner):
                     if self.over or not rest():
                         return
                 self._read()
-                self._said(list(self._design.settle(self._estimates())))
+                scored = {name: scoring.scored for name, scoring in self._scoring.items()}
+                self._said(list(self._design.settle(scored)))
         self._close_all()
 
     def _round_of(
@@ -107,10 +107,6 @@ class RoundsPlanner(RunPlanner):
             task, document, text = self._unread.popleft()
             with public_rows(self._works[task].public):
                 self._scoring[task].add(document, text)
-
-    def _estimates(self) -> dict[str, Estimate]:
-        found = {name: self._design.estimate(name, scoring.scored) for name, scoring in self._scoring.items()}
-        return {name: estimate for name, estimate in found.items() if estimate is not None}
 
     def _close_all(self) -> None:
         """Note which documents the results stand over, and have the tasks scored."""

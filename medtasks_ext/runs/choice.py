@@ -31,6 +31,7 @@ class Drawn(BaseModel):
     seed: int
     documents: int  # of the task, of which these are some
     strata: tuple[Stratum, ...]
+    against: str = ""  # the run that it was compared with until both were told apart; empty without one
 
 
 class Choice(BaseModel):
@@ -63,7 +64,7 @@ class Choice(BaseModel):
     def words(self) -> str:
         """As reports name it."""
         if self.drawn is not None:
-            return f"{DRAWN}±{self.drawn.error:g} points"
+            return f"{DRAWN}a comparison" if self.drawn.against else f"{DRAWN}±{self.drawn.error:g} points"
         if self.samples is not None:
             return "chosen documents"
         if self.limit is None:

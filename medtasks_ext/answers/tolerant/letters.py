@@ -66,6 +66,12 @@ _RIGHT = re.compile(
     r"|(?:ist|er|est|es|é)\s+(?:die\s+|la\s+|a\s+|den\s+|det\s+)?(?:richtig|korrekt|riktig|bonne|correct|corret)"
     r"|die\s+(?:richtige|korrekte)\s|[が](?:正解|正しい|最も適切)|(?:都|均)?(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适|对的))"
 )
+#: before an answer that is quoted, as an echo of the prompt quotes its form
+_EXAMPLE = re.compile(r"(?:例如|比如|如|或|\bexample:?,?|\be\.g\.,?)\s{0,2}[\"“「『]\Z")
+#: before the letter of another option than that with which a reply begins
+_CORRECT_ONE = re.compile(
+    r"\b(?:correct|right)\s{1,2}(?:answer|option|choice)\s{1,2}is\b|正确答案[是为]", re.IGNORECASE
+)
 _MARKUP = re.compile(r"[*_`\"'\s]+")
 #: of options; questions have at most ten
 LETTERS = ascii_uppercase[:10]
@@ -122,7 +128,10 @@ class _Reader:
             return self._found(group, "announced")
         first = self._at_start()
         said = self._announced([marker for marker in found if not marker.strong])
-        if first and not (said and said.letters != first.letters and not self._stands_alone(first)):
+        other = said and first and said.letters != first.letters
+        if other and _CORRECT_ONE.search(self.text, first.end, said.start):  # type: ignore[union-attr]
+            return self._found(said, "said to be the correct answer")  # type: ignore[arg-type]
+        if first and not (other and not self._stands_alone(first)):
             return self._found(first, "the reply begins with it")
         if said:
             return self._found(said, "said to be the answer")
@@ -131,7 +140,22 @@ class _Reader:
         return self._called_right() or self._last_line() or NOTHING
 
     def _announced(self, found: list[Marker]) -> _Group | None:
-        return next((group for marker in reversed(found) if (group := self._said(marker.end))), None)
+        """What the last announcement announces that is neither quoted, as in an echo of the prompt, nor
+        followed by a list of the options."""
+        for marker in reversed(found):
+            quoted = _EXAMPLE.search(self.text[max(0, marker.start - 12) : marker.start])
+            group = None if quoted else self._said(marker.end)
+            if group and not self._is_list(group, marker.end):
+                return group
+        return None
+
+    def _is_list(self, group: _Group, place: int) -> bool:
+        """Whether lines list the options: all of them, or the first ones from the next line on."""
+        below = "\n" in self.text[place : group.start]
+        if len(group.letters) == self._size > 1 and "\n" in self.text[group.start : group.end]:
+            return True
+        others = self._begun(group) if below else []
+        return len(others) > 1 and group.letters[0] == 0 and self._lists(group, others)
 
     def _stands_alone(self, group: _Group) -> bool:
         """Whether nothing but the letters, or the option's text, stands on the line."""
@@ -244,6 +268,8 @@ class _Reader:
             rest_end = self.text.find("\n", first.end(), self.end)
             rest = self.text[first.end() : rest_end if rest_end >= 0 else self.end]
             place = self._place(first[1])
+            if place <= chosen[-1]:  # the options are listed anew
+                return end
             own = self.options[place] if place < len(self.options) else None
             if rest.strip(" .。*)") and (own is None or _plain(rest) != _plain(own)):
                 return end
@@ -358,9 +384,15 @@ class _Reader:
         if not match or match[1].islower():
             return None
         group = self._letters(line)
-        if group and _END.match(self.text, group.end, self.end):
+        if group and _END.match(self.text, group.end, self.end) and not self._ends_list(group, line):
             return self._found(group, "alone on the last line")
         return None
+
+    def _ends_list(self, group: _Group, line: int) -> bool:
+        """Whether the lines above begin with the options before it, so that a list of them was cut."""
+        above = self.text[max(self.begin, line - _LONGEST_LIST) : line]
+        places = {self.allowed.find(match[1]) for match in _LINE_LETTER.finditer(f"\n{above}")}
+        return group.letters[0] > 1 and places.issuperset(range(group.letters[0]))
 
 
 _LETTER = re.compile(
