@@ -55,9 +55,9 @@ def test_verdicts_become_rates_agreement_and_outcomes(review, medtasks, tmp_path
     folder = review("-n", 4)
     key = key_of(folder)["forms"]
     abouts = [row["about"] for row in key["expert_1"].values()]
-    failed, disputed, *_ = sorted({
-        about["item"] for about in abouts if about["task"] == CHOICE and about["item"] != "prompt"
-    })
+    failed, disputed, *_ = sorted(
+        {about["item"] for about in abouts if about["task"] == CHOICE and about["item"] != "prompt"}
+    )
 
     def opinion(expert, about):
         bad = about["task"] == CHOICE and about["item"] == failed
