@@ -72,7 +72,7 @@ def excerpt(value: object, length: int = 40) -> str:
     return f"<{type(value).__name__}>"
 
 
-def columns_found(found: Collection[str], wanted: Collection[str]) -> str:
+def describe_columns(found: Collection[str], wanted: Collection[str]) -> str:
     """The columns of a file. A file without a header has a row's text in their place: names are then counted.
 
     Args:

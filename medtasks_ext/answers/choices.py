@@ -15,6 +15,7 @@ from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
 from medtasks_ext.answers.tolerant.numbers import read_value
+from medtasks_ext.answers.tolerant.reply import NOTHING
 from medtasks_ext.answers.tolerant.words import read_word
 from medtasks_ext.privacy import excerpt
 
@@ -35,11 +36,14 @@ class ExactLetter(AnswerFormat):
 
     Attributes:
         letters: of the options, or digits where rows have no options.
+        words: what the letters stand for where they are yes and no, in their order; the repaired reading
+            takes the word for its letter.
         one_token: whether HELM decodes a single token; if not the whole reply is the answer.
     """
 
     kind: Literal["exact_letter"]
     letters: list[str]
+    words: list[str] = Field(default=[])
     one_token: bool = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
@@ -62,10 +66,14 @@ class ExactLetter(AnswerFormat):
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The letter of the option that the reply names."""
+        """The letter of the option that the reply names, or of the word that it gives."""
         letters = self._letters(document)
         options = document.get("options", ())
-        found = read_letters(reply_of(text), options, LETTERS if options else "".join(letters), several=False)
+        reply = reply_of(text)
+        found = read_letters(reply, options, LETTERS if options else "".join(letters), several=False)
+        if found is NOTHING and self.words:
+            word = read_word(reply, dict(zip(self.words, letters, strict=False)))
+            return repaired(document, word.answer, word.span, word.why)
         letter = None if found.answer is None else (LETTERS if options else letters)[found.answer[0]]
         return repaired(document, letter, found.span, found.why)
 
@@ -120,10 +128,6 @@ class LabelWord(AnswerFormat):
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
         return list(self.labels)
-
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""

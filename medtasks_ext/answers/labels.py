@@ -157,7 +157,8 @@ class Label(_Prefixed):
 
     @cached_property
     def _repaired(self) -> LabelReader:
-        return LabelReader(self.prefix, self.labels, self.aliases, several=self.several)
+        truth = {"yes": "true", "no": "false"} if {*self.labels} == {"true", "false"} else {}
+        return LabelReader(self.prefix, self.labels, {**truth, **self.aliases}, several=self.several)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The one label that the answer names alone; of a list the set, as one string."""
@@ -169,10 +170,6 @@ class Label(_Prefixed):
         place = self._repaired.place(part, answer) if answer else None
         span = part_span(text, part, *place) if place else None
         return {"gold": gold, "answer": answer, "span": span, "why": _LINE if answer else _NO_LABEL}
-
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that no gold answer shows."""
@@ -204,10 +201,6 @@ class _List(_Prefixed):
         if '"' in line or "'" in line:
             return {piece.replace('"', "").replace("'", "") for piece in pieces}
         return pieces
-
-    def labels_of(self, gold: list[str]) -> list[str]:
-        """All gold labels of the document."""
-        return gold
 
 
 def _by_first(parts: Iterable[tuple[str, str]]) -> re.Pattern[str]:

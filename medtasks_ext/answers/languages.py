@@ -45,7 +45,7 @@ class Words:
     neither: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
-    def and_said(self, said: Mapping[str, Sequence[str]]) -> Words:
+    def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:
         """These words and others, by key of `LISTS`."""
         added: dict[str, Any] = {
             key: tuple(dict.fromkeys((*getattr(self, key), *words))) for key, words in said.items()

@@ -160,7 +160,7 @@ class DrugList(AnswerFormat):
         parts = [
             part
             for item in found.items
-            if not _NO_DRUG.match(item)
+            if not (_NO_DRUG.match(item) or _tells(item))
             for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
             if part
         ]
@@ -181,6 +181,20 @@ def _numbered(line: str) -> list[str]:
 def pieces_of(item: str) -> list[str]:
     """What stands between the commas of a text."""
     return [piece.strip() for piece in _COMMA.split(item) if _WORD.search(piece)]
+
+
+# words that a sentence has and no mention
+_TELLS = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|may|can|will|would|should|does|mentions|provides|contains)\b",
+    re.IGNORECASE,
+)
+#: of a sentence, at least
+_WORDS_OF_A_SENTENCE = 5
+
+
+def _tells(item: str) -> bool:
+    """Whether an item of a list is a sentence, as a text is that repeats the prompt."""
+    return bool(_TELLS.search(item)) and len(item.split()) >= _WORDS_OF_A_SENTENCE
 
 
 _MENTION_BULLET = re.compile(r"\A\s*(?:[-*+•·–—]+|\(?\d{1,3}[.)])\s+")
@@ -252,7 +266,9 @@ class EntityList(AnswerFormat):
         """
         found = items_of(text, reply_of(text))
         prompt = "".join(str(document.get("prompt") or "").lower().split())
-        items = (_LEAD.sub("", item) for item in found.items)
+        none = self._patterns[2]
+        items = [_LEAD.sub("", item) for item in found.items]
+        items = [item for item in items if not _tells(item) or none.fullmatch(self._comparable(item))]
         pieces = dict.fromkeys(piece for item in items for piece in _split(item))
         parts = dict.fromkeys(part for piece in pieces for part in _parted(piece, prompt))
         mentions = self._mentions(
@@ -260,11 +276,11 @@ class EntityList(AnswerFormat):
                 part
                 for part in parts
                 if not _is_sentence(part)
-                or self._patterns[2].fullmatch(self._comparable(part))
+                or none.fullmatch(self._comparable(part))
                 or "".join(part.lower().split()).strip(_EDGES) in prompt
             )
         )
-        if mentions is None and found.bullets:  # an empty array
+        if mentions is None and found.bullets and not found.items:  # an empty array
             mentions = []
         why = "no list was found" if mentions is None else "a list"
         return repaired(document, mentions, None if mentions is None else found.span, why)

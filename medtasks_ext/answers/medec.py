@@ -35,6 +35,9 @@ _FAULTY = re.compile(
     r"(?:(?:the\s+)?(?:there\s+is\s+an\s+)?(?:error\s+(?:is\s+)?in\s+)?sentence\s*(?:no\.?|number|id)?\s*[#:]?[\s*_]{0,4})?[\[(]?(\d{1,4})(?![\d,]|\.\d)[\])]?[*_]{0,2}\s*[.:)–—-]{0,2}\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
+#: a line for each sentence, which is no answer, and such a line that says that all is well
+_NUMBERED = re.compile(r"^[\s*_]{0,8}(\d{1,3})[.)][^\S\n]+(.*)$", re.MULTILINE)
+_WELL = re.compile(r"(?:the|this)?\s?(?:sentence|text)?\s?(?:is\s)?correct[.\s*_]{0,6}\Z", re.IGNORECASE)
 #: how far behind the number the corrected sentence is announced, in characters
 _NEAR = 300
 _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
@@ -90,6 +93,9 @@ class Medec(AnswerFormat):
         answer: Correction | None = None
         if _IS_CORRECT.match(part):
             answer = {"flag": 0, "sentence": None, "correction": ""}
+        elif (lines := _NUMBERED.findall(part)) and [line[0] for line in lines[:3]] == ["1", "2", "3"]:
+            if all(_WELL.match(line.strip()) for _, line in lines):
+                answer = {"flag": 0, "sentence": None, "correction": ""}
         elif found := _FAULTY.match(part):
             begin = span[0] + found.start(2)
             if said := _CORRECTED.search(reply.text, begin, min(span[1], begin + _NEAR)):

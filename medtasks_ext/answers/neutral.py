@@ -54,7 +54,7 @@ class OfNoPaper(AnswerFormat):
     @cached_property
     def known(self) -> Words:
         """The words of the language."""
-        return words_of(self.language).and_said(self.words)
+        return words_of(self.language).extended_by(self.words)
 
     @cached_property
     def _phrases(self) -> Phrases:
@@ -299,10 +299,6 @@ class Category(OfNames):
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels."""
         return list(self.labels)
-
-    def labels_of(self, gold: str) -> list[str]:
-        """The one gold label."""
-        return [gold]
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""

@@ -22,6 +22,8 @@ _IS_LETTER = re.compile(_LETTER)
 _BLANKS = re.compile(r"[\s-]+")
 #: what says in front of a label that it is not the one
 _DENIALS = ("not ", "不是", "并非", "não é ", "no es ", "nicht ", "ikke ", "не ", "pas ")
+#: what makes a letter behind it a part of a name: hepatitis C, vitamin D, type B
+_OF_A_NAME = re.compile(r"\b(?:hepatitis|vitamin|influenza|protein|factor|type)[ \t]\Z")
 _OPENING = re.compile(r"[\s*`\"'_~\[({<【「『«#>•-]*")
 #: what joins two labels into "one or both of them", in the languages of the suite
 _JOINED = re.compile(
@@ -120,6 +122,12 @@ class LabelReader:
         for match in self._pattern.finditer(text, begin, end):
             if text[max(0, match.start() - 6) : match.start()].endswith(_DENIALS):
                 continue
+            if (
+                match[0].isalpha()
+                and len(match[0]) == 1
+                and _OF_A_NAME.search(text[max(0, match.start() - 12) : match.start()])
+            ):
+                continue
             name = match[match.lastindex] if match.lastindex else match[0]
             yield self._labels.get(name) or self._labels[_BLANKS.sub(" ", name)], match.start(), match.end()
 
@@ -172,6 +180,9 @@ _SEPARATOR = re.compile(r"[,;、]")
 _SEPARATOR_OR_BRACKET = re.compile(r"[,;、()]")
 _AND = re.compile(r"\s+(?:and|y|e|et|und|og|и)\s+|和|と|及")
 _CODE = re.compile(r"[a-z]{0,2}\d[\w./-]*\s*\Z")
+#: a list of codes has one piece at least that begins as a code does: `m47`, `8140/3`
+_BEGINS_AS_CODE = re.compile(r"[a-z]{0,2}\d[\w./-]+")
+_OF_CODES = re.compile(r"\b(?:code|icd)", re.IGNORECASE)
 
 
 class ListReader:
@@ -184,6 +195,7 @@ class ListReader:
 
     def __init__(self, prefix: str, labels: Iterable[str] | None = None) -> None:
         self._prefix = Prefix(prefix)
+        self._codes = labels is None and bool(_OF_CODES.search(prefix))
         names = None if labels is None else [fold(label) for label in labels]
         self._labels = None if names is None else {_plain(name): name for name in names}
 
@@ -193,7 +205,8 @@ class ListReader:
         The list is the rest of the last answer line; where that is empty, the line or the bullets
         below. Without an answer line it is the first line, or the bullets, that follow headings; of a
         closed list one piece must then be a label, since anything else is prose. Pieces outside a
-        closed list stay as they are, so that they count as wrong.
+        closed list stay as they are, so that they count as wrong. Where the prefix asks for codes, one
+        piece must begin as codes do.
         """
         begin = self._prefix.end_of_last(response)
         headed, parts = begin is None, _of_json(response) if "{" in response or "[" in response else None
@@ -204,6 +217,8 @@ class ListReader:
             parts = [part for line in lines for part in _split(line)]
         pieces = {piece for part in self._separated(parts) if (piece := self._piece(part))}
         known = self._labels and any(piece in self._labels.values() for piece in pieces)
+        if self._codes and not any(_BEGINS_AS_CODE.match(piece) for piece in pieces):
+            return None
         if not pieces or (headed and self._labels and not known):
             return None
         return sorted(pieces)

@@ -34,6 +34,7 @@ _NO_VALUE = frozenset(["无", "none", "null", "-", "未提及"])
 _TERMS = "##"
 _AROUND = "`* \n\t。.\"'#:"
 _AROUND_TERM = "`* \n\t\"'#[]>"
+_LETTERS = re.compile(r"[^\W\d_]")
 # what a model may write before the terms
 _HEAD = re.compile(
     r"\A[\s*#>_`]*(?:[^:#]{0,12}(?:标准诊断名称|标准诊断|标准名称|标准术语|诊断名称|标准词|答案|结果)(?:是|为|如下)?|result)"
@@ -288,6 +289,8 @@ class Tuples(AnswerFormat):
             items = lines[-1:] if cot and begin == reply.begin else lines[:1]
         heads = [_HEAD.sub("", item, count=1) for item in items]
         terms = _distinct([_without_end(head.strip(_AROUND_TERM)) for head in heads])
+        if not any(map(_LETTERS.search, terms)):  # numbers of a list without items
+            terms = []
         return ([{self.fields[0]: term} for term in terms], (begin, end)) if terms else (None, None)
 
     # ------------------------------------------------------------------ records -> what is compared

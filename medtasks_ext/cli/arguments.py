@@ -23,6 +23,7 @@ from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folders, built_folder
 from medtasks_ext.registry.model_configs import bundled_configs, find_config
+from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.secrets import note_secrets
 
@@ -167,11 +168,17 @@ def _says_batch_size(namespace: argparse.Namespace) -> bool:
     return "batch_size" in content
 
 
-def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[str]]]:
+def requested_tasks(
+    config: EvaluatorConfig, *, likelihood: bool | None = None
+) -> tuple[Registry, dict[str, list[str]]]:
     """The registry, and requested name -> its tasks.
 
+    Args:
+        likelihood: whether all are asked by likelihood; None where nothing can be asked so.
+
     Raises:
-        MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read.
+        MedtasksError: no name, or one that is neither task, tag nor group; tasks of one's own cannot be read;
+            answers that cannot be listed are asked by likelihood.
     """
     # what `medtasks dev path` prints is built from tasks that are known here
     if config.include_path and Path(config.include_path).resolve() != built_folder().resolve():
@@ -183,7 +190,24 @@ def requested_tasks(config: EvaluatorConfig) -> tuple[Registry, dict[str, list[s
     names = [name for item in items for name in names_in(item)]
     if not names:
         raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
-    return tasks, tasks.resolve(names)
+    chosen = [name for name in names if likelihood or (likelihood is not None and _asks(tasks, name))]
+    resolved, listed = (
+        tasks.resolve(name for name in names if name not in chosen),
+        tasks.by_likelihood(chosen),
+    )
+    bare = (name.removesuffix(LIKELIHOOD_SUFFIX) for name in listed)
+    n, of = (
+        len({leaf for leaves in found for leaf in leaves})
+        for found in (listed.values(), map(tasks.leaves, bare))
+    )
+    if n < of:
+        say(f"{n} of {counted(of, 'task')} are asked by likelihood: answers of the others cannot be listed")
+    return tasks, {**resolved, **listed}
+
+
+def _asks(tasks: Registry, name: str) -> bool:
+    """Whether a name says by itself that its tasks are asked by likelihood: `bridge_zh_ll`."""
+    return name.endswith(LIKELIHOOD_SUFFIX) and tasks.knows(name)
 
 
 def out_folder(name: str | Path) -> Path:

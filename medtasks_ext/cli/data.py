@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.app import AsJson, command_app, out_option
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
-from medtasks_ext.cli.words import counted, say_next, terminal_width
+from medtasks_ext.cli.words import aligned, counted, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.folders import data_dir
@@ -125,12 +125,12 @@ def data_import(
 
     Exit code 1: the rows have faults.
     """
-    from medtasks_ext.data.bring import Wanted, bring
+    from medtasks_ext.data.bring import ImportOptions, bring
     from medtasks_ext.data.check import check_dataset
 
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
-    wanted = Wanted(
+    wanted = ImportOptions(
         split,
         _pairs(columns, "--map", "OURS=THEIRS"),
         _values(values),
@@ -221,10 +221,8 @@ def data_status(
         ("dataset", "access", "data", "rows", "few-shot", "checks", "where"),
         *(_status_row(item) for item in found),
     ]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     room = terminal_width()
-    for row in table:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    for line in aligned(table):
         typer.echo(line if len(line) <= room else f"{line[: room - 1]}…")
     for item in found:
         if item.exclusions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from medtasks_ext.cli.cost_words import unsure_words
-from medtasks_ext.cli.words import counted, duration
+from medtasks_ext.cli.words import aligned, counted, duration
 from medtasks_ext.runner.tally import NOW_SECONDS, Speed, Tally, TaskTally, readable_share
 
 if TYPE_CHECKING:
@@ -52,22 +52,19 @@ def _line(words: str, width: int, style: str = "") -> Text:
     return line
 
 
-def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> Iterator[str]:
+def _task_lines(tasks: Sequence[TaskTally], width: int, n_lines: int) -> list[str]:
     """A line for each of the first tasks, one for the others together."""
     shown = tasks if len(tasks) <= n_lines else tasks[: n_lines - 1]
     rows = [(task.name, [task]) for task in shown]
     if rest := tasks[len(shown) :]:
         rows.append((f"and {counted(len(rest), 'more task')}", list(rest)))
-    done = [
-        f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}" for _, group in rows
+    figures = [
+        (f"{sum(task.done for task in group):,}/{sum(task.asked for task in group):,}", readable_words(group))
+        for _, group in rows
     ]
-    share = [readable_words(group) for _, group in rows]
-    numbers = max(map(len, done), default=0)
-    room = max(12, width - numbers - max(map(len, share), default=0) - 4)
-    names = [_short(name, room) for name, _ in rows]
-    longest = max(map(len, names), default=0)
-    for name, count, words in zip(names, done, share, strict=True):
-        yield f"{name:<{longest}}  {count:>{numbers}}  {words}".rstrip()
+    taken = sum(max(map(len, column)) for column in zip(*figures, strict=True))
+    names = [_short(name, max(12, width - taken - 4)) for name, _ in rows]
+    return aligned([(name, *cells) for name, cells in zip(names, figures, strict=True)], right=[1])
 
 
 def _short(name: str, room: int) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import AsJson
-from medtasks_ext.cli.words import counted, say, say_next, terminal_width
+from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
@@ -230,9 +230,8 @@ def _print(records: list[dict[str, Any]]) -> None:
     for name in _LEFT_OUT_FIRST:  # a row that is too long would break inside a word
         if sum(widths[column] for column in shown) - 2 > room:
             shown.remove(name)
-    for row in zip(*(cells[name] for name in shown), strict=True):
-        line = "".join(cell.ljust(widths[name]) for cell, name in zip(row, shown, strict=True))
-        typer.echo(line.rstrip())
+    for line in aligned(list(zip(*(cells[name] for name in shown), strict=True))):
+        typer.echo(line)
     if hidden := [name for name in _COLUMNS if name not in shown]:
         say(f"a wider terminal also shows {', '.join(hidden)}; --json has all")
     controls = sum(record["control_of"] is not None for record in records)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from medtasks_ext.cli.new_from import Found, read, show, tried
+from medtasks_ext.cli.new_from import InspectedSource, read, show, tried
 from medtasks_ext.cli.questions import answers_to
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
@@ -110,7 +110,7 @@ def new(
     return 0
 
 
-def _is_kept(found: Found, folder: Draft) -> bool:
+def _is_kept(found: InspectedSource, folder: Draft) -> bool:
     """Say what the file's own rows make of the new task; on a terminal, show one prompt and ask."""
     result, n = tried(found, Dataset(folder.folder)), len(found.rows)
     shown = f"; {result.n_shown} serve as examples" if result.n_shown else ""

@@ -15,7 +15,7 @@ from medtasks_ext.data.hub_dataset import HubDataset, hub_dataset
 from medtasks_ext.data.proposal import KINDS, Proposal, propose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.dialogue import shown
-from medtasks_ext.prompts.load import check_given
+from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.datalock import LOCK_FILE, DataLock
 from medtasks_ext.registry.new import DatasetTemplate, suite_of
@@ -24,7 +24,7 @@ from medtasks_ext.rows.row import Row, Rows
 
 
 @dataclass(frozen=True)
-class Found:
+class InspectedSource:
     """A source, and what its rows suggest."""
 
     proposal: Proposal
@@ -74,7 +74,7 @@ class Found:
         )
 
 
-def read(source: str, answer: str | None) -> Found:
+def read(source: str, answer: str | None) -> InspectedSource:
     """Read a file, or the test file of a dataset of the hub.
 
     Raises:
@@ -93,7 +93,7 @@ def read(source: str, answer: str | None) -> Found:
         hub = hub_dataset(source)
         path = RemoteFile(hub.test, hub.revision, source).get()
     rows = read_rows(path)
-    return Found(propose(rows, answer), hub, rows, path)
+    return InspectedSource(propose(rows, answer), hub, rows, path)
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ class Tried:
     prompt: str  # of the first row
 
 
-def tried(found: Found, dataset: Dataset) -> Tried:
+def tried(found: InspectedSource, dataset: Dataset) -> Tried:
     """Ask the file's rows as the task file says. Nothing is kept."""
     rows = Rows("local", [*found.rows], [], found.path.name)  # reading takes the rows out of a list
-    checked = check_given(dataset, rows)
+    checked = check_loaded_rows(dataset, rows)
     first = checked.test[0] if checked.test else None
     prompt = "\n\n".join(filter(None, (first["system"], shown(first)))) if first else ""
     n = len({document.row.partition(",")[0] for document in checked.test})
@@ -117,7 +117,7 @@ def tried(found: Found, dataset: Dataset) -> Tried:
     return Tried(n, len(checked.fewshot), fault, prompt)
 
 
-def show(found: Found) -> None:
+def show(found: InspectedSource) -> None:
     """Print what was found; nothing that a row says but the labels."""
     proposal = found.proposal
     roles = proposal.roles

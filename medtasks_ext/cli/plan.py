@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from math import isfinite
 from typing import Annotated
@@ -15,8 +15,10 @@ from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_line import run_command_line, task_names
-from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, tokens_in_words
+from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, sums_of, tokens_in_words
+from medtasks_ext.cli.stated_error import wish_of
 from medtasks_ext.cli.tables import console, figure, show, texts
+from medtasks_ext.cli.words import counted as counted_words
 from medtasks_ext.cli.words import names_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -24,13 +26,15 @@ from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.runner.drawing import Wish, planned_documents
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
-from medtasks_ext.runner.plan_estimate import Hardware, estimate
+from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
+from medtasks_ext.stats.sampling import SPREAD
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -90,6 +94,17 @@ def plan(
         str | None,
         jury_option("Whose prices count for judging; by default each suite's own jury."),
     ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option("--error", help="Plan a run that stops when scores are known to so many points."),
+    ] = None,
+    watched: Annotated[
+        bool, typer.Option("--watched", help="With --error: intervals may be looked at as it goes on.")
+    ] = False,
+    error_of: Annotated[
+        str | None,
+        typer.Option("--error-of", help="With --error: groups whose scores have it; else each suite's."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Estimate what a run takes: documents, tokens, GPU hours, cost.
@@ -128,21 +143,51 @@ def plan(
     counted, faults = _counted(known, names, reasoning.planned, tokenizer, options)
     say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
+    wished = wish_of(error, watched=watched, scores=error_of)
+    drawn: list[str] = []
+    if wished is not None:
+        whole = plan
+        counted = _drawn(known, counted, plan, wished)
+        plan = _plan(reasoning.planned, counted, tokenizer, options)
+        drawn = [_drawn_words(wished, plan, whole)]
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
     judging = judging_of(known, plan.tasks, options.jury)
     lines = [
+        *drawn,
         *rules_of(plan, reasoning, tokenizer, asked=options.thinking is not None),
         plan.total.rule,
         *_terms(known, plan.tasks),
         *judging_words(judging),
     ]
     command = _command(known, names, plan, tokenizer, options)
+    if wished is not None:
+        command += f" --error {wished.error:g}{' --watched' if watched else ''}"
+        command += f" --error-of {error_of}" if error_of else ""
     if options.as_json:
         record = _record(plan, other, lines, command) | {"judging": [asdict(item) for item in judging]}
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         _print(plan, other, lines, command)
     return 1 if faults else 0
+
+
+def _drawn(tasks: Registry, counted: Sequence[CountedTask], plan: Plan, wished: Wish) -> list[CountedTask]:
+    """The tasks with the documents that a run with a stated error asks."""
+    costs = zip(plan.tasks, task_costs(plan.tasks), strict=True)
+    sizes = {task.task: (task.documents, cost / task.documents) for task, cost in costs}
+    found = planned_documents(tasks, sizes, wished)
+    return [replace(task, documents=found[task.task]) for task in counted if task.task in found]
+
+
+def _drawn_words(wished: Wish, plan: Plan, whole: Plan) -> str:
+    asked, documents = (item.sums()["documents"] for item in (plan, whole))
+    share = sum(task_costs(plan.tasks)) / sum(task_costs(whole.tasks))
+    left = len(whole.tasks) - len(plan.tasks)
+    return (
+        f"an estimate to ±{wished.error:g} points (95 %): about {asked:,} of {documents:,} documents, "
+        f"{share:.1%} of the cost, if scores of documents vary by {SPREAD:g}; where they vary less, it ends "
+        "earlier" + (f"; {counted_words(left, 'task')} without an estimate left out" if left else "")
+    )
 
 
 def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
@@ -245,13 +290,15 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
         console().print("SAMPLE DATA: synthetic rows, not a benchmark", style="bold")
     one_by_one = len(plan.tasks) <= _LISTED
     columns = [
-        texts("task" if one_by_one else "suite, strategy"),
-        *map(figure, ("tasks", "documents", "prompt tokens", "output tokens")),
+        texts("task" if one_by_one else "suite, strategy", "name"),
+        figure("tasks"),
+        figure("documents", "{mark}{documents:,}"),
+        figure("prompt tokens", "{mark}{prompt}"),
+        figure("output tokens", "{mark}{output}"),
     ]
     key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
-    rows = [(name, *_row(list(some))) for name, some in groupby(sorted(plan.tasks, key=key), key=key)]
-    title = f"{plan.way.model.name}: an estimate"
-    show(rows, columns, title, total=("all", *_row(plan.tasks)), pad_edge=False)
+    rows = [_row(name, list(some)) for name, some in groupby(sorted(plan.tasks, key=key), key=key)]
+    show(rows, columns, f"{plan.way.model.name}: an estimate", total=_row("all", plan.tasks), pad_edge=False)
     console().print(in_words(plan, alone=other is None), style="bold", markup=False)
     if other:
         console().print(in_words(other, alone=False, beside=plan), markup=False)
@@ -260,17 +307,11 @@ def _print(plan: Plan, other: Plan | None, lines: Sequence[str], command: str) -
     console().print(f"\nto run it: {command}", markup=False, soft_wrap=True)
 
 
-def _row(tasks: Sequence[TaskPlan]) -> list[str]:
+def _row(name: str, tasks: Sequence[TaskPlan]) -> Json:
     mark = "" if all(task.rows_here for task in tasks) else "~"
-    documents, prompt, output = (
-        sum(getattr(task, name) for task in tasks) for name in ("documents", "prompt_tokens", "output_tokens")
-    )
-    return [
-        f"{len(tasks)}",
-        f"{mark}{documents:,}",
-        f"{mark}{tokens_in_words(prompt)}",
-        f"{mark}{tokens_in_words(output)}",
-    ]
+    sums = sums_of(tasks)
+    tokens = {side: tokens_in_words(sums[f"{side}_tokens"]) for side in ("prompt", "output")}
+    return {"name": name, "tasks": len(tasks), "mark": mark, "documents": sums["documents"], **tokens}
 
 
 def _record(plan: Plan, other: Plan | None, lines: list[str], command: str) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from medtasks_ext.runner.plan import (
     Context,
     TaskPlan,
 )
-from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money
+from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money, task_costs
 
 if TYPE_CHECKING:
     from medtasks_ext.runner.plan_model import Tokenizer
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 #: Tasks that are named where prompts do not fit; `--json` has all.
 _NAMED = 6
+#: Tasks that are named as the dearest.
+_DEAREST = 10
+
+
+_SUMMED = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,15 @@ class Plan:
 
     def sums(self) -> dict[str, int]:
         """Documents and tokens of all tasks."""
-        names = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
-        return {name: sum(getattr(task, name) for task in self.tasks) for name in names}
+        return sums_of(self.tasks)
+
+
+def sums_of(tasks: Iterable[TaskPlan]) -> dict[str, int]:
+    """Documents and tokens of tasks."""
+    counts = Counter[str]()
+    for task in tasks:
+        counts.update({name: getattr(task, name) for name in _SUMMED})
+    return {name: counts[name] for name in _SUMMED}
 
 
 def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
@@ -75,6 +87,9 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     yield _output(plan)
     if plan.context:
         yield _fit(plan.tasks, plan.context)
+        yield from _held(plan.tasks)
+    if len(plan.tasks) > _DEAREST:
+        yield _dearest(plan.tasks)
 
 
 def _counting(plan: Plan, tokenizer: Tokenizer) -> str:
@@ -144,6 +159,26 @@ def _fit(tasks: Sequence[TaskPlan], context: Context) -> str:
     if context.cuts:
         then = "they lose examples first, then a part of their input, and count so here"
     return f"{line}. Too long in {counted(len(tight), 'task')}: {named}{more}; {then}"
+
+
+def _held(tasks: Sequence[TaskPlan]) -> Iterator[str]:
+    """Tasks whose prompts do not hold the examples that they are to carry: their score is another one."""
+    less = [task for task in tasks if task.shots_held is not None and task.shots_held < task.shots_asked]
+    if less:
+        named = "; ".join(
+            f"{task.task} {task.shots_held:.1f} of {task.shots_asked}" for task in less[:_NAMED]
+        )
+        more = f"; and {len(less) - _NAMED} more (--json)" if len(less) > _NAMED else ""
+        yield f"examples do not fit, and a prompt holds on average: {named}{more}"
+
+
+def _dearest(tasks: Sequence[TaskPlan]) -> str:
+    """The tasks that take most of a GPU's time."""
+    costs = task_costs(tasks)
+    total = sum(costs) or 1.0
+    dearest = sorted(zip(costs, tasks, strict=True), key=lambda item: -item[0])[:_DEAREST]
+    named = ", ".join(f"{task.task} {cost / total:.0%}" for cost, task in dearest)
+    return f"dearest, by GPU time: {named}"
 
 
 def _tight(task: TaskPlan) -> str:

@@ -45,6 +45,6 @@ def say_budget(config: EvaluatorConfig, tasks: Registry, names: Iterable[str]) -
         named
         and not fixed
         and reasons(config) is None
-        and any(official_budget(*tasks.tasks[n]) for n in names)
+        and any(official_budget(*tasks.tasks[n]) for n in names if n in tasks.tasks)
     ):
         say(_UNKNOWN)

@@ -20,6 +20,7 @@ from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
 from medtasks_ext.results.confirmed import State, confirmed_words
+from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.labels import is_within
 
 if TYPE_CHECKING:
@@ -185,10 +186,17 @@ def _heading(report: Report) -> str:
     return f"{heading}\nSAMPLE DATA: {'synthetic rows' if every else 'some rows are synthetic'}, not a result"
 
 
+def _nearness(row: Json) -> dict[str, bool]:
+    """That some documents were asked alone, and how near an estimate is."""
+    if row["estimate_half"] is None:
+        return {"limited": row["limited"]}
+    return {Nearness(row["estimate_half"], row["documents"], row["documents_of"]).words: True}
+
+
 def _tasks(row: Json) -> str:
     marks = {
         "partial": row["partial"],
-        "limited": row["limited"],
+        **_nearness(row),
         "rows in part": row["rows_in_part"] and not row["limited"],
         "judged in part": row["pending"],
     }

@@ -15,11 +15,11 @@ from medtasks_ext.cli.model import create_model, output_folder
 from medtasks_ext.cli.run import (
     REFUSED,
     RunRequest,
+    build_request,
     check_conversations,
     finish,
     fitted,
     open_run,
-    wanted_tasks,
 )
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import is_loopback
@@ -76,7 +76,7 @@ def requests(context: typer.Context) -> int:
 
     interface = interface_of(config.model)
     _check_model(config)
-    wanted = wanted_tasks(own, config)
+    wanted = build_request(own, config)
     check_conversations(config, wanted.settings)
     run = Run(output_folder(config), wanted.registry)
     with RunLease(run.folder, "medtasks batch out", private=wanted.private):

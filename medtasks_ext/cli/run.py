@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,6 +25,7 @@ from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import check_address, check_model_type, create_model, is_server, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
+from medtasks_ext.cli.stated_error import add_error_flags, error_wished
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
@@ -33,6 +34,7 @@ from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_li
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.alarms import StopRule
+    from medtasks_ext.runner.drawing import Design, Wish
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
@@ -70,6 +73,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
                       or sample (synthetic rows, marked everywhere)
+  --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
+                      answers is, for tasks with closed answers, which are then called TASK_ll
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
                       such text goes to this machine and to MEDTASKS_TRUSTED_HOSTS alone
   --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
@@ -78,12 +83,20 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --stop-if RULE      pause a run that is worth nothing: cut>30%, empty>10% or unreadable>50% of all
                       answers, once 50 were looked at; repeatable
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
+  --error POINTS      ask as many documents as scores need so that half of their 95 % intervals is at most
+                      so many points, and no more; the same command without it asks the rest
+  --watched           with --error: intervals may be looked at as the run goes on; dearer
+  --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
+  --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
+                      be as good within --error points (1.0 by default); RUN may be an estimate
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
 """
+#: The usual way to ask: the model writes its answer.
+_ANSWERS = "answers"
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
 REFUSED = {
@@ -111,6 +124,7 @@ class RunRequest:
     built: dict[str, Task]  # the tasks whose rows are here
     missing: dict[str, str]  # task -> why it cannot be asked
     egress: Egress  # which servers may receive which text
+    design: Design | None = None  # of a run with a stated error
 
     @property
     def private(self) -> bool:
@@ -135,6 +149,7 @@ def run_command(arguments: list[str]) -> int:
     """Run; returns the exit code (0 done, 1 a task failed or was missing)."""
     quiet()
     logging.getLogger("medtasks_ext.prompts.load").setLevel(logging.ERROR)  # `_say_parts` counts
+    logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
     own, config = _parse(arguments)
     check_model_type(config.model)
     price = price_of(config.metadata, "--config")
@@ -146,9 +161,12 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.runs.seal import RunLease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
+    wish = error_wished(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
-            wanted = wanted_tasks(own, config)
+            wanted = build_request(own, config)
+            if wish is not None:
+                wanted.design = _design(wanted, wish)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted.built)
@@ -195,7 +213,7 @@ def _without_rules(arguments: list[str]) -> list[str]:
     return [word for last, word in pairs if last != "--stop-if" and word.partition("=")[0] != "--stop-if"]
 
 
-def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
+def build_request(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest:
     """The requested tasks, built as far as their rows are here; what is missing is said.
 
     Raises:
@@ -204,7 +222,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest
     from medtasks_ext.runner.run import build_tasks
 
     egress = Egress.of(own.allow_host)
-    tasks, resolved = requested_tasks(config)
+    tasks, resolved = requested_tasks(config, likelihood=own.ask == LIKELIHOOD)
     leaves = list(dict.fromkeys(leaf for names in resolved.values() for leaf in names))
     settings, choices = _settings(own, config), _choices(config, leaves)
     availability = available(tasks, leaves, settings, strict=own.strict)
@@ -215,7 +233,7 @@ def wanted_tasks(own: argparse.Namespace, config: EvaluatorConfig) -> RunRequest
     return RunRequest(tasks, list(resolved), leaves, settings, choices, built, missing, egress)
 
 
-def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
+def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str, Task]:
     """Create the run, or continue it; returns the tasks that are not done.
 
     Raises:
@@ -223,16 +241,20 @@ def open_run(run: Run, wanted: RunRequest, config: EvaluatorConfig) -> dict[str,
     """
     from medtasks_ext.runner.run import build_tasks
 
-    run.open(config.model, config.model_args, wanted.settings, wanted.names, wanted.leaves)
-    if run.settings.system_role != wanted.settings.system_role:  # found out when the run began
-        wanted.settings = run.settings
-        wanted.built, _ = build_tasks(wanted.registry, wanted.built, wanted.settings)
-    wanted.built = run.in_stored_wording(wanted.built)
-    for name, reason in wanted.missing.items():
+    run.open(config.model, config.model_args, request.settings, request.names, request.leaves)
+    if run.settings.system_role != request.settings.system_role:  # found out when the run began
+        request.settings = run.settings
+        request.built, _ = build_tasks(request.registry, request.built, request.settings)
+    request.built = run.in_stored_wording(request.built)
+    for name, reason in request.missing.items():
         run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
-    run.manifest.allow(sorted(wanted.egress.allowed))
-    built, choices = wanted.built, wanted.choices
+    run.manifest.allow(sorted(request.egress.allowed))
+    built, choices = request.built, request.choices
+    if request.design is not None:
+        choices = {**choices, **_drawn_before(run, request.design.wish, choices)}
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
+    if request.design is not None and waiting:
+        waiting = dict(built)  # of all of them together it follows what is drawn; nothing is asked twice
     run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
     run.save()
     if len(waiting) < len(built):
@@ -277,6 +299,41 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
+def _design(wanted: RunRequest, wish: Wish) -> Design:
+    """The draw of a run with a stated error; tasks that it leaves out are named.
+
+    Raises:
+        MedtasksError: the error is no estimate's.
+    """
+    from medtasks_ext.cli.stated_error import say_design
+    from medtasks_ext.runner.drawing import Design
+
+    if wish.against:
+        from medtasks_ext.runner.duel import duel_of
+
+        design: Design = duel_of(wanted.registry, wanted.built, wish)
+    else:
+        design = Design(wanted.registry, wanted.built, wish)
+        design.check()
+    say_design(design)
+    wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
+    wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
+    return design
+
+
+def _drawn_before(run: Run, wish: Wish, choices: dict[str, Choice]) -> dict[str, Choice]:
+    """What an earlier call drew by the same wish."""
+    found = {name: run.state(name).choice for name in choices if name in run.manifest.tasks}
+    return {
+        name: choice
+        for name, choice in found.items()
+        if (drawn := choice.drawn)
+        and (drawn.error, drawn.watched, drawn.seed) == (wish.error, wish.watched, wish.seed)
+        and drawn.against == wish.against
+        and (not wish.scores or drawn.scores == wish.scores)
+    }
+
+
 def _say_without_gold(built: dict[str, Task]) -> None:
     from medtasks_ext.runner.run import loaded_record
 
@@ -295,7 +352,7 @@ def _say_parts(wanted: RunRequest) -> None:
 
     parts = []
     for name, task in wanted.built.items():
-        record, stated = loaded_record(task), wanted.registry.tasks[name][0].n_documents
+        record, stated = loaded_record(task), wanted.registry.known(name)[0].n_documents
         rows = accounted_rows(record["n_test"], record["n_held_out"], record["n_dropped"], stated)
         if record["origin"] != "sample" and rows < stated:
             parts.append(name)
@@ -311,7 +368,7 @@ def _say_terms(wanted: RunRequest) -> None:
     from medtasks_ext.runner.run import loaded_record
 
     real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
-    asked = dict.fromkeys(wanted.registry.tasks[name][0] for name in real)
+    asked = dict.fromkeys(wanted.registry.known(name)[0] for name in real)
     if line := restrictions((item.id, item.metadata.licence) for item in asked):
         say(line)
 
@@ -397,11 +454,14 @@ def _execute(
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
+    from medtasks_ext.runner.preflight import check_budget
     from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
+    if not is_server(config.model):  # before a model is loaded, which takes minutes
+        check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
     loaded = create_model(config)
     model = loaded.lm
@@ -422,7 +482,7 @@ def _execute(
     say_unpriced(budget)
     if preflight and any(places.values()) and not built_in and ranks.first:
         _preflight(run, model, engine, waiting, places, settings, charge, budget)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget, rules)
+    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget, rules, wanted.design)
 
 
 def _stream(
@@ -435,38 +495,48 @@ def _stream(
     charge: Charge | None,
     budget: Budget,
     rules: Sequence[StopRule],
+    design: Design | None,
 ) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
+    from medtasks_ext.cli.stated_error import Rounds
     from medtasks_ext.runner.alarms import Alarms
     from medtasks_ext.runner.evaluate import Reader
+    from medtasks_ext.runner.requests import chooses
+    from medtasks_ext.runner.rounds import RoundsPlanner
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
     built_in = _is_built_in(model)
-    asked = {name: len(run.places(task)) for name, task in tasks.items()}
-    readers = {name: Reader(task) for name, task in tasks.items()}
+    asked = design.planned() if design else {name: len(run.places(task)) for name, task in tasks.items()}
+    readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
     tally = Tally(asked, readers, budget if charge else None)
     alarms = None if built_in else Alarms(chat_template=settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
-    stream = RunPlanner(
-        run,
-        model,
-        engine,
-        tasks,
-        settings,
-        progress if shows else tally,
-        ranks=ranks,
-        instant=built_in,
-        charge=charge,
-        budget=budget,
-        say=progress.say,
-    )
+    how: dict[str, Any] = {
+        "ranks": ranks,
+        "instant": built_in,
+        "charge": charge,
+        "budget": budget,
+        "say": progress.say,
+    }
+    watcher = progress if shows else tally
+    stream: RunPlanner
+    rounds: Rounds | None = None
+    if design is None:
+        stream = RunPlanner(run, model, engine, tasks, settings, watcher, **how)
+    else:
+        rounds = Rounds(design, progress.say)
+        stream = RoundsPlanner(
+            run, model, engine, tasks, settings, watcher, design=design, said=rounds.said, **how
+        )
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress if shows else nullcontext():
         try:
             stream.go()
+            if rounds is not None:
+                rounds.ended()
         finally:
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
@@ -495,7 +565,7 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
 
 
 def fitted(
-    run: Run, model: LM, waiting: dict[str, Task], wanted: RunRequest
+    run: Run, model: LM, waiting: dict[str, Task], request: RunRequest
 ) -> tuple[dict[str, Task], Settings]:
     """The tasks and settings as the model can be asked; what that changes is noted in the run.
 
@@ -505,12 +575,12 @@ def fitted(
     Raises:
         MedtasksError: the model cannot be asked these tasks with these settings.
     """
-    from medtasks_ext.runner.preflight import check_budget, check_chat_template
+    from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
     from medtasks_ext.runner.prompts import takes_system_turn
     from medtasks_ext.runner.run import build_tasks
 
-    settings = wanted.settings
-    check_budget(model, waiting)
+    settings = request.settings
+    check_budget(context_of_model(model), waiting)
     check_chat_template(model, settings)
     if settings.apply_chat_template and not takes_system_turn(model.apply_chat_template):
         say(f"note: {_NO_SYSTEM_TURN}")
@@ -521,7 +591,7 @@ def fitted(
     context = getattr(model, "max_length", None)
     run.manifest.context = context if isinstance(context, int) else None
     run.note_engine(model, settings)
-    run.choose(waiting, wanted.choices)
+    run.choose(waiting, request.choices)
     run.save()
     return waiting, settings
 
@@ -571,13 +641,28 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
     own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
+    own_parser.add_argument("--ask", type=_way, default=_ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
+    add_error_flags(own_parser)
     own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     return own, lm_eval_config(rest, "run", _DESCRIPTION, example, REFUSED, in_files=True, keys=own.allow_key)
+
+
+def _way(text: str) -> str:
+    """How answers are taken.
+
+    Raises:
+        MedtasksError: there is no such way.
+    """
+    if text not in (_ANSWERS, LIKELIHOOD):
+        raise MedtasksError(
+            f"{text!r} is no way to ask", where="--ask", remedy=f"write {_ANSWERS} or {LIKELIHOOD}"
+        )
+    return text
 
 
 def _settings(own: argparse.Namespace, config: EvaluatorConfig) -> Settings:

@@ -110,7 +110,7 @@ class Column:
             found = _FIELDS.get_value(value, (row,), {})
         else:
             return words_of(value, row)
-        if isinstance(found, str | Text):
+        if isinstance(found, str | Text | Padding):
             return found
         return MISSING if found is None else format(found, self.format)
 
@@ -247,32 +247,26 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
     wide = screen.width >= longest + _FIGURES + max(map(len, marks))
     rows = [line.row for line in lines if line.row is not None]
     sample = any(row.sample for row in rows)
-    figures = {"justify": "right", "no_wrap": True}
     columns = [
-        Column("group or task", settings={"overflow": "fold"}),
-        Column("score [95 % interval]", settings={"no_wrap": True}),
-        Column("valid", settings=figures),
-        Column("scored", settings=figures),
-        *([Column("documents", settings=figures)] if wide else []),
-        Column(""),
+        Column("group or task", "label", settings={"overflow": "fold"}),
+        Column("score [95 % interval]", lambda line: _score(line["row"]), settings={"no_wrap": True}),
+        figure("valid", "{row.valid:.1%}"),
+        figure("scored", "{row.n_scored}/{row.n_tasks}"),
+        *([figure("documents", "{row.n_documents:,}")] if wide else []),
+        Column("", "mark"),
     ]
-    cells = [_cells_of(line, mark, wide) for line, mark in zip(lines, marks, strict=True)]
-    show(cells, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
+    labels = [Padding(Name(Text(line.label)), (0, 0, 0, line.depth)) for line in lines]
+    shown = [
+        (label,) if line.row is None else {"label": label, "row": line.row, "mark": mark}
+        for label, line, mark in zip(labels, lines, marks, strict=True)
+    ]
+    show(shown, columns, sample=sample, collapse_padding=True, pad_edge=False, title_style="bold")
     if any(row.score is not None and row.interval is None for row in rows):
         screen.print(_NO_INTERVAL, markup=False)
     if any(row.interval is not None and row.interval.rough for row in rows):
         screen.print(ROUGH_MEANS, markup=False)
     for remark in remarks(results):
         screen.print(remark, markup=False)
-
-
-def _cells_of(line: Line, mark: str, wide: bool) -> tuple[Any, ...]:
-    label = Padding(Name(Text(line.label)), (0, 0, 0, line.depth))
-    if (row := line.row) is None:
-        return (label,)
-    valid = "–" if row.valid is None else f"{row.valid:.1%}"
-    documents = [f"{row.n_documents:,}"] if wide else []
-    return (label, _score(row), valid, f"{row.n_scored}/{row.n_tasks}", *documents, mark)
 
 
 _NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
@@ -291,6 +285,7 @@ def _marks(row: Row | None, results: Mapping[str, Any]) -> str:
     marks = {
         "SAMPLE": row.sample,
         "partial": row.partial,
+        row.estimate.words if row.estimate else "": row.estimate is not None,
         f"highest possible {highest or 1:.4f}": highest is not None,
     }
     return ", ".join(mark for mark, holds in marks.items() if holds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -49,6 +49,22 @@ def terminal_width() -> int:
 def counted(n: int, noun: str) -> str:
     """A number and what is counted: 1 task, 2,000 tasks."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows of cells as lines of plain text, each column as wide as its longest cell.
+
+    Args:
+        right: columns that stand at the right.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def duration(seconds: float) -> str:

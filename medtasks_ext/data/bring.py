@@ -34,7 +34,7 @@ _CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImportOptions:
     """What the user says of a file.
 
     Attributes:
@@ -81,14 +81,14 @@ class Brought:
     proposals: list[str]
 
 
-def bring(file: Path, dataset: Dataset, root: Path, wanted: Wanted) -> Brought:
+def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> Brought:
     """Write `SUITE/DATASET/SPLIT.jsonl` of a file in any form that is read; its owner's alone, unless open.
 
     Args:
         file: the user's own.
         dataset: whose rows it holds.
         root: data folder.
-        wanted: what the user says of the file.
+        options: what the user says of the file.
 
     Raises:
         MedtasksError: the file cannot be read, lacks a column, or the dataset has such rows already.
@@ -100,24 +100,24 @@ def bring(file: Path, dataset: Dataset, root: Path, wanted: Wanted) -> Brought:
             remedy=f"export it as one of: {', '.join(SUFFIXES)}",
         )
     folder = root / dataset.metadata.suite / dataset.folder.name
-    for split in [wanted.split, *(["fewshot"] if wanted.shots else [])]:
+    for split in [options.split, *(["fewshot"] if options.shots else [])]:
         if (there := row_file(folder, split)) and there.stat().st_size:
             raise MedtasksError("is there already", where=there, remedy="move it away first")
-    names = _Names(dataset, file, wanted.columns)
-    tables = tables_of(file, _content(file, wanted.encoding), names.known)
-    taken, columns, not_read = _fitting(tables, names, wanted.sheets, file)
+    names = _Names(dataset, file, options.columns)
+    tables = tables_of(file, _content(file, options.encoding), names.known)
+    taken, columns, not_read = _fitting(tables, names, options.sheets, file)
     rows = [row for table in taken for row in table.rows]
     if not rows:
         raise MedtasksError("holds no rows", where=file, remedy="name the complete file")
     left_out = joined(taken)
-    rows = _only(rows, wanted.only, left_out, file)
+    rows = _only(rows, options.only, left_out, file)
     rows = _without_remarks(rows, names.needed(columns), left_out)
     made = [_named(row.cells, columns) for row in rows]
-    _map_values(made, wanted.values, file)
-    test, shots = _examples(made, dataset, wanted.shots, file)
+    _map_values(made, options.values, file)
+    test, shots = _examples(made, dataset, options.shots, file)
     written = {}
     with private_files(dataset.metadata.access != "open"):
-        for split, part in ((wanted.split, test), ("fewshot", shots)):
+        for split, part in ((options.split, test), ("fewshot", shots)):
             if part:
                 path = folder / f"{split}.jsonl"
                 with atomic_file(path) as out:
@@ -132,7 +132,7 @@ def bring(file: Path, dataset: Dataset, root: Path, wanted: Wanted) -> Brought:
         left_out,
         sum(table.n_mended for table in taken),
         _signs(made),
-        _proposals(made, dataset, folder, wanted),
+        _proposals(made, dataset, folder, options),
     )
 
 
@@ -380,7 +380,7 @@ def _signs(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
     )
 
 
-def _proposals(rows: Sequence[Row], dataset: Dataset, folder: Path, wanted: Wanted) -> list[str]:
+def _proposals(rows: Sequence[Row], dataset: Dataset, folder: Path, wanted: ImportOptions) -> list[str]:
     found = []
     for name in rows[0]:
         values = Counter(str(row.get(name)) for row in rows)

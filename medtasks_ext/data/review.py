@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import meta
 
-from medtasks_ext.prompts.load import check_given
+from medtasks_ext.prompts.load import check_loaded_rows
 from medtasks_ext.rows.expressions import parsed
 from medtasks_ext.rows.sources import load_rows
 from medtasks_ext.rows.spec import dataset_spec
@@ -81,7 +81,7 @@ class Review:
     def _seen(self, test: Sequence[Row]) -> dict[str, _Seen]:
         """Row -> what is asked of it first; rows that cannot be read are left out."""
         found: dict[str, _Seen] = {}
-        for document in check_given(self.dataset, replace(self.rows, test=list(test))).test:
+        for document in check_loaded_rows(self.dataset, replace(self.rows, test=list(test))).test:
             asked = "\n".join((document["system"], str(document.get("before", "")), document["prompt"]))
             gold = json.dumps([document["gold"], document["target"]], sort_keys=True, default=str)
             found.setdefault(document.row, _Seen(asked, gold, document["target"], document))
@@ -287,7 +287,7 @@ class Review:
 
     def _shots_are_other_rows(self) -> Iterator[str]:
         """No example is a test row but for small and capital letters, marks and blanks."""
-        found = check_given(self.dataset, self.rows)
+        found = check_loaded_rows(self.dataset, self.rows)
         test = {_plain(document.input): document.row for document in found.test}
         for shot in found.fewshot:
             if (same := test.get(_plain(shot.input))) and len(_plain(shot.input)) > 1:

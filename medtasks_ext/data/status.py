@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from medtasks_ext.data.status_cache import RowsLook, found_once
+from medtasks_ext.data.status_cache import RowsLook, cached_look
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.remote import remote_files
@@ -68,7 +68,7 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     if not here:
         return Status(dataset, origin, where, revision, pinned=pinned)
     files = _files(dataset, source, origin)
-    found = found_once(dataset, str(origin), files, lambda: _look(dataset, origin))
+    found = cached_look(dataset, str(origin), files, lambda: _look(dataset, origin))
     return Status(
         dataset,
         origin,

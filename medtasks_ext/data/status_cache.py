@@ -44,7 +44,7 @@ class RowsLook:
         return [MedtasksError(what, where=where, remedy=remedy) for what, where, remedy in self.faults]
 
 
-def found_once(
+def cached_look(
     dataset: Dataset, origin: str, files: Sequence[Path], look: Callable[[], RowsLook]
 ) -> RowsLook:
     """What was found for files of this content, task file and program; else what is found now.

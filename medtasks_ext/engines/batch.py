@@ -22,7 +22,7 @@ from medtasks_ext.atomic import beside, cannot_write, sync_folder
 from medtasks_ext.engines.budget import n_bytes
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import ServerNames, said, status_fault
+from medtasks_ext.engines.faults import ServerNames, error_message, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
@@ -461,8 +461,10 @@ def _batch_fault(error: Any, quote: bool) -> Fault:
     code = body["error"].get("code") if isinstance(body.get("error"), dict) else None
     if isinstance(code, str) and code in _ENDED:
         return Fault(FaultKind.TIMEOUT, _ENDED[code], "ask again")
-    refused = "invalid_request" in said(body, quote=False)
-    return Fault(FaultKind.REFUSED if refused else FaultKind.ENGINE, f"the batch failed{said(body, quote)}")
+    refused = "invalid_request" in error_message(body, quote=False)
+    return Fault(
+        FaultKind.REFUSED if refused else FaultKind.ENGINE, f"the batch failed{error_message(body, quote)}"
+    )
 
 
 def _as_body(error: Any) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from medtasks_ext.engines.faults import said
+from medtasks_ext.engines.faults import error_message
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
 from medtasks_ext.jsonfile import Json
 
@@ -107,7 +107,7 @@ def _answer(body: Json, text: str, finish: str, reasoning: str) -> Answer:
 
 
 def _no_completion(body: Any, quote: bool) -> Fault:
-    reason = f"the server sent no completion{said(body, quote)}"
+    reason = f"the server sent no completion{error_message(body, quote)}"
     return Fault(FaultKind.MALFORMED, reason, status=200, maybe_paid=1)
 
 

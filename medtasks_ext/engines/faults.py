@@ -65,7 +65,7 @@ def status_fault(status: int, body: Any, asked: ServerNames, *, quote: bool) -> 
         asked: how messages name server, model and key.
         quote: whether the reason may quote the server's own words, which may quote the request.
     """
-    what = f"HTTP {status}{said(body, quote)}"
+    what = f"HTTP {status}{error_message(body, quote)}"
     kind = _kind(status, body)
     reason, remedy = _in_words(kind, status, what, body, asked, quote)
     return Fault(kind, reason, remedy, status, maybe_paid=int(_may_have_worked(status)))
@@ -75,7 +75,7 @@ def _may_have_worked(status: int) -> bool:
     return status == 408 or (status >= 500 and status not in _NOT_BEGUN)
 
 
-def said(body: Any, quote: bool) -> str:
+def error_message(body: Any, quote: bool) -> str:
     """What an error reply says, to be put behind another text: its message, else its type and code."""
     if quote:
         message = _message(body)
@@ -114,7 +114,7 @@ def _in_words(
 ) -> tuple[str, str]:
     """(reason, remedy)."""
     if kind is FaultKind.KEY:
-        return f"{asked.url} refuses {asked.key}{said(body, quote)}", "correct the key"
+        return f"{asked.url} refuses {asked.key}{error_message(body, quote)}", "correct the key"
     if kind is FaultKind.MONEY:
         how = "asks for payment" if status == 402 else "has no credit left"
         return f"{asked.url} {how} ({what})", "add credit"

@@ -8,7 +8,7 @@ import inspect
 import json
 import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,16 @@ from lm_eval.api.instance import Instance
 from medtasks_ext.egress import Egress, bypass_proxies
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Prompt, Request, Usage
+from medtasks_ext.engines.records import (
+    Answer,
+    Fault,
+    FaultKind,
+    Likelihood,
+    Prompt,
+    Request,
+    Usage,
+    likeliest,
+)
 from medtasks_ext.privacy import what_happened
 
 if TYPE_CHECKING:
@@ -142,7 +151,9 @@ class LmEngine(Engine):
         self.address, self.egress = address_of(model), egress or Egress.of()
         self._size = BatchSize(model, say) if BatchSize.has(model) else None
         self.batch = self._size.most if self._size is not None else 1
-        self._waiting: dict[str, deque[Request]] = {}
+        #: prompt, or prompt and option -> requests, each with the place of that option
+        self._waiting: dict[tuple[str, str], deque[tuple[Request, int]]] = {}
+        self._found: dict[str, dict[int, Likelihood]] = {}  # key of a request -> of its options
         self._done: Done | None = None
         takes = inspect.signature(model.generate_until).parameters
         self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
@@ -205,28 +216,19 @@ class LmEngine(Engine):
     def _longest(self, group: Sequence[Request]) -> int:
         """Tokens of prompt and answer that a request of the group needs at most."""
         prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
-        budget = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
+        written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
+        longest = max((option for request in group for option in request.options), key=len, default="")
+        budget = written + (len(longest) if self._count is None else self._count(longest))
         return budget + (len(prompt) if self._count is None else self._count(prompt))
 
     def _try(self, group: Sequence[Request]) -> bool:
         """Ask; False if the memory did not suffice, and the rest may fit in smaller batches."""
         assert self._done is not None
-        self._waiting = defaultdict(deque)
-        instances = []
-        for request in group:
-            prompt = lm_eval_prompt(request.prompt)
-            self._waiting[_text(prompt)].append(request)
-            instances.append(
-                Instance(
-                    request_type="generate_until",
-                    doc=request.row if request.row is not None else {},
-                    arguments=(prompt, dict(request.settings)),
-                    idx=0,
-                    metadata=(request.task, 0, 1),
-                )
-            )
+        self._waiting, self._found = defaultdict(deque), {}
+        kind = "loglikelihood" if group[0].options else "generate_until"
+        instances = [instance for request in group for instance in self._instances(request)]
         try:
-            texts = self._model.generate_until(instances, **self._quiet)
+            answers = getattr(self._model, kind)(instances, **self._quiet)
         except Exception as error:  # models fail in their own ways
             if self._size is not None and self._size.shrink(error):
                 return False
@@ -235,21 +237,44 @@ class LmEngine(Engine):
                 self._done(request, fault)
                 fault = replace(fault, details="")  # once is enough
             return True
-        for instance, text in zip(instances, texts, strict=True):
-            self.add_partial("generate_until", instance.args, text)
+        for instance, answer in zip(instances, answers, strict=True):
+            self.add_partial(kind, instance.args, answer)
         return True
 
-    def _left(self) -> list[Request]:
-        left = [request for waiting in self._waiting.values() for request in waiting]
-        self._waiting = {}
-        return left
+    def _instances(self, request: Request) -> Iterator[Instance]:
+        """What lm-eval's models take: one of a prompt, or one of each option behind it."""
+        prompt = lm_eval_prompt(request.prompt)
+        kind = "loglikelihood" if request.options else "generate_until"
+        for place, asked in enumerate(request.options or (dict(request.settings),)):
+            self._waiting[_asked((prompt, asked))].append((request, place))
+            row = request.row if request.row is not None else {}
+            yield Instance(kind, row, (prompt, asked), place, metadata=(request.task, 0, 1))
 
-    def add_partial(self, attribute: str, request: tuple[Any, ...], response: str) -> None:
+    def _left(self) -> list[Request]:
+        left = {item.key: item for waiting in self._waiting.values() for item, _ in waiting}
+        self._waiting = {}
+        return list(left.values())
+
+    def add_partial(self, attribute: str, request: tuple[Any, ...], response: Any) -> None:
         """lm-eval's cache hook: models call it for each response as it arrives."""
-        waiting = self._waiting.get(_text(request[0]))
-        if waiting and self._done is not None:
-            first = waiting.popleft()
+        waiting = self._waiting.get(_asked(request))
+        if not waiting or self._done is None:
+            return
+        first, place = waiting.popleft()
+        if not first.options:
             self._done(first, self._counted(first, response))
+            return
+        found = self._found.setdefault(first.key, {})
+        found[place] = Likelihood(float(response[0]), bool(response[1]))
+        if len(found) == len(first.options):
+            del self._found[first.key]
+            self._done(first, likeliest(first, [found[i] for i in range(len(found))], self._usage(first)))
+
+    def _usage(self, request: Request) -> Usage | None:
+        """Tokens of a prompt and of the options behind it, where the model has a tokenizer here."""
+        if self._count is None or not isinstance(request.prompt, str):
+            return None
+        return Usage(self._count(request.prompt), sum(map(self._count, request.options)))
 
     def _counted(self, request: Request, text: str) -> Answer:
         """The answer with its tokens, where the model has a tokenizer here."""
@@ -285,6 +310,12 @@ def keep_tokenizers_apart(model: LM) -> None:
 
 def _text(prompt: Any) -> str:
     return str(getattr(prompt, "prompt", prompt))
+
+
+def _asked(arguments: tuple[Any, ...]) -> tuple[str, str]:
+    """What a model was asked: the prompt, and the option behind it where there is one."""
+    prompt, asked = arguments[0], arguments[1]
+    return _text(prompt), asked if isinstance(asked, str) else ""
 
 
 def tokenizer_of(model: LM) -> Any:

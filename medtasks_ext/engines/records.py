@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from math import isfinite
+from typing import Any, NamedTuple, TypeAlias
 
 from medtasks_ext.egress import UNKNOWN_TEXT, Text
 
@@ -28,6 +29,11 @@ class Request:
     tokens: list[int] | None = field(default=None, repr=False, compare=False)
     #: whose text the prompt holds, which decides about the servers that may receive it
     text: Text = field(default=UNKNOWN_TEXT, compare=False)
+    #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;
+    #: empty where it writes an answer
+    options: tuple[str, ...] = ()
+    #: of the options, where the engine takes tokens
+    option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +49,19 @@ class Usage:
     prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
 
 
+class Likelihood(NamedTuple):
+    """How likely a model finds a text behind a prompt, as lm-eval has it."""
+
+    value: float  # natural logarithm of the probability, summed over tokens
+    greedy: bool  # whether greedy decoding writes it
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A response that arrived."""
 
     #: what the model said; empty only if the model ended at once, was cut within its reasoning, or a filter
-    #: of its server took the text away (`finish` says which)
+    #: of its server took the text away (`finish` says which). Of options, the likeliest one
     text: str
     finish: str = ""  # why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says
     usage: Usage | None = None  # tokens, where they were counted
@@ -59,6 +72,15 @@ class Answer:
     cost: float | None = (
         None  # US dollars at the price of the time; None where nobody charges, or none is known
     )
+    likelihoods: tuple[Likelihood, ...] = ()  # of the options, in their order
+
+
+def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage | None = None) -> Outcome:
+    """The answer to a request that has options; a fault where a likelihood is no number."""
+    if not all(isfinite(item.value) for item in likelihoods):
+        return Fault(FaultKind.ENGINE, "the model gave a log-likelihood that is no number")
+    best = max(range(len(likelihoods)), key=lambda place: likelihoods[place].value)
+    return Answer(request.options[best].strip(), usage=usage, likelihoods=tuple(likelihoods))
 
 
 class FaultKind(str, Enum):

@@ -259,7 +259,7 @@ def check_rows(
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
-def check_given(dataset: Dataset, rows: Rows) -> RowCheck:
+def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
     """Read rows that are at hand as zero-shot prompts, as `check_rows` does.
 
     Args:

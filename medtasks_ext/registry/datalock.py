@@ -49,13 +49,13 @@ class LockedFile(Strict):
 
     Attributes:
         digest: what identifies its content: `sha256:` of its bytes, `git:` the id of its blob, `members:` the
-            SHA-256 of the members of an archive that are read.
+            SHA-256 of the members of an archive that are read. Without one the file is not pinned.
         size: bytes, where they were counted; those of an archive that is packed on demand differ.
         hosts: URLs at which it is had.
         seen: when its bytes were last counted.
     """
 
-    digest: Digest
+    digest: Digest | None = Field(default=None)
     size: int | None = Field(default=None, ge=0)
     hosts: list[str] = Field(default=[])
     seen: Seen | None = None

@@ -79,17 +79,17 @@ def _read(path: Path) -> Family:
     )
 
 
-def family_of(said: Mapping[str, Any], *, where: object) -> Family:
+def family_of(config: Mapping[str, Any], *, where: object) -> Family:
     """The family of a task, by the kind of its answers, its judge, and whether its rows have runs.
 
     Raises:
         MedtasksError: there is none.
     """
-    kind = _mapping(said.get("answer")).get("kind")
-    judge = _mapping(said.get("judge"))
+    kind = _mapping(config.get("answer")).get("kind")
+    judge = _mapping(config.get("judge"))
     judged = "points" if judge.get("points") else "axes" if judge else ""
     judged = "penalties" if judge.get("penalties") else judged
-    runs = bool(_mapping(said.get("rows")).get("runs"))
+    runs = bool(_mapping(config.get("rows")).get("runs"))
     for family in families():
         if kind in family.answers and (family.judge, family.runs) == (judged, runs):
             return family
@@ -101,21 +101,21 @@ def family_of(said: Mapping[str, Any], *, where: object) -> Family:
     )
 
 
-def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
+def check_metrics(config: Mapping[str, Any], *, where: object) -> None:
     """Refuse metrics that do not belong to the answers, as a task has that changes the answers of another.
 
     Args:
-        said: what the task file says, includes resolved.
+        config: what the task file says, includes resolved.
 
     Raises:
         MedtasksError: no family has such answers, `metric_list` lacks a metric that documents get, or
             `primary_metric` is none of the metrics.
     """
-    if said.get("process_results"):
+    if config.get("process_results"):
         return  # which metrics documents get is known to that function alone
-    family, kind = family_of(said, where=where), _mapping(said.get("answer")).get("kind")
+    family, kind = family_of(config, where=where), _mapping(config.get("answer")).get("kind")
     metrics = [str(metric["metric"]) for metric in family.metric_list]
-    if stated := said.get("metric_list"):
+    if stated := config.get("metric_list"):
         listed = [metric.get("metric") for metric in stated if isinstance(metric, dict)]
         if lacking := [name for name in metrics if name not in listed]:
             raise MedtasksError(
@@ -123,8 +123,11 @@ def check_metrics(said: Mapping[str, Any], *, where: object) -> None:
                 where=where,
                 remedy="leave `metric_list` out, or state `process_results`, too",
             )
-    about = _mapping(said.get("about"))
-    place, primary = "about." if about.get("primary_metric") else "", {**said, **about}.get("primary_metric")
+    about = _mapping(config.get("about"))
+    place, primary = (
+        "about." if about.get("primary_metric") else "",
+        {**config, **about}.get("primary_metric"),
+    )
     # what judges score has the name that the paper gives to it
     if primary and family.primary and not family.judge and primary not in metrics:
         raise MedtasksError(

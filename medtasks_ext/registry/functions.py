@@ -77,25 +77,25 @@ def check_function(reference: str, *, where: object = None) -> str:
     )
 
 
-def unsafe_keys(said: Mapping[str, Any]) -> Iterator[str]:
+def unsafe_keys(config: Mapping[str, Any]) -> Iterator[str]:
     """Keys of a task file by which lm-eval would run what the file says, as `key: what → remedy`."""
     for key in (*_RENDERED, *_RENDERED_TOO):
-        if any(mark in str(said.get(key)) for mark in _JINJA):
+        if any(mark in str(config.get(key)) for mark in _JINJA):
             yield (
                 f"{key}: lm-eval would render this Jinja without a sandbox"
                 " → write templates under `prompt` and `rows`"
             )
-    if said.get("use_prompt") is not None:
+    if config.get("use_prompt") is not None:
         yield "use_prompt: lm-eval would read another file with templates → write templates under `prompt`"
 
 
-def functions_of(said: Any) -> Iterator[str]:
+def functions_of(config: Any) -> Iterator[str]:
     """The functions that a file names anywhere, as `!function NAME`."""
-    if isinstance(said, str):
-        if said.startswith(MARK):
-            yield said
-    elif isinstance(said, Mapping | list):
-        for part in said.values() if isinstance(said, Mapping) else said:
+    if isinstance(config, str):
+        if config.startswith(MARK):
+            yield config
+    elif isinstance(config, Mapping | list):
+        for part in config.values() if isinstance(config, Mapping) else config:
             yield from functions_of(part)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.folders import own_folders, tasks_folder
-from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX, SUFFIX
+from medtasks_ext.registry.strategies import LIKELIHOOD, LIKELIHOOD_SUFFIX, SUFFIX
 from medtasks_ext.registry.suites import Suite, read_suite
 from medtasks_ext.registry.tasks import Dataset, Datasets
 
@@ -257,11 +257,52 @@ class Registry(Datasets):
 
     def leaves(self, name: str) -> list[str]:
         """The tasks that a task, tag or group name stands for, in order, each once."""
-        if name in self.tasks:
+        if self.asked(name):
             return [name]
         if name in self.tags:
             return self.tags[name]
+        if name.endswith(LIKELIHOOD_SUFFIX) and name not in self.groups:
+            return self._closed(self.leaves(name.removesuffix(LIKELIHOOD_SUFFIX)))
         return list(dict.fromkeys(leaf for member in self.groups[name] for leaf in self.leaves(member)))
+
+    def _closed(self, leaves: Iterable[str]) -> list[str]:
+        """The tasks by which the datasets of zero-shot tasks are asked by likelihood, where they can be."""
+        datasets = [self.known(leaf)[0] for leaf in leaves]
+        return [item.task(LIKELIHOOD) for item in datasets if item.is_closed]
+
+    def by_likelihood(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The same names asked by likelihood, with `_ll` behind each -> their tasks.
+
+        Args:
+            names: as for `resolve`, with or without that suffix.
+
+        Raises:
+            MedtasksError: as for `resolve`; names of prompts that ask for reasoning or carry examples by
+                themselves; one none of whose datasets has answers that can be listed.
+        """
+        found: dict[str, list[str]] = {}
+        for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in names).items():
+            if any(self.known(leaf)[1] != "zero_shot" for leaf in leaves):
+                raise MedtasksError(
+                    f"{name}: likelihood is asked of the zero-shot prompts",
+                    where="--ask likelihood",
+                    remedy="leave the suffix out; --num_fewshot K gives the prompts examples",
+                )
+            if not (closed := self._closed(leaves)):
+                kinds = sorted({str(self.known(leaf)[0].config["answer"]["kind"]) for leaf in leaves})
+                raise MedtasksError(
+                    f"{name}: its answers ({', '.join(kinds)}) cannot be listed, and likelihood chooses "
+                    "among possible answers",
+                    where="--ask likelihood",
+                    remedy=f"leave --ask out: the model writes its answers to {name}",
+                )
+            found[name + LIKELIHOOD_SUFFIX] = closed
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether a name stands for tasks."""
+        bare = name.removesuffix(LIKELIHOOD_SUFFIX)
+        return self.asked(name) is not None or bare in self.groups or bare in self.tags
 
     def parts(self, name: str) -> list[list[str]]:
         """The tasks behind a group's score: a mean over parts, each the mean of its tasks. None: no score."""
@@ -277,6 +318,9 @@ class Registry(Datasets):
         other name.
         No part: several tasks of a suite that says that they have no mean (`averaged: false`).
         """
+        if name.endswith(LIKELIHOOD_SUFFIX) and name not in self.groups and self.asked(name) is None:
+            parts_asked = self.parts_of(name.removesuffix(LIKELIHOOD_SUFFIX))
+            return None if parts_asked is None else list(filter(None, map(self._closed, parts_asked)))
         known = name in self.groups or name in self.tags
         suite = suite_of_group(self, name) if known else None
         if suite is None:

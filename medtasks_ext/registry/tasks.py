@@ -358,11 +358,11 @@ def _downloads(rows: Any) -> Any:
     return (rows.get("download"), rows.get("database")) if isinstance(rows, dict) else None
 
 
-def facts_of(suite: Suite, said: Mapping[str, Any]) -> Facts:
+def facts_of(suite: Suite, config: Mapping[str, Any]) -> Facts:
     """What a record is read with, from what the task file says of rows, answers and judges."""
-    rows, answer = said.get("rows"), said.get("answer")
+    rows, answer = config.get("rows"), config.get("answer")
     try:
-        primary = family_of(said, where=None).primary
+        primary = family_of(config, where=None).primary
     except MedtasksError:  # said when the answers are read
         primary = ""
     return Facts(
@@ -579,3 +579,9 @@ class Datasets:
         if found is None or dataset is None or (by_likelihood(found[1]) and not dataset.is_closed):
             return None
         return dataset, found[1]
+
+    def known(self, name: str) -> tuple[Dataset, str]:
+        """Dataset and strategy behind a name as for `asked`; KeyError where there are none."""
+        if (found := self.asked(name)) is None:
+            raise KeyError(name)
+        return found

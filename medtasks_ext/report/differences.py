@@ -11,6 +11,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Entry, Experiment, differing
+from medtasks_ext.runs.choice import DRAWN
 
 if TYPE_CHECKING:
     from medtasks_ext.report.compared import Compared
@@ -66,7 +67,9 @@ def _limited(entries: Sequence[Entry]) -> Iterator[str]:
         for item in entry.experiments.values() if entry.limited else ():
             found.setdefault(item.words["documents"], []).append(item.task)
         for words, names in found.items():
-            if words != "all":
+            if words != "all" and words.startswith(DRAWN):
+                yield f"{entry.label}: an estimate, {words}: compared by its interval alone, and in no rank"
+            elif words != "all":
                 where = "each task" if len(found) == 1 else _some(names)
                 yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
 

@@ -12,6 +12,7 @@ from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_group
 from medtasks_ext.registry.groups import in_totals
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
+from medtasks_ext.results.drawn import Nearness, nearness
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.rollup import weights_in
@@ -96,6 +97,7 @@ class GroupScore:
         of: how many those are.
         pending: its tasks with answers that wait for a judge.
         limited: whether a task was asked some of its documents alone.
+        estimate: how near the score is to that of all documents, where some were drawn.
         short: its tasks with fewer rows than the suite states, or fewer answers than rows.
         unlike: its tasks that were asked otherwise than the suite's paper asked them.
     """
@@ -119,6 +121,7 @@ class GroupScore:
     of: int | None = None
     pending: tuple[str, ...] = ()
     limited: bool = False
+    estimate: Nearness | None = None
     short: tuple[str, ...] = ()
     unlike: tuple[str, ...] = ()
 
@@ -301,9 +304,21 @@ def _computed(
             documents=int(documents[place]),
             pending=pending[place],
             limited=bool((some & (layout.counted[place] > 0)).any()),
+            estimate=_nearness(layout.weights[layout.way[place]], items),
             short=short[place],
             unlike=unlike[place],
         )
+
+
+def _nearness(weights: Array, items: Sequence[Experiment]) -> Nearness | None:
+    there = np.flatnonzero(weights).tolist()
+    if not any(items[place].estimate for place in there):
+        return None
+    return nearness(
+        weights[there].tolist(),
+        [items[place].estimate for place in there],
+        [items[place].n for place in there],
+    )
 
 
 def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
@@ -334,6 +349,8 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
                 "paper_interval_low": row.paper.low if row.paper else None,
                 "paper_interval_high": row.paper.high if row.paper else None,
                 **{"tasks_scored": row.scored, "tasks": row.group.n_tasks, "partial": row.partial},
+                "estimate_half": row.estimate.half if row.estimate else None,
+                "documents_of": row.estimate.of if row.estimate else None,
                 **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
                 **{"pending": len(row.pending), "rows_in_part": len(row.short)},
                 **{"asked_otherwise": len(row.unlike), "rank_of": row.of},

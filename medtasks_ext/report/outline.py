@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.groups import suite_of_group
-from medtasks_ext.registry.strategies import STRATEGIES, SUFFIX
+from medtasks_ext.registry.strategies import strategy_order, suffix_of
 from medtasks_ext.report.axes import order, title
 
 #: Tasks of a group inside one suite that is a row without axes below it.
@@ -71,19 +71,19 @@ def _places(registry: Registry, names: Iterable[str]) -> list[tuple[str, str]]:
     """Suites and strategies of names: a suite's group is of that suite, whatever the folders of its tasks."""
     found: dict[tuple[str, str], None] = {}
     for name in names:
-        suite = None if name in registry.tasks else suite_of_group(registry, name)
-        for dataset, strategy in map(registry.tasks.__getitem__, registry.leaves(name)):
+        suite = None if registry.asked(name) else suite_of_group(registry, name)
+        for dataset, strategy in map(registry.known, registry.leaves(name)):
             found[(suite or dataset.suite).id, strategy] = None
     return list(found)
 
 
 def _suites(places: Iterable[tuple[str, str]]) -> list[str]:
-    return [suite + SUFFIX[strategy] for suite, strategy in places]
+    return [suite + suffix_of(strategy) for suite, strategy in places]
 
 
 def _in_order(registry: Registry, places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     suites = list(registry.suites)
-    yield from sorted(places, key=lambda place: (suites.index(place[0]), STRATEGIES.index(place[1])))
+    yield from sorted(places, key=lambda place: (suites.index(place[0]), strategy_order(place[1])))
 
 
 def _axes(registry: Registry, name: str, strategy: str) -> dict[str, dict[str, str]]:
@@ -93,8 +93,8 @@ def _axes(registry: Registry, name: str, strategy: str) -> dict[str, dict[str, s
     for axis in suite.main_axes:
         values = {value for dataset in datasets for value in dataset.values(suite, axis)}
         titles = {
-            suite.named(suite.groups[axis], value) + SUFFIX[strategy]: title(axis, value)
+            suite.named(suite.groups[axis], value) + suffix_of(strategy): title(axis, value)
             for value in sorted(values, key=lambda value: order(axis, value))
         }
-        found[axis] = {name: words for name, words in titles.items() if name in registry.groups}
+        found[axis] = {name: words for name, words in titles.items() if registry.knows(name)}
     return found

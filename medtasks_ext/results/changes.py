@@ -197,6 +197,12 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
 
 
 def _documents(experiment: Experiment) -> DocumentScores:
+    if experiment.estimate is not None:
+        raise MedtasksError(
+            "is an estimate over drawn documents, which is compared by its interval alone",
+            where=experiment.task,
+            remedy="`medtasks report` prints it; the same run without --error asks the rest",
+        )
     if experiment.read_documents is None:
         raise MedtasksError(
             "has no scores of its documents",

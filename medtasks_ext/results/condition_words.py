@@ -60,6 +60,7 @@ _ASKED_WITH = {
     "own_template": "a chat template of one's own",
     "local_template": "the chat template of a folder on one's machine",
     "system_text": "text in the system turn",
+    "delimiter": "target delimiter",
 }
 
 
@@ -99,7 +100,7 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
         return settings_words(dict(value)) or None
     if field == "stop":
         return " ".join(map(repr, value)) or None
-    if field in ("own_template", "local_template", "system_text"):
+    if field in ("own_template", "local_template", "system_text", "delimiter"):
         return value or None
     if field == "jury":
         return judges_words(*value)

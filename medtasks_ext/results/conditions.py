@@ -82,6 +82,9 @@ class Facts:
     system: bool | None = None  # whether instructions stand in a system turn
     system_text: str = ""  # hash of further text of the system turn
     turns: bool | None = None  # whether examples are turns of a conversation
+    delimiter: str = (
+        ""  # between prompt and answer, quoted, where possible answers are compared by likelihood
+    )
     jury: tuple[tuple[Judge, ...], str | None] | None = None  # who judged, and who decides
     protocol: tuple[str | None, ...] | None = None  # by which protocol, in which words, and their hash
     judged: float = 1.0  # share of the answers that were judged, of those that are to be
@@ -172,6 +175,7 @@ RULES = (
     Rule("system", "system turn", "templates without a system turn put it elsewhere", moves=False),
     Rule("system_text", "system instruction", "further text before the prompt gives other answers"),
     Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
+    Rule("delimiter", "target delimiter", "likelihoods behind another character are others"),
     Rule("jury", "jury", "other judges give other ratings"),
     Rule("protocol", "protocol of the jury", "other questions to judges give other ratings"),
     Rule("judged", "judgements", "what is pending is a chosen part: the disputed answers"),
@@ -358,6 +362,7 @@ def _facts(record: Conditions) -> Facts:
         system=layout.system_role,
         system_text=_text(layout.system_instruction),
         turns=layout.shots_as_turns if shots else None,
+        delimiter="" if layout.target_delimiter is None else repr(layout.target_delimiter),
         jury=(jury.judges, jury.adjudicator) if jury else None,
         protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
         judged=1.0 if seen.judged is None else seen.judged,

@@ -44,7 +44,7 @@ from medtasks_ext.stats.intervals import Interval
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.results.document_scores import DocumentScores
-    from medtasks_ext.runs.records import Sample
+    from medtasks_ext.runs.records import EstimateRecord, Sample
     from medtasks_ext.stats.statistic import Array
 
 Kind = Literal["medtasks", "lm_eval", "published"]
@@ -121,6 +121,7 @@ class Experiment:
     paper_intervals: dict[str, Interval] = field(default_factory=dict)
     #: the record of what was loaded (origin, revision, hashes, counts)
     loaded: LoadedRecord = field(default_factory=LoadedRecord)
+    estimate: EstimateRecord | None = None  # how near the score is, where documents were drawn
     tokens: dict[str, int] | None = None  # input and output tokens, where they were counted
     #: lm-eval's record of the task's configuration; empty for published scores
     config: Config = field(default_factory=dict)

@@ -100,7 +100,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("rows_here:int64 rows_of_suite:int64", "rows with an answer, rows of the suite"),
         Columns(
             "wording source documents_asked decoding generation stop arguments variant brought rounding "
-            "template own_template local_template system system_text turns examples budget:int64 "
+            "template own_template local_template system system_text turns delimiter examples budget:int64 "
             "context:int64 seed:int64",
             "the [conditions](comparability.md#the-conditions)",
         ),
@@ -128,6 +128,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "interval_rough:bool tasks_scored:int64 tasks:int64 partial:bool limited:bool documents:int64",
             "whether the interval of a task is rough, tasks with a score, all tasks, some are missing, only "
             "some documents were asked, documents of the finished tasks",
+        ),
+        Columns(
+            "estimate_half:double documents_of:int64",
+            "half of the 95 % interval of the score over all documents, and how many these are, where some "
+            "were drawn (`run --error`)",
         ),
         Columns(
             "valid:double readable_repaired:double score_if_readable:double cut:double",

@@ -164,12 +164,14 @@ def _medtasks_task(
         },
         n=stored["n"],
         loaded=stored["loaded"],
+        estimate=stored.get("estimate"),
         tokens=stored.get("tokens"),
         config=stored["config"],
         read_resampled=lambda: load_resampled(files.resampled_file(name)),
-        read_documents=lambda: load_document_scores(
-            files.scores_file(name), score_statistic(dataset, strategy)
-        ),
+        # of drawn documents the plain score is another than the estimate
+        read_documents=None
+        if choice.drawn
+        else lambda: load_document_scores(files.scores_file(name), score_statistic(dataset, strategy)),
         read_samples=partial(RunResults(files.path, "", {}).samples, name),
     )
 

@@ -40,6 +40,7 @@ _CONDITIONS = (
         "system",
         "system_text",
         "turns",
+        "delimiter",
         "examples",
     ),
 )

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.strategies import suffix_of
+from medtasks_ext.results.drawn import Nearness, nearness
 from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
+    from medtasks_ext.runs.records import EstimateRecord
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Row:
     sample: bool  # whether any of it comes from synthetic rows
     #: 95 % interval of the score; None where a scored task has none
     interval: Interval | None = None
+    #: how near the score is to that of all documents; None where all were asked
+    estimate: Nearness | None = None
 
     @property
     def partial(self) -> bool:
@@ -46,6 +50,7 @@ def roll_up(
     sizes: Mapping[str, int],
     intervals: Mapping[str, Interval] | None = None,
     parts: Sequence[Sequence[str]] | None = None,
+    estimates: Mapping[str, EstimateRecord] | None = None,
 ) -> Row:
     """The row of a group.
 
@@ -56,6 +61,7 @@ def roll_up(
         intervals: task -> the interval of its score.
         parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
             other tasks of the group are run and shown without counting. An empty list: there is no score.
+        estimates: task -> how near its score is, of those whose documents were drawn.
     """
     counted = counted_parts(tasks, {task for task, item in metrics.items() if "score" in item}, parts)
     done = [metrics[task] for task in tasks if task in metrics]
@@ -76,6 +82,11 @@ def roll_up(
             [metrics[task]["score"] for task in weights],
             [known.get(task) for task in weights],
             [sizes.get(task, 1) for task in weights],
+        ),
+        estimate=nearness(
+            [*weights.values()],
+            [(estimates or {}).get(task) for task in weights],
+            [sizes.get(task, 0) for task in weights],
         ),
     )
 
@@ -137,6 +148,7 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
         {name: item.n for name, item in found.items()},
         {name: item.intervals["score"] for name, item in found.items() if "score" in item.intervals},
         parts,
+        {name: item.estimate for name, item in found.items() if item.estimate},
     )
 
 

@@ -11,7 +11,7 @@ import jinja2
 from jinja2 import meta, nodes
 
 from medtasks_ext.errors import MedtasksError, RowError
-from medtasks_ext.privacy import columns_found, what_happened
+from medtasks_ext.privacy import describe_columns, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.authors import AuthorsFiles, authors_of
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
@@ -194,7 +194,7 @@ class FieldReader:
         closest = min(schemas, key=lambda item: len(set(item.columns) - set(row)))
         missing = [column for column in closest.columns if column not in row]
         raise MedtasksError(
-            f"column {', '.join(missing)} is missing ({columns_found(list(row), missing)})",
+            f"column {', '.join(missing)} is missing ({describe_columns(list(row), missing)})",
             where=self.rows.where,
             remedy="accepted schemas: " + " | ".join(", ".join(item.columns) for item in schemas),
         )

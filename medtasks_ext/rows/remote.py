@@ -307,20 +307,15 @@ def remote_file(source: Source, name: str) -> RemoteFile:
     listed = (*download.test, *download.fewshot)
     members = [member for item in listed for whole, _, member in [item.partition("!")] if whole == file]
     patterns = [pattern for layout in source.original for pattern in layout.read]
-    stated, pin = download.mirrors.get(file, []), download.digests.get(file)
-    hosts = (
-        [url for url in pin.hosts if not url.startswith(_HUB_URL)] if pin else []
-    )  # the hub is asked itself
+    pin = download.digests.get(file)
     return RemoteFile(
         file if download.repo else file.format(revision=download.revision),
         download.revision,
         download.repo,
         digest=pin.digest if pin else None,
         members=tuple(dict.fromkeys(filter(None, [*members, *patterns]))),
-        mirrors=(
-            *(url.format(revision=download.revision, file=file) for url in stated),
-            *hosts,
-        ),
+        # the hub is asked itself
+        mirrors=tuple(url for url in pin.hosts if not url.startswith(_HUB_URL)) if pin else (),
         size=pin.size if pin else None,
     )
 

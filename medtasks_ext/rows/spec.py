@@ -253,9 +253,9 @@ class Download(Strict):
     that a pattern names: `Corpus.zip!Test/*/*.xml`.
 
     `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
-    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`).
-    `mirrors` has, likewise, URLs of the same content (with `{revision}`), asked in order after the pinned
-    place; files at GitHub are found at other servers without being told. `terms` have to be accepted first.
+    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.digests`); or that as
+    `digest` beside `hosts`, URLs of the same content, which are asked in order after the pinned place. Files
+    at GitHub are found at other servers without being told. `terms` have to be accepted first.
     """
 
     repo: str | None = None
@@ -266,7 +266,18 @@ class Download(Strict):
     reader: Reader | None = None
     terms: Terms | None = None
     digests: dict[str, Annotated[LockedFile, BeforeValidator(_as_pin)]] = {}
-    mirrors: dict[str, list[str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_mirrors(cls, data: Any) -> Any:
+        """`mirrors`, as earlier versions called the hosts of a file."""
+        if isinstance(data, dict) and isinstance(data.get("mirrors"), dict):
+            data = {**data, "digests": {**(data.get("digests") or {})}}
+            for file, urls in data.pop("mirrors").items():
+                pin = _as_pin(data["digests"].get(file, {}))
+                hosts = [url.format(revision=data.get("revision"), file=file) for url in urls]
+                data["digests"][file] = {**pin, "hosts": [*hosts, *pin.get("hosts", [])]}
+        return data
 
     @model_validator(mode="after")
     def _has_a_revision(self) -> Download:

@@ -88,19 +88,22 @@ class Alarms:
                 return None  # it explains the later kinds, too
             if 2 * n > of and (of >= ENOUGH or task.complete):
                 known[task.name] = task
-                return self._line(kind, task.name, n, of, request)
+                return self._line(kind, task, n, of, request)
         return None
 
-    def _line(self, kind: Kind, task: str, n: int, of: int, request: Request) -> str:
+    def _line(self, kind: Kind, task: TaskTally, n: int, of: int, request: Request) -> str:
         budget = int(request.settings.get("max_gen_toks") or 0)
-        what = f"! {task}: {n} of {of} answers {kind.value}" + f" of {budget:,}" * (kind is Kind.CUT)
-        if (n_tasks := len(self._said[kind])) <= SINGLY:
+        what = f"! {task.name}: {n} of {of} answers {kind.value}" + f" of {budget:,}" * (kind is Kind.CUT)
+        n_tasks = len(self._said[kind])
+        if n_tasks == 1:
             return f"{what}: {self._remedy(kind, task, budget)}"
+        if n_tasks <= SINGLY:
+            return f"{what}, too"
         if n_tasks == SINGLY + 1:
             return f"{what}, too; further tasks are counted, and named at the end"
         return ""
 
-    def _remedy(self, kind: Kind, task: str, budget: int) -> str:
+    def _remedy(self, kind: Kind, task: TaskTally, budget: int) -> str:
         more = f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}"
         template = "chat template" if self._chat_template else "chat template: --apply_chat_template"
         if kind is Kind.CUT:
@@ -110,13 +113,13 @@ class Alarms:
             )
         if kind is Kind.EMPTY:
             return f"check the {template}; hidden reasoning may have used up the budget ({more})"
-        form = (
-            "they may have another form than is asked for, or reasoning never ends"
-            if self._chat_template
-            else "an instruct model needs --apply_chat_template, a base model examples (--num_fewshot 5), "
-            "one that reasons a larger budget"
-        )
-        return f"{form} ({more}); `medtasks preview {task}` shows how answers are read"
+        shows = f"`medtasks preview {task.name}` shows how answers are read"
+        if not self._chat_template:
+            form = "an instruct model needs --apply_chat_template, a base model examples (--num_fewshot 5)"
+            return f"{form}, one that reasons a larger budget ({more}); {shows}"
+        # reasoning without an end fills its budget
+        endless = f", or reasoning never ends ({more})" if task.cut else ""
+        return f"they may have another form than is asked for{endless}; {shows}"
 
     def ended(self, task: TaskTally) -> None:
         """Remember what still holds at the end of a task."""

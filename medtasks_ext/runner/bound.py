@@ -16,6 +16,7 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.requests import request_key
 from medtasks_ext.runner.run import BOUND_TO, loaded_with
 from medtasks_ext.runs.outcomes import Binding, Stored, outcome_files, read_file
+from medtasks_ext.runs.samples import options_of
 from medtasks_ext.runs.seal import Change
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def moved(task: str, identity: Identity, samples: Sequence[Mapping[str, Any]]) -
             continue
         argument, settings = sample["arguments"][0]
         prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-        known = request_key(identity.digest, task, document_key(sample["doc"]), prompt, settings)
+        document, options = document_key(sample["doc"]), options_of(sample)
+        known = request_key(identity.digest, task, document, prompt, settings, options)
         if key != known and _REPLACED not in str(prompt):
             yield f"line {number}: its request does not follow from run.json's model and the prompt"
             return

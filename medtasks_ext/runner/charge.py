@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.budget import counts_fit, most_tokens
+from medtasks_ext.engines.budget import counts_fit, most_tokens, n_bytes
 from medtasks_ext.engines.records import Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.outcomes import OutcomeLog
@@ -27,6 +27,8 @@ class Charge:
     def most(self, request: Request) -> float:
         """US dollars that a request may cost at most."""
         tokens = max(most_tokens(request.prompt), len(request.tokens or ()))
+        if options := request.options:  # each is sent behind the prompt, and one token is written to it
+            return self.price.of(len(options) * tokens + n_bytes("".join(options)), len(options))
         return self.price.of(tokens, int(request.settings.get("max_gen_toks") or 0))
 
     def of(self, request: Request, answer: Answer) -> float:

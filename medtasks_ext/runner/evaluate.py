@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
+from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.choice import Choice
 
@@ -100,12 +101,13 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     metadata["prompts"] = settings.prompts or "auto"
     if settings.drop_faulty:
         metadata["drop_faulty"] = True
-    dataset, strategy = registry.tasks[name]
+    dataset, strategy = registry.known(name)
     task = MedicalTask.of(dataset, strategy, metadata)
-    if settings.official_budget and (budget := official_budget(dataset, strategy)):
+    writes = not by_likelihood(strategy)
+    if writes and settings.official_budget and (budget := official_budget(dataset, strategy)):
         tokens = budget.tokens(settings.context)
         task.set_config("generation_kwargs", {"max_gen_toks": tokens}, update=True)
-    if settings.gen_kwargs:
+    if writes and settings.gen_kwargs:
         task.set_config("generation_kwargs", dict(settings.gen_kwargs), update=True)
     fixed = task.get_config("num_fewshot")
     if fixed is None or (settings.num_fewshot is not None and fixed != 0):

@@ -9,7 +9,8 @@ lm-eval alone would cut the left end of the prompt, which holds the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.lm import tokenizer_of
@@ -35,12 +36,17 @@ class PromptFitter:
         context = getattr(lm, "max_length", None)
         can_count = isinstance(context, int) and tokenizer_of(lm) is not None
         self._context: int | None = context if can_count else None
+        self._counted = lru_cache(maxsize=4096)(self._count)  # of options, which are mostly the same
 
-    def fitted(self, document: Document, settings: Mapping[str, Any]) -> tuple[Any, str]:
+    def longest(self, options: Iterable[str]) -> int:
+        """Tokens of the longest of some texts; 0 where nothing is fitted."""
+        return 0 if self._context is None else max(map(self._counted, options), default=0)
+
+    def fitted(self, document: Document, answer: int) -> tuple[Any, str]:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
         Args:
-            settings: generation settings, which say how much room the answer takes.
+            answer: tokens that the answer takes at most.
 
         Returns:
             Text, or what an API model wraps a conversation in.
@@ -49,7 +55,7 @@ class PromptFitter:
         prompt = self._prompt(document, shots)
         if self._context is None or not isinstance(prompt, str):
             return prompt, ""
-        room = self._context - int(settings.get("max_gen_toks") or 0)
+        room = self._context - answer
         if self._fits(prompt, room):
             return prompt, ""
         for fewer in range(shots - 1, -1, -1):

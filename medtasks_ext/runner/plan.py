@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import ceil
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
@@ -94,6 +95,8 @@ class TaskPlan:
     #: is all of them or none
     shots_dropped: int | None = None
     inputs_cut: int | None = None  # prompts that do not fit without examples, either; counted likewise
+    shots_asked: int = 0  # examples that a prompt is to carry
+    shots_held: float | None = None  # that it carries on average, within the context
     sample: bool = False  # whether sample rows were asked for as the data
 
 
@@ -107,6 +110,7 @@ class CountedTask:
     documents: int  # to ask
     prompts: Sequence[float]  # tokens of each prompt that was counted
     shots: float  # tokens of the examples that each of them carries
+    n_shots: int  # how many these are
     answers: Sequence[float]  # tokens of each answer, without what a model writes before it
     steps: bool  # whether the prompt asks for reasoning
     budget: int  # tokens that the task gives an answer
@@ -135,6 +139,7 @@ class CountedTask:
             counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
             sample=self.sample,
+            shots_asked=self.n_shots,
         )
         if context is None:
             return plan
@@ -148,7 +153,14 @@ class CountedTask:
             room=room,
             shots_dropped=self._sum(too_long) if self.shots else 0,
             inputs_cut=self._sum(bare_too_long),
+            shots_held=fmean(self._held(size, room) for size in self.prompts) if self.n_shots else None,
         )
+
+    def _held(self, prompt: float, room: int) -> int:
+        """Examples that a prompt keeps within so many tokens."""
+        one = self.shots / self.n_shots
+        over = max(0.0, prompt - room)
+        return max(0, self.n_shots - ceil(over / one)) if one > 0 else self.n_shots
 
     def _sum(self, of_those_counted: Sequence[float]) -> int:
         """A sum over all documents, from those that were counted."""
@@ -184,6 +196,7 @@ def count_task(
         documents=len(task.eval_docs) if rows_here else dataset.n_documents,
         prompts=prompts,
         shots=prompts[0] - bare,
+        n_shots=int(task.config.num_fewshot or 0),
         answers=_answers(chosen, count),
         steps=bool(chosen[0]["cot"]),
         budget=int(task.config.generation_kwargs["max_gen_toks"]),
@@ -316,6 +329,19 @@ def _answers(documents: Sequence[Document], count: Counter) -> list[int]:
     """Tokens of each gold answer and the end token; of a free text without one, the assumption."""
     golds = [document["target"] for document in documents]
     return [size + 1 if gold.strip() else FREE_TEXT for gold, size in zip(golds, count(golds), strict=True)]
+
+
+def document_costs(documents: Sequence[Document]) -> list[float]:
+    """What each document costs a GPU beside the others, as `gpu_hours` weighs prompt and output.
+
+    Tokens are counted by script. Examples are left out: they are the same for all, and cached.
+    """
+    prompts = count_by_script([item["system"] + shown(item) for item in documents])
+    answers = _answers(documents, count_by_script)
+    return [
+        prompt / PROMPT_SHARE + (answer + STEP_BY_STEP * item["cot"]) / OUTPUT_SHARE
+        for item, prompt, answer in zip(documents, prompts, answers, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------------- tokens without a tokenizer

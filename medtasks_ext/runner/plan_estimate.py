@@ -36,21 +36,28 @@ class RunCost:
     batch_cost: float | None = None  # of a provider that takes batches
 
 
-def estimate(model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, given: Hardware) -> RunCost:
+def estimate(
+    model: PlannedModel, plans: Sequence[TaskPlan], size: Size | None, hardware: Hardware
+) -> RunCost:
     """Hours and money for all tasks of a plan.
 
     Args:
         model: whose configuration may name prices and GPUs.
-        given: by the user; goes before what the configuration says.
+        hardware: by the user; goes before what the configuration says.
     """
     prompt, output, most = (
         sum(getattr(plan, name) for plan in plans)
         for name in ("prompt_tokens", "output_tokens", "most_output_tokens")
     )
     if model.provider:
-        hours = (prompt + output) / given.throughput / 3600 if given.throughput else None
+        hours = (prompt + output) / hardware.throughput / 3600 if hardware.throughput else None
         return replace(_of_tokens(model, prompt, output, most), hours=hours)
-    return _of_gpus(model, prompt, output, size, given)
+    return _of_gpus(model, prompt, output, size, hardware)
+
+
+def task_costs(plans: Sequence[TaskPlan]) -> list[float]:
+    """What each task costs a GPU beside the others, as `gpu_hours` weighs prompt and output."""
+    return [plan.prompt_tokens / PROMPT_SHARE + plan.output_tokens / OUTPUT_SHARE for plan in plans]
 
 
 def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunCost:

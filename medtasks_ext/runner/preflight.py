@@ -131,21 +131,29 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
-def check_budget(model: LM, tasks: Mapping[str, Task]) -> None:
+def context_of_model(model: LM) -> int | None:
+    """The tokens of prompt and answer that a model takes; None of an API model, where lm-eval guesses."""
+    longest = getattr(model, "max_length", None)
+    return longest if isinstance(longest, int) and tokenizer_of(model) is not None else None
+
+
+def check_budget(context: int | None, tasks: Mapping[str, Task]) -> None:
     """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
+
+    Args:
+        context: tokens of prompt and answer; None: unknown.
 
     Raises:
         MedtasksError: it leaves none.
     """
-    longest = getattr(model, "max_length", None)
-    if not isinstance(longest, int) or tokenizer_of(model) is None:
-        return  # of an API model lm-eval only guesses the context
-    budget = max(_budget(task) for task in tasks.values())
-    if budget >= longest:
+    if context is None or not tasks:
+        return
+    most = max(tasks, key=lambda name: _budget(tasks[name]))
+    if (budget := _budget(tasks[most])) >= context:
         raise MedtasksError(
-            f"the answer budget of {budget} tokens leaves no room in a context of {longest}",
+            f"the answer budget of {budget:,} tokens ({most}) leaves no room in a context of {context:,}",
             where="--gen_kwargs max_gen_toks",
-            remedy=f"lower it, for example --gen_kwargs max_gen_toks={longest // 4}, or raise max_model_len",
+            remedy=f"lower it, for example --gen_kwargs max_gen_toks={context // 4}, or raise max_model_len",
         )
 
 
@@ -207,8 +215,9 @@ def _first_answer(
     budget: Budget | None,
 ) -> Preflight:
     builder = RequestBuilder(model, task, settings, run.manifest.identity.digest)
-    asked, most = builder.build(place), int(builder.settings["max_gen_toks"])
-    own = not isinstance(getattr(model, "base_url", None), str)  # an endpoint may charge for each answer
+    asked, most = builder.build(place), _budget(task)
+    # an endpoint may charge for each answer, and of options nothing is written
+    own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
     found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
     found.public = loaded_record(task)["origin"] != "local"
     with public_rows(found.public):
@@ -224,6 +233,8 @@ def _first_answer(
         found.prompt_tokens, found.response_tokens = outcome.usage.prompt, outcome.usage.completion
     elif count is not None:
         (found.response_tokens,) = count([found.response])
+    if asked.options:
+        return found
     _judge(found, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
     if not _is_cut(found, outcome):
         found.valid = Reader(task).valid(task.eval_docs[place], found.response)
@@ -425,7 +436,7 @@ def _too_long(
 
 
 def _budget(task: Task) -> int:
-    return int(task.config.generation_kwargs.get("max_gen_toks") or 0)
+    return int((task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
 
 
 def _fit(

@@ -40,6 +40,7 @@ def rendered_prompt(
         apply_chat_template=settings.templated,
         fewshot_as_multiturn=settings.multiturn,
         chat_template=template if settings.templated else None,
+        gen_prefix=task.doc_to_prefix(document),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -36,14 +36,24 @@ def readable(text: str) -> str:
     return _HALF.sub("\ufffd", text)
 
 
-def request_key(identity: str, task: str, document: str, prompt: Prompt, settings: Mapping[str, Any]) -> str:
+def request_key(
+    identity: str,
+    task: str,
+    document: str,
+    prompt: Prompt,
+    settings: Mapping[str, Any],
+    options: Sequence[str] = (),
+) -> str:
     """Identifies a request.
 
     Args:
         identity: digest of the model and of what can change its responses.
         document: its key within the task.
+        settings: of generation, where the model writes its answer.
+        options: the possible answers, where it is asked how likely they are.
     """
-    parts = (identity, task, document, _canonical(prompt), _canonical(settings))
+    asked = _canonical(list(options) if options else settings)
+    parts = (identity, task, document, _canonical(prompt), asked)
     return sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -59,11 +69,13 @@ class AskedPrompt:
     document: str  # its key
     prompt: Prompt  # as sent
     cut: str = ""  # what did not fit: `shots`, `input`, or nothing
+    options: tuple[str, ...] = ()  # the possible answers, where the model is asked how likely they are
 
     def line(self) -> bytes:
         """As it is stored."""
         record = {"key": self.key, "document": self.document, "prompt": self.prompt}
-        return json_bytes({**record, **({"cut": self.cut} if self.cut else {})}) + b"\n"
+        more = {name: value for name, value in (("cut", self.cut), ("options", self.options)) if value}
+        return json_bytes({**record, **more}) + b"\n"
 
     @property
     def argument(self) -> Any:
@@ -91,11 +103,18 @@ def read_prompts_file(path: Path) -> Iterator[AskedPrompt]:
         for number, line in enumerate(file, start=1):
             try:
                 record = json.loads(line)
-                yield AskedPrompt(record["key"], record["document"], record["prompt"], record.get("cut", ""))
+                options = tuple(record.get("options", ()))
+                cut = record.get("cut", "")
+                yield AskedPrompt(record["key"], record["document"], record["prompt"], cut, options)
             except (ValueError, KeyError, TypeError):
                 raise MedtasksError(
                     f"line {number} is damaged", where=path, remedy="run the same command again"
                 ) from None
+
+
+def chooses(task: Task) -> bool:
+    """Whether the model is asked how likely the possible answers of a task are."""
+    return bool(task.OUTPUT_TYPE == "multiple_choice")
 
 
 def text_of(task: Task) -> Text:
@@ -121,17 +140,26 @@ class RequestBuilder:
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
         self._task, self._identity, self._text = task, identity, text_of(task)
-        self._fitter = PromptFitter(model, task, settings)
-        self.settings: Config = dict(task.config.generation_kwargs or {})
+        self._fitter, self._templated = PromptFitter(model, task, settings), settings.templated
+        self._chooses = chooses(task)
+        self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
 
     def build(self, place: int) -> AskedPrompt:
         """The prompt for the document at a place of the test file, and the key of its request."""
         row = self._task.eval_docs[place]
         document, name = document_key(row), self._task.task_name
-        fitted, cut = self._fitter.fitted(row, self.settings)
+        options = self._options(row) if self._chooses else ()
+        room = self._fitter.longest(options) + 1 if options else int(self.settings.get("max_gen_toks") or 0)
+        fitted, cut = self._fitter.fitted(row, room)
         prompt: Prompt = json.loads(fitted.prompt) if hasattr(fitted, "prompt") else fitted
-        key = request_key(self._identity, name, document, prompt, self.settings)
-        return AskedPrompt(key, document, prompt, cut)
+        key = request_key(self._identity, name, document, prompt, self.settings, options)
+        return AskedPrompt(key, document, prompt, cut, options)
+
+    def _options(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """The possible answers to a document as lm-eval puts them behind the prompt."""
+        name, templated = self._task.task_name, self._templated
+        asked = self._task.construct_requests(row, "", metadata=(name, 0, 1), apply_chat_template=templated)
+        return tuple(instance.args[1] for instance in asked)
 
     def request(self, asked: AskedPrompt, place: int, budget: int | None = None) -> Request:
         """The request itself.
@@ -141,8 +169,10 @@ class RequestBuilder:
             budget: tokens that the answer may have; those of the task by default.
         """
         settings, key, name = self.settings, asked.key, self._task.task_name
-        if budget is not None and budget != settings.get("max_gen_toks"):
+        if budget is not None and not asked.options and budget != settings.get("max_gen_toks"):
             settings = {**settings, "max_gen_toks": budget}
             key = request_key(self._identity, name, asked.document, asked.prompt, settings)
-        row = self._task.eval_docs[place]
-        return Request(key, name, asked.document, asked.prompt, settings, row, text=self._text)
+        row, options = self._task.eval_docs[place], asked.options
+        return Request(
+            key, name, asked.document, asked.prompt, settings, row, text=self._text, options=options
+        )

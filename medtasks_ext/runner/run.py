@@ -14,7 +14,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,9 +29,10 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key, without_places
-from medtasks_ext.registry.strategies import asked_strategy
+from medtasks_ext.registry.strategies import asked_strategy, by_likelihood
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
+from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.resampled import save_resampled
 from medtasks_ext.results.rollup import Row, roll_up
 from medtasks_ext.rows.missing import origin_of, where_it_goes
@@ -67,7 +68,7 @@ from medtasks_ext.runs.manifest import (
     identity_of,
 )
 from medtasks_ext.runs.outcomes import Binding, OutcomeLog, read_outcomes
-from medtasks_ext.runs.samples import iter_samples
+from medtasks_ext.runs.samples import iter_samples, options_of
 from medtasks_ext.runs.secrets import dropped_secrets, model_arguments, without_login
 from medtasks_ext.stats.bootstrap import interval_record, intervals_of_record, task_intervals
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, Estimated, Interval
@@ -77,10 +78,12 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.api.task import Task
 
+    from medtasks_ext.engines.records import Likelihood
     from medtasks_ext.prompts.documents import Document, LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
-    from medtasks_ext.runs.records import Sample, TaskRecord
+    from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
+    from medtasks_ext.stats.statistic import Array
 
 log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -99,7 +102,7 @@ def check_data(registry: Registry, tasks: Iterable[str], settings: Settings) -> 
     forced = forced_origin(settings.data)
     present, missing = [], {}
     for name in tasks:
-        dataset, _ = registry.tasks[name]
+        dataset, _ = registry.known(name)
         if origin_of(dataset, forced) is None:
             missing[name] = where_it_goes(dataset)
         else:
@@ -117,6 +120,9 @@ class Records:
     cut: Mapping[str, int]  # counts of prompts and answers that did not fit
     tokens: Mapping[str, int] | None  # of all prompts and answers, where they were counted
     served: tuple[str, ...] = ()  # models that answered, as servers call them
+    likelihoods: Mapping[str, Sequence[Likelihood]] = field(
+        default_factory=dict
+    )  # document -> of its options
 
 
 class Run:
@@ -309,6 +315,14 @@ class Run:
             now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
             self.manifest.tasks[name] = entry.model_copy(update=now)
 
+    def note_drawn(self, tasks: Mapping[str, Task], choices: Mapping[str, Choice]) -> None:
+        """Note which documents of tasks were asked, once they all were. The manifest is not written."""
+        for name, task in tasks.items():
+            asked = len(self.places(task, choices[name]))
+            self.manifest.tasks[name] = self.state(name).model_copy(
+                update={"choice": choices[name], "asked": asked}
+            )
+
     def _put_by(self, task: str) -> None:
         """Take away the requests of a former choice; results of a batch may still come for them."""
         asked = self.files.asked_file(task)
@@ -380,7 +394,7 @@ class Run:
 
         where = self.files.responses / f"{task.task_name}.jsonl"
         stored, choice = (
-            StoredLM(records.responses, records.prompts, where),
+            StoredLM(records.responses, records.prompts, where, records.likelihoods),
             self.state(task.task_name).choice,
         )
         outcome = evaluate_task(stored, task, self.settings, choice)
@@ -391,27 +405,37 @@ class Run:
     def _keep(self, task: Task, outcome: TaskResult, records: Records) -> None:
         """Write the results of one task."""
         name = outcome.task
-        dataset, _ = self.registry.tasks[name]
-        named = dataset.suite.official_interval
+        dataset, strategy = self.registry.known(name)
+        chosen = by_likelihood(strategy)  # a score of its own, and no paper's interval
+        named = None if chosen else dataset.suite.official_interval
         of_paper = function(dataset.suite, named) if named else None
-        intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
+        metrics, drawn = outcome.metrics, self.state(name).choice.drawn
+        estimate: EstimateRecord | None = None
+        resampled: Array | None = None  # an estimate is compared by its interval alone
+        if drawn is None:
+            intervals, resampled = task_intervals(outcome.samples, task.aggregation(), dataset.id, of_paper)
+        else:
+            metrics, intervals, estimate = drawn_results(outcome.samples, metrics, task.aggregation(), drawn)
         self.files.write_samples(name, _recorded(outcome.samples, records.keys))
         save_resampled(self.files.resampled_file(name), resampled)
         save_document_scores(
-            self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset))
+            self.files.scores_file(name), document_scores(outcome.samples, score_statistic(dataset, strategy))
         )
         self.files.write_task(
             name,
             {
+                **({"estimate": estimate} if estimate else {}),  # type: ignore[typeddict-item]
                 "task": name,
                 "version": outcome.version,
-                "metrics": outcome.metrics,
+                "metrics": metrics,
                 "intervals": intervals,
                 "n": len(outcome.samples),
                 "loaded": outcome.loaded,
                 "cut": dict(records.cut),
                 "tokens": dict(records.tokens) if records.tokens else None,
-                "highest": highest_possible(
+                "highest": None
+                if chosen
+                else highest_possible(
                     dataset, [cast("Document", sample["doc"]) for sample in outcome.samples]
                 ),
                 "conditions": self._conditions(task, outcome, records).record(),
@@ -423,7 +447,7 @@ class Run:
 
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
         name, loaded = outcome.task, outcome.loaded
-        dataset, strategy = self.registry.tasks[name]
+        dataset, strategy = self.registry.known(name)
         sessions, metrics = self.manifest.sessions, outcome.metrics
         k = int(task.config.num_fewshot or 0)
         return task_conditions(
@@ -457,7 +481,7 @@ class Run:
         """Compute all metrics again from stored responses."""
         again = (TaskState.DONE, TaskState.FAILED, TaskState.ANSWERED)
         for name, entry in list(self.manifest.tasks.items()):
-            if entry.state not in again or name not in self.registry.tasks:
+            if entry.state not in again or self.registry.asked(name) is None:
                 continue
             self.note_result(name, self.rescored(name), report)
 
@@ -493,6 +517,7 @@ class Run:
             cut=(scored and scored.get("cut")) or {},
             tokens=scored and scored.get("tokens"),
             served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
+            likelihoods=_likelihoods(found),
         )
 
     def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
@@ -503,11 +528,10 @@ class Run:
         """
         stored = self.files.read_task(name)["config"] if self.is_done(name) else {}
         settings = stored.get("generation_kwargs") or (task and task.config.generation_kwargs) or {}
-        if "max_gen_toks" not in settings:
-            return {}
         return {
-            key: Request(item.key, name, item.document, item.prompt, settings)
+            key: Request(item.key, name, item.document, item.prompt, settings, options=item.options)
             for item in (*self._asked_before(name).values(), *read_prompts(self.files, name))
+            if item.options or "max_gen_toks" in settings
             for key in (item.document, item.key)
         }
 
@@ -517,7 +541,8 @@ class Run:
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
                 document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
-                found[document] = AskedPrompt(sample.get("request", ""), document, prompt)
+                key, options = sample.get("request", ""), options_of(sample)
+                found[document] = AskedPrompt(key, document, prompt, options=options)
         return found
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
@@ -569,6 +594,7 @@ class Run:
                         "score,answer": row.score,
                         "n_scored": row.n_scored,
                         "n_tasks": row.n_tasks,
+                        **({"estimate": asdict(row.estimate)} if row.estimate else {}),
                         **({"SAMPLE_DATA,answer": 1.0} if row.sample else {}),
                     }
                     for row in rows
@@ -606,8 +632,7 @@ class Run:
 
     def known_names(self) -> list[str]:
         """What was asked for, as far as the registry still has it."""
-        known = (self.registry.tasks, self.registry.tags, self.registry.groups)
-        return [name for name in self.manifest.requested if any(name in names for names in known)]
+        return [name for name in self.manifest.requested if self.registry.knows(name)]
 
     def _names_of_results(self) -> list[str]:
         """What was asked for, and the parts of each umbrella group."""
@@ -635,7 +660,15 @@ class Run:
             in (found := intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]))
         }
         return [
-            roll_up(name, self.registry.leaves(name), metrics, sizes, intervals, self.registry.parts(name))
+            roll_up(
+                name,
+                self.registry.leaves(name),
+                metrics,
+                sizes,
+                intervals,
+                self.registry.parts(name),
+                {task: item["estimate"] for task, item in results.items() if "estimate" in item},
+            )
             for name in names
         ]
 
@@ -676,7 +709,12 @@ def records_of(asked: Sequence[AskedPrompt], answers: Mapping[str, Answer], *, w
         cut=cut_counts(asked, found.values(), with_shots=with_shots),
         tokens=token_counts(found.values()),
         served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
+        likelihoods=_likelihoods(found),
     )
+
+
+def _likelihoods(answers: Mapping[str, Answer]) -> dict[str, Sequence[Likelihood]]:
+    return {document: answer.likelihoods for document, answer in answers.items() if answer.likelihoods}
 
 
 def _readable(item: AskedPrompt) -> Any:

@@ -427,7 +427,7 @@ def _join_all(run: Run, shards: Sequence[_Folder], gaps: _Gaps) -> dict[str, Tas
         if all(entry.state is TaskState.MISSING for entry in entries):
             run.manifest.tasks[name] = entries[0]
             continue
-        if name not in run.registry.tasks:
+        if run.registry.asked(name) is None:
             raise MedtasksError(
                 f"{name} is no task here", where=shards[0].folder, remedy="merge where the shards were run"
             )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Run
     from medtasks_ext.runs.manifest import Identity
     from medtasks_ext.runs.outcomes import Binding
+    from medtasks_ext.stats.statistic import Statistic
 
+#: what a model said: a text, or of each option its log-likelihood and whether greedy decoding writes it
+Said: TypeAlias = "str | list[list[float | bool]]"
 #: sums of other versions of NumPy differ in their last digits
 _TOLERANCE = 1e-9
 _SHOWN = 3  # files that a note names
@@ -84,21 +87,20 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         found.changes += _unsealed(folder, manifest, heads)
     loose: list[str] = []
     for task, entry in sorted(manifest.tasks.items()):
-        answers: dict[str, str] = {}
+        answers: dict[str, Said] = {}
         bound = BoundFiles(manifest.identity)
         with _noting(found, files), collector_paused():
             for stored in bound.read(files.responses, task):
                 if isinstance(stored.entry, Answer):
-                    answers[stored.key] = readable(stored.entry.text)
+                    chosen = [list(pair) for pair in stored.entry.likelihoods]
+                    answers[stored.key] = chosen or readable(stored.entry.text)
         found.answers += len(answers)
         found.changes += bound.changes
         loose += bound.loose
-        if entry.state is TaskState.DONE and task in registry.tasks:
+        if entry.state is TaskState.DONE and (asked := registry.asked(task)):
             found.tasks += 1
             with _noting(found, files), collector_paused():
-                found.changes += _task(
-                    files, task, registry.tasks[task][0], answers, manifest.identity, entry.n
-                )
+                found.changes += _task(files, task, asked, answers, manifest.identity, entry.n)
                 _compare_loaded(found, task, entry.bound, bound, files.read_task(task)["loaded"])
     for task in judged_files(files.judgements):
         bound = BoundFiles(manifest.identity)
@@ -187,17 +189,18 @@ def _compare_loaded(
 def _task(
     files: RunFolder,
     task: str,
-    dataset: Dataset,
-    answers: Mapping[str, str],
+    asked: tuple[Dataset, str],
+    answers: Mapping[str, Said],
     identity: Identity,
     noted: int | None,
 ) -> Iterator[Change]:
     """What a task's samples, scores and result say, against each other and the answers."""
+    dataset, strategy = asked
     samples: Sequence[Mapping[str, Any]] = RunResults(files.path, "", {}).samples(task)
     file = files.samples_file(task).name
     for number, sample in enumerate(samples, start=1):
         key = sample.get("request")
-        if key is not None and sample["resps"][0][0] != answers.get(key):
+        if key is not None and _said(sample) != answers.get(key):
             yield Change(file, f"line {number}: the response is not the one in responses/{task}.jsonl")
             break
     yield from (Change(file, what) for what in moved(task, identity, samples))
@@ -206,18 +209,23 @@ def _task(
     if record["n"] != len(samples):
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
-    known = {"score": score_statistic(dataset)} if judged else aggregations(dataset)
+    known = {"score": score_statistic(dataset)} if judged else aggregations(dataset, strategy)
     for name, stated in record["metrics"].items():
         values = [sample[name] for sample in samples if name in sample]
         if name in known and values and not _same(stated, float(known[name](values))):
             yield Change(f"tasks/{task}.json", f"{name} is {stated}, and {known[name](values)} by {file}")
-    yield from _scores(files, task, dataset, samples)
+    yield from _scores(files, task, score_statistic(dataset, strategy), samples)
+
+
+def _said(sample: Mapping[str, Any]) -> Said:
+    """The answer in a sample; of options, their likelihoods."""
+    answer: Said = sample["resps"][0][0]
+    return answer if isinstance(answer, str) else [response[0] for response in sample["resps"]]
 
 
 def _scores(
-    files: RunFolder, task: str, dataset: Dataset, samples: Sequence[Mapping[str, Any]]
+    files: RunFolder, task: str, statistic: Statistic, samples: Sequence[Mapping[str, Any]]
 ) -> Iterator[Change]:
-    statistic = score_statistic(dataset)
     kept, again = (
         load_document_scores(files.scores_file(task), statistic),
         document_scores(samples, statistic),

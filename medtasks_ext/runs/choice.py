@@ -1,4 +1,4 @@
-"""Which documents of a task are asked: what `--limit` and `--samples` say of one task."""
+"""Which documents of a task are asked: what `--limit`, `--samples` and `--error` say of one task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,32 @@ import math
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
+
+#: How the words of drawn documents begin.
+DRAWN = "drawn for "
+
+
+class Stratum(BaseModel):
+    """Units (documents, or clusters of them) of about one cost, of which some are drawn."""
+
+    model_config = ConfigDict(frozen=True)
+
+    units: int  # that there are
+    samples: tuple[int, ...]  # places of the documents of those that are drawn
+
+
+class Drawn(BaseModel):
+    """Documents that were drawn so that scores have a stated error (`stats.sampling`)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: float  # half of the 95 % interval that was aimed at, in points
+    watched: bool  # whether intervals were shown as the run went on
+    scores: tuple[str, ...]  # groups whose scores have that error
+    seed: int
+    documents: int  # of the task, of which these are some
+    strata: tuple[Stratum, ...]
+    against: str = ""  # the run that it was compared with until both were told apart; empty without one
 
 
 class Choice(BaseModel):
@@ -15,6 +41,7 @@ class Choice(BaseModel):
 
     limit: float | None = None  # how many from the first on, or below 1 their share
     samples: tuple[int, ...] | None = None  # places in the test file, in its order
+    drawn: Drawn | None = None  # how the samples were drawn; None of others
 
     @classmethod
     def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:
@@ -36,6 +63,8 @@ class Choice(BaseModel):
     @property
     def words(self) -> str:
         """As reports name it."""
+        if self.drawn is not None:
+            return f"{DRAWN}a comparison" if self.drawn.against else f"{DRAWN}±{self.drawn.error:g} points"
         if self.samples is not None:
             return "chosen documents"
         if self.limit is None:

@@ -90,6 +90,8 @@ class Layout(_Part):
     shots_as_turns: bool | None = None  # whether examples are turns of a conversation
     #: hash of a template of the user's own, which neither the model's repository nor a ready file brings
     own_template: str | None = None
+    #: what stands between prompt and answer where possible answers are compared by likelihood
+    target_delimiter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -359,7 +361,7 @@ def task_conditions(
             rows=rows,
             wording=wording,
             shots=replace(asked.shots, k=int(config.get("num_fewshot") or 0)),
-            layout=run.layout,
+            layout=replace(run.layout, target_delimiter=_delimiter(config)),
             budget=asked.budget if budget is None else int(budget),
             decoding=generation if generation or budget is not None else None,
             engine=run.engine,
@@ -372,4 +374,11 @@ def task_conditions(
             n_dropped=loaded.get("n_dropped"),
             n_faulty=loaded.get("n_faulty"),
         ),
+    )
+
+
+def _delimiter(config: Mapping[str, Any]) -> str | None:
+    """What stands before a possible answer; None where the model writes its answer."""
+    return (
+        str(config.get("target_delimiter", " ")) if config.get("output_type") == "multiple_choice" else None
     )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from medtasks_ext.atomic import remove, sync_folder
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.runs.chain import ChainedFile, FollowedFile, Seal
@@ -167,7 +167,7 @@ class Binding:
 
 def _filled(item: DataclassInstance, *but: str) -> Json:
     values = {part.name: getattr(item, part.name) for part in fields(item) if part.name not in but}
-    return {name: value for name, value in values.items() if value not in ("", None, {})}
+    return {name: value for name, value in values.items() if value not in ("", None, {}, ())}
 
 
 def _known(kind: type[DataclassInstance], record: Mapping[str, Any], *but: str) -> Json:
@@ -190,7 +190,11 @@ def _entry(record: Mapping[str, Any]) -> Entry:
     if "response" in record:
         if not isinstance(record["response"], str):
             raise TypeError("a response is a text")
-        return Answer(record["response"], usage=usage, **_known(Answer, record, "text", "usage"))
+        likelihoods = tuple(
+            Likelihood(float(value), bool(greedy)) for value, greedy in record.get("likelihoods", ())
+        )
+        known = _known(Answer, record, "text", "usage", "likelihoods")
+        return Answer(record["response"], usage=usage, likelihoods=likelihoods, **known)
     if "ratings" in record:
         ratings = {name: float(value) for name, value in record["ratings"].items()}
         return Judgement(ratings, usage=usage, **_known(Judgement, record, "ratings", "usage"))

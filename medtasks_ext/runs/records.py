@@ -78,6 +78,16 @@ class Sample(_Sample, total=False):
     score: Any  # what the document contributed to the task's score: a number, or (run, number)
 
 
+class EstimateRecord(TypedDict):
+    """How near a score is to that of all documents, as results record it."""
+
+    variance: float  # of its distance to the score of all documents
+    degrees: float  # of freedom
+    asked: int  # documents
+    of: int
+    tuned: float | None  # variance that a confidence sequence is tuned to; None of one look, at the end
+
+
 class _AnyTask(TypedDict):
     task: str
     version: str
@@ -109,9 +119,11 @@ class TaskRecord(_TaskRecord, total=False):
         conditions: under which the score came about (`runs.conditions`).
         highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
         config: the task's configuration without secrets.
+        estimate: of drawn documents, how near the score is to that of all.
     """
 
     highest: float | None
+    estimate: EstimateRecord
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
     jury: str  # who judged, in words; of former versions
     calibrated: dict[str, Any]  # whose scale `score_calibrated` is on, by how many anchors, and how near

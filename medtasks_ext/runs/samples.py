@@ -64,6 +64,15 @@ def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
     return prompt, more[0] if more and isinstance(more[0], dict) else {}
 
 
+def options_of(sample: Mapping[str, Any]) -> tuple[str, ...]:
+    """The possible answers whose likelihoods were asked for; none where the model wrote its answer."""
+    arguments: Any = sample["arguments"]
+    pairs = (
+        [tuple(pair.values()) for pair in arguments.values()] if isinstance(arguments, dict) else arguments
+    )
+    return tuple(pair[1] for pair in pairs if isinstance(pair[1], str))
+
+
 def turns_of(prompt: Any) -> list[tuple[str, str]]:
     """Role and text of each turn of a recorded prompt; that of one text is `text`."""
     given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt

@@ -258,20 +258,22 @@ def score_interval(counts: Counts, dataset: str) -> Interval | None:
     return found.interval if found else None
 
 
-def interval_record(found: Estimated | None, clusters: int | None = None) -> IntervalRecord:
+def interval_record(intervals: Estimated | None, clusters: int | None = None) -> IntervalRecord:
     """An interval, or that there is none, as results record it.
 
     Args:
-        found: interval of a metric.
+        intervals: interval of a metric.
         clusters: how many there are, if documents are in clusters.
     """
     drawn = "documents" if clusters is None else "clusters"
     record: IntervalRecord = {
-        "interval_low": found.interval.low if found else None,
-        "interval_high": found.interval.high if found else None,
-        "interval_method": found.method if found else f"none: fewer than two {drawn}, or all of them alike",
+        "interval_low": intervals.interval.low if intervals else None,
+        "interval_high": intervals.interval.high if intervals else None,
+        "interval_method": intervals.method
+        if intervals
+        else f"none: fewer than two {drawn}, or all of them alike",
     }
-    if found and found.interval.rough:
+    if intervals and intervals.interval.rough:
         record["rough"] = True
     if clusters is not None:
         record["clusters"] = clusters

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.stats.bootstrap import percentile_interval
-from medtasks_ext.stats.intervals import LEVEL, Interval
+from medtasks_ext.stats.intervals import LEVEL, Interval, Z
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ Z_ALPHA, Z_BETA = 1.96, 0.84
 FEWEST_FOR_TAIL = 500
 #: Smaller p-values are of no use, and no normal tail is that exact.
 LEAST_P_VALUE = 1e-12
-_Z = 1.959963984540054  # 95 %
 _DIGITS = 12  # scores that differ in later ones are equal: it is rounding
 
 
@@ -128,7 +127,7 @@ def least_half(tasks: Iterable[tuple[float, int]]) -> float:
     Args:
         tasks: (weight in the score, documents) of each.
     """
-    return _Z * sqrt(sum(weight**2 / (n * (n + 1)) for weight, n in tasks if n))
+    return Z * sqrt(sum(weight**2 / (n * (n + 1)) for weight, n in tasks if n))
 
 
 def compare_resamples(
@@ -243,7 +242,7 @@ def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
     """
     one, other, total = first_alone + 0.5, second_alone + 0.5, n + 2
     difference = (one - other) / total
-    half = _Z * sqrt(one + other - (one - other) ** 2 / total) / total
+    half = Z * sqrt(one + other - (one - other) ** 2 / total) / total
     return Interval(max(difference - half, -1.0), min(difference + half, 1.0))
 
 

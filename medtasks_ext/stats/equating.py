@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.intervals import LEVEL
+from medtasks_ext.stats.intervals import LEVEL, Z
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ _PENALTIES = tuple(10.0**power for power in np.arange(-2, 1.5, 0.5))
 _WINDOW, _OVERALL = 0.05, 0.3
 #: Of the intercept, against which features are small.
 _FREE = 1e3
-_Z = 1.959963984540054
 #: Published models of a suite from which a fit can be made.
 FEWEST_MODELS = 50
 
@@ -59,7 +58,7 @@ class Equating:
         ratios = np.sort(self.errors / self._scale(self.scores))
         n = len(ratios)
         reach = ratios[min(n - 1, int(np.ceil((n + 1) * LEVEL)) - 1)] * self._scale(np.array([score]))[0]
-        return score, float(np.hypot(reach, _Z * np.sqrt(self.weights**2 @ variances)))
+        return score, float(np.hypot(reach, Z * np.sqrt(self.weights**2 @ variances)))
 
     def _scale(self, scores: Array) -> Array:
         """How far fits err around a score: the quadratic mean of errors nearby."""

@@ -40,16 +40,18 @@ LEVEL = 0.95
 WILSON = "Wilson, 95 %"
 WILSON_OF_UNITS = "Wilson on the effective number of documents, 95 %"
 WILSON_OF_CLUSTERS = "Wilson on the effective number of documents in clusters, 95 %"
+WILSON_OF_DRAWN = "Wilson on the effective number of drawn documents, 95 %"
 #: All of them, for records of many scores.
 METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/statistics.md)"
 STUDENT = "Student's t, 95 %"
 #: Each of these holds its score, whatever the documents are.
-HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, STUDENT)
+HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, WILSON_OF_DRAWN, STUDENT)
 #: How the intervals of earlier versions are called in records.
 EARLIER = "percentile bootstrap"
 #: Distance from 0 or 1 within which intervals of documents in clusters are rough: a few clusters decide.
 _NEAR = 0.05
-_Z = 1.959963984540054
+#: 97.5 % quantile of the normal distribution.
+Z = 1.959963984540054
 _NOTHING = 1e-12  # smaller variances and widths are rounding
 
 
@@ -76,7 +78,7 @@ class Estimated:
     method: str
 
 
-def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = _Z) -> tuple[Array, Array]:
+def wilson(score: ArrayLike, size: ArrayLike, quantile: ArrayLike = Z) -> tuple[Array, Array]:
     """Wilson's interval.
 
     Args:
@@ -107,7 +109,7 @@ def sample_sizes(score: ArrayLike, low: ArrayLike, high: ArrayLike, documents: A
     # half² (1 + a)² = a (p (1 - p) + a / 4), a = z² / n
     b = 2 * half**2 - p * (1 - p)
     a = (b + np.sqrt(b**2 + 4 * half**2 * (0.25 - half**2))) / (2 * (0.25 - half**2))
-    size: Array = np.where(half > _NOTHING, _Z**2 / np.maximum(a, _NOTHING), documents)
+    size: Array = np.where(half > _NOTHING, Z**2 / np.maximum(a, _NOTHING), documents)
     return size
 
 
@@ -165,7 +167,7 @@ def of_earlier(score: float, interval: Interval, documents: int) -> Interval:
 
 def width_as_sd(interval: Interval) -> float:
     """The standard deviation whose normal interval has this width."""
-    return (interval.high - interval.low) / (2 * _Z)
+    return (interval.high - interval.low) / (2 * Z)
 
 
 def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | None:
@@ -284,7 +286,7 @@ def _wilson(score: float, size: float, df: float, method: str, rough: bool = Fal
 def t_quantile(df: float) -> float:
     """The 97.5 % quantile of Student's t; of the normal distribution for infinitely many."""
     if df == inf:
-        return _Z
+        return Z
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + LEVEL) / 2))

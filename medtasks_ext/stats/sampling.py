@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.intervals import t_quantile
+from medtasks_ext.stats.intervals import (
+    STUDENT,
+    WILSON_OF_DRAWN,
+    Estimated,
+    Interval,
+    t_quantile,
+    wilson,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -266,6 +273,20 @@ def weighted(weights: ArrayLike, tasks: list[Estimate]) -> Estimate:
     parts = w**2 * variances
     free = float(parts.sum() ** 2 / ((parts**2 / degrees).sum() or 1.0)) or 1.0
     return Estimate(float(w @ values), float(parts.sum()), float((w**2 * beyond).sum()), free)
+
+
+def interval_of(estimate: Estimate) -> Estimated:
+    """The 95 % interval beside those of scores over all documents: of the expected score.
+
+    Wilson's where the score is on 0-1, on as many documents as have the estimate's variance.
+    """
+    score, quantile = estimate.value, t_quantile(round(max(estimate.degrees, 1.0), 1))
+    if not 0 <= score <= 1 or estimate.beyond <= 0:
+        half = quantile * float(np.sqrt(max(estimate.beyond, 0.0)))
+        return Estimated(Interval(score - half, score + half), STUDENT)
+    middle = min(max(score, 1e-6), 1 - 1e-6)
+    low, high = wilson(score, max(middle * (1 - middle) / estimate.beyond, 1e-6), quantile)
+    return Estimated(Interval(float(low), float(high)), WILSON_OF_DRAWN)
 
 
 def half_width(estimate: Estimate) -> float:

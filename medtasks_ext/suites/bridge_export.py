@@ -103,7 +103,7 @@ def _check_rows(run: Path, name: str, choice: Choice, stored: TaskRecord, *, own
         raise MedtasksError(
             f"{name} covers a part of the test rows ({choice.words})",
             where=run,
-            remedy="run it in the same folder without --limit and --samples; only the rest is asked",
+            remedy="run it in the same folder without --limit, --samples and --error; only the rest is asked",
         )
     if loaded["origin"] == "sample":
         raise MedtasksError(

@@ -64,11 +64,11 @@ def figures(runs: Scored, given: Ratings) -> list[Figure]:
     return clinician_figures(runs, given)
 
 
-def show_figures(found: Sequence[Figure]) -> None:
+def show_figures(shown: Sequence[Figure]) -> None:
     """Print what `figures` found."""
-    if people := [item for item in found if item.table == "clinicians"]:
+    if people := [item for item in shown if item.table == "clinicians"]:
         _print_clinicians(people)
-        _print_quality([item for item in found if item.table == "quality"])
+        _print_quality([item for item in shown if item.table == "quality"])
 
 
 def _print_clinicians(figures: Sequence[Figure]) -> None:

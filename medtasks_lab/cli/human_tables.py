@@ -171,18 +171,18 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
         say(f"{found.incomplete} answers were rated on some axes only and do not count")
 
 
-def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]) -> None:
+def print_rates(what: str, figures: Sequence[Criterion], record: Mapping[str, Any]) -> None:
     """Win and tie rates of the first run, by task and criterion."""
     from rich.text import Text
 
     first, second = (run["folder"] for run in record["runs"])
     title = f"{what}, percent: {first} against {second}"
-    several = any(len(item.rates) > 1 for item in found)
+    several = any(len(item.rates) > 1 for item in figures)
     shares = ["win + tie, mean", "win + tie, majority", "win + tie, each"] if several else ["win + tie"]
     columns = [texts("task"), texts("criterion"), *map(figure, ("documents", "win", "tie", "loss"))]
     columns += [Column(heading, settings={"no_wrap": True}) for heading in shares]
     rows = []
-    for item in found:
+    for item in figures:
         *experts, mean, most = item.rates if len(item.rates) > 1 else [*item.rates] * 2
         cells = [item.task, item.criterion, str(mean.n)]
         cells += [f"{100 * mean.shares[name]:.1f}" for name in ("win", "tie", "loss")]
@@ -191,7 +191,7 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
             cells += [_win_tie(most), "  ".join(f"{100 * one.shares['win_tie']:.1f}" for one in experts)]
         rows.append(tuple(map(Text, cells)))
     show(rows, columns, title, sample=bool(record.get("SAMPLE_DATA")), title_style="bold")
-    split = sum(rate.undecided for item in found for rate in item.rates)
+    split = sum(rate.undecided for item in figures for rate in item.rates)
     if several:
         typer.echo(
             "win, tie, loss, mean: share of all votes; majority: what more of them chose than anything else"
@@ -199,14 +199,14 @@ def print_rates(what: str, found: Sequence[Criterion], record: Mapping[str, Any]
         )
 
 
-def print_agreement(found: Sequence[tuple[str, Sequence[Kappa]]]) -> None:
+def print_agreement(result: Sequence[tuple[str, Sequence[Kappa]]]) -> None:
     """Kappa of all experts and of their pairs, by what it is about."""
-    found = [(name, agreements) for name, agreements in found if agreements]
-    if not found:
+    result = [(name, agreements) for name, agreements in result if agreements]
+    if not result:
         return
     figures = ["Fleiss' kappa", "Cohen's kappa: mean of pairs (range)", "equal votes", "n"]
     rows = []
-    for name, (all_of_them, *pairs) in found:
+    for name, (all_of_them, *pairs) in result:
         values = [pair.value for pair in pairs if pair.value is not None]
         cohen = f"{sum(values) / len(values):.3f} ({min(values):.3f} to {max(values):.3f})" if values else "–"
         fleiss = "–" if all_of_them.value is None else f"{all_of_them.value:.3f}"

@@ -106,10 +106,10 @@ class JuryStudy(Generic[FoundT]):
         )
 
 
-def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = False) -> None:
+def show_tables(tables: Sequence[StudyTable], result: Any, *, sample: bool = False) -> None:
     """Print the figures of a study; that they are of synthetic texts stands above the first table."""
     for number, table in enumerate(tables):
-        rows = getattr(found, table.frame)
+        rows = getattr(result, table.frame)
         if not rows and table.empty:
             typer.echo(table.empty)
         for row in rows if table.line else ():
@@ -122,9 +122,11 @@ def show_tables(tables: Sequence[StudyTable], found: Any, *, sample: bool = Fals
             rows, columns = spread(rows, columns, table.across.by, table.across.figure)
         else:
             columns += [figure(name, form) for name, form in table.columns.items() if name not in names]
-        show(rows, columns, words_of(table.title, found), sample=sample and not number, pad_edge=table.padded)
+        show(
+            rows, columns, words_of(table.title, result), sample=sample and not number, pad_edge=table.padded
+        )
         if table.note:
-            typer.echo(words_of(table.note, found))
+            typer.echo(words_of(table.note, result))
 
 
 def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
@@ -193,7 +195,7 @@ def _reasons(planners: Sequence[JuryPlanner], store: JudgementStore) -> Counter[
 
 def end_study(
     study: JuryStudy[FoundT],
-    found: FoundT,
+    result: FoundT,
     folder: Path,
     results: Sequence[Path],
     end: End | None = None,
@@ -208,10 +210,10 @@ def end_study(
     say_sent(folder)
     for path in results:
         typer.echo(f"results: {path}")
-    n = study.missing(found)
+    n = study.missing(result)
     again = f"missing in all: {n:,} {study.what}; the same command asks for them again"
     code = end_code(end, missing=n > 0, again=again)
-    if code == DONE and (commands := study.then(found)):
+    if code == DONE and (commands := study.then(result)):
         say_next(*commands)
     return code
 

@@ -111,11 +111,11 @@ def submit(
             remedy="write: medtasks submit RUN -o results/submissions/ORG/MODEL/DATE",
         )
     quiet()
-    from medtasks_lab.submissions.submission import Wish
+    from medtasks_lab.submissions.submission import AnswerFile
     from medtasks_lab.submissions.submission import submit as write
 
     facts = dict(_fact(item) for item in about or [])
-    wish = Wish(Path(answers) if answers else None, tuple(address or ()), given=not without)
+    wish = AnswerFile(Path(answers) if answers else None, tuple(address or ()), given=not without)
     written = write(Path(folders[0]), Path(out), registry(), facts, wish)
     for fault in written.faults:
         say(str(fault))

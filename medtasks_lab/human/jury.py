@@ -115,17 +115,17 @@ def jury_figures(drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, verdict
     return found
 
 
-def write_jury(folder: Path, found: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:
+def write_jury(folder: Path, figures: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:
     """`jury.json`, `jury_rates.csv`, `jury_agreement.csv`; the first of them."""
     rows = [
         {
             **rate_row(item.criterion, rate, "jury"),
             "same_in_both_orders": item.same_in_both_orders.get(rate.by),
         }
-        for item in found.verdicts
+        for item in figures.verdicts
         for rate in item.criterion.rates
     ]
-    agreement = agreement_rows(item.criterion for item in found.verdicts)
+    agreement = agreement_rows(item.criterion for item in figures.verdicts)
     write_csv(folder / "jury_rates.csv", rows)
     write_csv(folder / "jury_agreement.csv", agreement)
     write_json(
@@ -138,8 +138,8 @@ def write_jury(folder: Path, found: JuryFigures, drawn: DrawnPairs, jury: Jury) 
             "merging": MERGING,
             "interval_method": METHOD,
             "resamples": RESAMPLES,
-            "comparisons_missing": found.missing,
-            "empty_answers": found.decided,
+            "comparisons_missing": figures.missing,
+            "empty_answers": figures.decided,
             "rates": rows,
             "agreement": agreement,
         },

@@ -151,11 +151,11 @@ def _means(task: str, axis: str, by_rater: Mapping[str, Mapping[str, float]]) ->
     return found
 
 
-def write_ratings(folder: Path, found: Ratings, read: Ingested, key: Mapping[str, Any]) -> None:
+def write_ratings(folder: Path, result: Ratings, read: Ingested, key: Mapping[str, Any]) -> None:
     """`ratings.csv`, `agreement.csv`, `scores.csv`, `results.json`."""
-    write_csv(folder / "ratings.csv", found.rows)
-    write_csv(folder / "agreement.csv", [asdict(item) for item in found.figures])
-    write_csv(folder / "scores.csv", [asdict(item) for item in found.scores])
+    write_csv(folder / "ratings.csv", result.rows)
+    write_csv(folder / "agreement.csv", [asdict(item) for item in result.figures])
+    write_csv(folder / "scores.csv", [asdict(item) for item in result.scores])
     write_json(
         folder / "results.json",
         {
@@ -163,10 +163,10 @@ def write_ratings(folder: Path, found: Ratings, read: Ingested, key: Mapping[str
             **origin(read, key),
             "runs": key["runs"],
             "tasks": key["tasks"],
-            "answers_rated_in_part": found.incomplete,
+            "answers_rated_in_part": result.incomplete,
             "interval_method": f"{METHOD}, over answers; over pairs of clinicians for the pairwise ICC",
             "resamples": RESAMPLES,
-            "agreement": [asdict(item) for item in found.figures],
-            "scores": [asdict(item) for item in found.scores],
+            "agreement": [asdict(item) for item in result.figures],
+            "scores": [asdict(item) for item in result.scores],
         },
     )

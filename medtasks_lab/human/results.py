@@ -97,10 +97,10 @@ def decisions(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Decision]:
     return found
 
 
-def point_agreement(found: Sequence[Decision]) -> list[Kappa]:
+def point_agreement(ratings: Sequence[Decision]) -> list[Kappa]:
     """How far experts agree about points."""
     votes: dict[str, dict[str, int]] = {}
-    for number, decision in enumerate(found):
+    for number, decision in enumerate(ratings):
         for expert, met in decision.votes.items():
             votes.setdefault(expert, {})[f"{number}"] = int(met)
     return kappas(votes, [NOT_MET, MET])
@@ -197,10 +197,10 @@ def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key
     )
 
 
-def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: Mapping[str, Any]) -> None:
+def write_points(folder: Path, figures: Sequence[Decision], read: Ingested, key: Mapping[str, Any]) -> None:
     """`decisions.jsonl` (a case per line), `votes.csv`, `results.json`."""
     cases: dict[str, list[dict[str, Any]]] = {}
-    for item in found:
+    for item in figures:
         cases.setdefault(item.case, []).append(
             {"id": item.point, "weight": item.weight, "met": item.met, "votes": dict(item.votes)}
         )
@@ -209,7 +209,7 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
         file.write("".join(f"{line}\n" for line in lines).encode())
     votes = [
         {"case": item.case, "point": item.point, "expert": expert, "decision": "met" if met else "not_met"}
-        for item in found
+        for item in figures
         for expert, met in item.votes.items()
     ]
     write_csv(folder / "votes.csv", votes)
@@ -219,11 +219,11 @@ def write_points(folder: Path, found: Sequence[Decision], read: Ingested, key: M
             "evaluation": "human experts, decisions on scoring points",
             **origin(read, key),
             "queue": key["queue"],
-            "points": len(found),
-            "met": sum(item.met is True for item in found),
-            "not_met": sum(item.met is False for item in found),
-            "undecided": sum(item.met is None for item in found),
-            "agreement": [agreement_row(one) for one in point_agreement(found)],
+            "points": len(figures),
+            "met": sum(item.met is True for item in figures),
+            "not_met": sum(item.met is False for item in figures),
+            "undecided": sum(item.met is None for item in figures),
+            "agreement": [agreement_row(one) for one in point_agreement(figures)],
         },
     )
 
@@ -287,10 +287,10 @@ def agreement_row(one: Kappa) -> dict[str, Any]:
     return {**one._asdict(), "between": ", ".join(one.between)}
 
 
-def agreement_rows(found: Iterable[Criterion]) -> list[dict[str, Any]]:
+def agreement_rows(criteria: Iterable[Criterion]) -> list[dict[str, Any]]:
     """The agreement about each criterion as files hold it."""
     return [
         {"task": item.task, "criterion": item.criterion, **agreement_row(one)}
-        for item in found
+        for item in criteria
         for one in item.agreement
     ]

@@ -185,18 +185,18 @@ def published_survey(suite: str) -> dict[str, float]:
     return {row["measure"]: float(row["value"]) for row in published(PUBLISHED) if row["suite"] == suite}
 
 
-def write_survey(folder: Path, found: Survey, read: Ingested, key: Mapping[str, Any]) -> None:
+def write_survey(folder: Path, figures: Survey, read: Ingested, key: Mapping[str, Any]) -> None:
     """`assignments.csv`, `comprehensiveness.csv`, `comments.csv`, `results.json`."""
     flat: Sequence[Mapping[str, Any]] = [
         {**{name: value for name, value in asdict(item).items() if name != "counts"}, **item.counts}
-        for item in found.assigned
+        for item in figures.assigned
     ]
     write_csv(folder / "assignments.csv", flat)
     write_csv(
         folder / "comprehensiveness.csv",
-        [{"rating": value, "clinicians": n} for value, n in found.ratings.items()],
+        [{"rating": value, "clinicians": n} for value, n in figures.ratings.items()],
     )
-    write_csv(folder / "comments.csv", [asdict(item) for item in found.comments])
+    write_csv(folder / "comments.csv", [asdict(item) for item in figures.comments])
     write_json(
         folder / "results.json",
         {
@@ -204,15 +204,15 @@ def write_survey(folder: Path, found: Survey, read: Ingested, key: Mapping[str, 
             **origin(read, key),
             "suite": key["suite"],
             "axis": key["axis"],
-            "agreement_rate": found.rate,
-            "agreement_rate_low": found.interval.low if found.interval else None,
-            "agreement_rate_high": found.interval.high if found.interval else None,
-            "assignments": found.n_assignments,
-            "comprehensiveness_mean": found.mean,
-            "comprehensiveness_sd": found.sd,
-            "ratings": {str(value): n for value, n in found.ratings.items()},
-            "comments": len(found.comments),
-            "agreement": [agreement_row(one) for one in found.agreement],
+            "agreement_rate": figures.rate,
+            "agreement_rate_low": figures.interval.low if figures.interval else None,
+            "agreement_rate_high": figures.interval.high if figures.interval else None,
+            "assignments": figures.n_assignments,
+            "comprehensiveness_mean": figures.mean,
+            "comprehensiveness_sd": figures.sd,
+            "ratings": {str(value): n for value, n in figures.ratings.items()},
+            "comments": len(figures.comments),
+            "agreement": [agreement_row(one) for one in figures.agreement],
             "published": published_survey(key["suite"]),
             "interval_method": f"{WILSON_OF_UNITS}, over clinicians",
         },

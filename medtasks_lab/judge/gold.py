@@ -166,23 +166,23 @@ def _mean(weights: Array, values: Array, part: Array) -> Array:
     return means
 
 
-def write_gold(folder: Path, found: GoldFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_gold(folder: Path, figures: GoldFigures, panels: Sequence[Panel]) -> list[Path]:
     """`gold.json`, `gold_tasks.csv`, `gold_scores.csv`, `gold_flags.csv`; the first of them."""
     flags = [
         {"task": task, "document": document, "flagged": int(flagged)}
-        for task, by in found.flags.items()
+        for task, by in figures.flags.items()
         for document, flagged in by.items()
     ]
-    write_csv(folder / "gold_tasks.csv", [asdict(item) for item in found.tasks])
-    write_csv(folder / "gold_scores.csv", [asdict(item) for item in found.scores])
+    write_csv(folder / "gold_tasks.csv", [asdict(item) for item in figures.tasks])
+    write_csv(folder / "gold_scores.csv", [asdict(item) for item in figures.scores])
     write_csv(folder / "gold_flags.csv", flags)
     write_json(
         folder / "gold.json",
         {
             "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
             "flagged": "more judges say that the reference is not reasonable than say that it is",
-            "tasks": [asdict(item) for item in found.tasks],
-            "scores": [asdict(item) for item in found.scores],
+            "tasks": [asdict(item) for item in figures.tasks],
+            "scores": [asdict(item) for item in figures.scores],
             "interval_method": f"{METHOD}, over documents",
             "resamples": RESAMPLES,
         },

@@ -375,7 +375,7 @@ def _share(judge: str, aim: str, kind: str, reached: Sequence[tuple[AttackedPair
     return Resistance(judge, aim, kind, n, attacked, control, attacked - control, interval.low, interval.high)
 
 
-def write_resistance(folder: Path, found: RedTeamFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_resistance(folder: Path, figures: RedTeamFigures, panels: Sequence[Panel]) -> list[Path]:
     """`red_team.json`."""
-    write_json(folder / "red_team.json", [asdict(item) for item in found.found])
+    write_json(folder / "red_team.json", [asdict(item) for item in figures.found])
     return [folder / "red_team.json"]

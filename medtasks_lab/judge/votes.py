@@ -250,17 +250,17 @@ def _compared(
     )
 
 
-def write_votes(folder: Path, found: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
+def write_votes(folder: Path, figures: VoteFigures, panels: Sequence[Panel]) -> list[Path]:
     """`votes.json`, `votes_judges.csv`, `votes_physicians.csv`; the first of them."""
-    judges, physicians = ([_record(item) for item in items] for items in (found.judges, found.physicians))
+    judges, physicians = ([_record(item) for item in items] for items in (figures.judges, figures.physicians))
     write_csv(folder / "votes_judges.csv", judges)
     write_csv(folder / "votes_physicians.csv", physicians)
     write_json(
         folder / "votes.json",
         {
             "judges": [judge.identity() for jury, _ in panels for judge in jury.judges],
-            "sample": found.sample,
-            "missing": found.missing,
+            "sample": figures.sample,
+            "missing": figures.missing,
             "agreement": judges,
             "physicians": physicians,
             "interval_method": f"{METHOD}, over criteria",

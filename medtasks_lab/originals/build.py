@@ -43,10 +43,10 @@ def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iter
             yield Record({**record.fields, **columns}, record.where, record.file)
 
 
-def drop_duplicates(found: Iterable[Record], field: str) -> Iterator[Record]:
+def drop_duplicates(rows: Iterable[Record], field: str) -> Iterator[Record]:
     """The records without those that are alike in the field to an earlier one."""
     seen = set()
-    for record in found:
+    for record in rows:
         value = _value(record, field)
         if value not in seen:
             seen.add(value)

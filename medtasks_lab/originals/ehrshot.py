@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import columns_found
+from medtasks_ext.privacy import describe_columns
 from medtasks_lab.originals import cl100k
 from medtasks_lab.originals.readers import Record
 from medtasks_lab.originals.tree import SourceFile, only
@@ -106,7 +106,7 @@ def _read(file: SourceFile, columns: list[str]) -> pa.Table:
             names = pq.read_schema(content).names
             if missing := [column for column in columns if column not in names]:
                 raise MedtasksError(
-                    f"has no column {', '.join(missing)} ({columns_found(names, missing)})",
+                    f"has no column {', '.join(missing)} ({describe_columns(names, missing)})",
                     where=file.where,
                     remedy="put the file of EHRSHOT's MEDS export there",
                 )

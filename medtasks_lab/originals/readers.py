@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import parse_json
-from medtasks_ext.privacy import columns_found
+from medtasks_ext.privacy import describe_columns
 from medtasks_ext.rows.files import parse_rows
 from medtasks_ext.rows.filters import spans
 from medtasks_ext.rows.row import Row
@@ -167,7 +167,7 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
 def lacks(record: Record, name: str) -> MedtasksError:
     """The error for a record without that field, or with another kind of value there."""
     return MedtasksError(
-        f"{name} is missing or not as expected ({columns_found(list(record.fields), [name])})",
+        f"{name} is missing or not as expected ({describe_columns(list(record.fields), [name])})",
         where=record.where,
         remedy="put the authors' file there, unchanged",
     )

@@ -306,26 +306,26 @@ def _of(measure: str) -> Any:
 # ---------------------------------------------------------------------- the file
 
 
-def write_labellings(folder: Path, found: Labellings, panels: Sequence[Panel]) -> list[Path]:
+def write_labellings(folder: Path, labellings: Labellings, panels: Sequence[Panel]) -> list[Path]:
     """Write `FOLDER/TASK.json` for each task."""
-    return [write_labelling(folder, item) for item in found.tasks]
+    return [write_labelling(folder, item) for item in labellings.tasks]
 
 
-def write_labelling(folder: Path, found: Labelling) -> Path:
+def write_labelling(folder: Path, labelling: Labelling) -> Path:
     """Write `FOLDER/TASK.json`."""
-    path = folder / f"{found.task}.json"
+    path = folder / f"{labelling.task}.json"
     write_json(
         path,
         {
             "schema": SCHEMA,
             "labels": DEPARTMENT,
-            "task": found.task,
-            "labeller": found.labeller,
-            "prompt_version": found.prompt_version,
-            "origin": found.origin,
-            "rows_hash": found.rows_hash,
-            "questions": [{"id": name, DEPARTMENT: named} for name, named in found.by_question.items()],
-            "missing": found.missing,
+            "task": labelling.task,
+            "labeller": labelling.labeller,
+            "prompt_version": labelling.prompt_version,
+            "origin": labelling.origin,
+            "rows_hash": labelling.rows_hash,
+            "questions": [{"id": name, DEPARTMENT: named} for name, named in labelling.by_question.items()],
+            "missing": labelling.missing,
         },
     )
     return path
@@ -368,10 +368,10 @@ def read_labelling(path: Path, tasks: Iterable[str]) -> Labels:
         ) from None
 
 
-def counts_of(found: Labelling) -> Iterator[tuple[str, int]]:
+def counts_of(labelling: Labelling) -> Iterator[tuple[str, int]]:
     """(primary department, questions that have it), in the order of the vocabulary."""
     wholes = departments().whole_of
-    named = [{wholes[name] for name in names} for names in found.by_question.values()]
+    named = [{wholes[name] for name in names} for names in labelling.by_question.values()]
     for primary in dict.fromkeys(wholes.values()):
         if n := sum(primary in some for some in named):
             yield primary, n

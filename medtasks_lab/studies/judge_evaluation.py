@@ -170,10 +170,10 @@ def judge_figures(
     return JudgeFigures(found, beside)
 
 
-def write_evaluation(folder: Path, found: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
+def write_evaluation(folder: Path, evaluated: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
     """`judge_eval.json`: judge -> its figures."""
     path = folder / "judge_eval.json"
-    write_json(path, {name: _record(item) for name, item in found.judges.items()})
+    write_json(path, {name: _record(item) for name, item in evaluated.judges.items()})
     return [path]
 
 

@@ -237,8 +237,8 @@ def _agreement(item: Experiment, submitted: TaskResult, documents: PublicScores)
     return Agreement(n=item.n, score=item.score, submitted=part, same=same)
 
 
-def write_confirmation(folder: Path, said: Confirmation) -> Path:
+def write_confirmation(folder: Path, confirmation: Confirmation) -> Path:
     """Write it into the folder of the submission."""
-    file = folder / f"confirmed-{said.by}.json"
-    write_json(file, said.model_dump(mode="json", by_alias=True, exclude_none=True))
+    file = folder / f"confirmed-{confirmation.by}.json"
+    write_json(file, confirmation.model_dump(mode="json", by_alias=True, exclude_none=True))
     return file

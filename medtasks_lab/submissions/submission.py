@@ -62,7 +62,7 @@ class Submitted:
 
 
 @dataclass(frozen=True)
-class Wish:
+class AnswerFile:
     """What becomes of the final answers.
 
     Attributes:
@@ -76,7 +76,9 @@ class Wish:
     given: bool = True
 
 
-def submit(run: Path, out: Path, tasks: Registry, about: Mapping[str, str], wish: Wish = Wish()) -> Submitted:
+def submit(
+    run: Path, out: Path, tasks: Registry, about: Mapping[str, str], wish: AnswerFile = AnswerFile()
+) -> Submitted:
     """Write what may be public of a run.
 
     Args:
@@ -145,7 +147,7 @@ def _entry(run: Path, tasks: Registry, faults: list[Fault]) -> Entry:
 
 
 def _with_answers(
-    record: Submission, run: Path, entry: Entry, tasks: Registry, wish: Wish
+    record: Submission, run: Path, entry: Entry, tasks: Registry, wish: AnswerFile
 ) -> tuple[Submission, Path | None]:
     """The record with what it says of its file of answers, and that file."""
     path = wish.file or run.with_name(f"{run.stem if run.is_file() else run.name}{ANSWERS}")

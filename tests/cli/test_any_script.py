@@ -25,17 +25,6 @@ ARABIC = [
 JAPANESE = [f"{n}歳の男性。発熱と咳嗽を認める。説明文を書いてください。" for n in range(40, 51)]
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
-    monkeypatch.chdir(tmp_path)
-    forget()
-    yield folder
-    forget()
-
-
 def write(folder, name: str, language: str, columns: list[str], blocks: dict, rows: list[dict]) -> None:
     place = folder / name
     place.mkdir()

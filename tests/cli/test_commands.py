@@ -56,7 +56,7 @@ def test_ctrl_c_says_how_a_resumable_command_goes_on(medtasks, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("medtasks_ext.cli.run.wanted_tasks", interrupted)
+    monkeypatch.setattr("medtasks_ext.cli.run.build_request", interrupted)
     monkeypatch.setattr("medtasks_ext.cli.data_fetch.chosen", interrupted)
     fetching = medtasks("data", "fetch", "bridge_mie")
     assert "the same command goes on:\n  medtasks data fetch bridge_mie\n" in fetching.err

@@ -94,17 +94,6 @@ DOSES = [{"text": f"Der Patient erhält jeden Tag {i} Tabletten.", "label": i * 
 FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
-    monkeypatch.chdir(tmp_path)
-    forget()
-    yield folder
-    forget()
-
-
 @pytest.mark.parametrize(
     ("rows", "kind", "language", "labels"),
     [

@@ -663,3 +663,51 @@ def test_every_bundled_configuration_of_a_model_can_be_planned():
             model = find_model(path.stem)
             assert (model.config, model.provider) == (path.stem, provider)
             assert model.name in path.read_text()
+
+
+def test_a_stated_error_asks_a_part_and_says_so(medtasks, plan):
+    given = ("ORG/Model-8B", "--suite", "bridge")
+    whole, part = plan(*given), plan(*given, "--error", "1.0")
+    assert part["total"]["documents"] < whole["total"]["documents"] / 10
+    assert part["command"].endswith(" --error 1") and part["rules"][0].startswith("an estimate to ±1 points")
+    documents = {task["task"]: task["documents"] for task in whole["tasks"]}
+    assert all(8 <= task["documents"] <= documents[task["task"]] for task in part["tasks"])
+    watched = plan(*given, "--error", "1.0", "--watched")
+    assert part["total"]["documents"] < watched["total"]["documents"] < whole["total"]["documents"]
+
+
+def test_a_stated_error_leaves_out_what_judges_score(plan):
+    tasks = "bridge_chip_ctc,medhelm_medication_qa"
+    part = plan("ORG/Model-8B", "--tasks", tasks, "--error", "4")
+    assert [task["task"] for task in part["tasks"]] == ["bridge_chip_ctc"]
+    assert "1 task without an estimate left out" in part["rules"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--error", "0.1", "--tasks", "bridge_chip_ctc"), "half of it gives about ±"),
+        (("--error", "0"), "give 0.05 to 20"),
+        (("--watched",), "add --error 1.0"),
+        (("--error", "2", "--tasks", "medhelm_medication_qa"), "no score of these tasks can be estimated"),
+    ],
+)
+def test_an_error_that_no_plan_reaches_is_said(medtasks, given, said):
+    outcome = medtasks("plan", "ORG/Model-8B", *given)
+    assert outcome.code != 0 and said in " ".join(outcome.text.split())
+
+
+def test_the_dearest_tasks_are_named(plan):
+    rules = plan("ORG/Model-8B", "--suite", "mlb")["rules"]
+    [line] = [rule for rule in rules if rule.startswith("dearest, by GPU time: ")]
+    assert line.count("%") == 10
+
+
+def test_examples_that_do_not_fit_are_counted(plan, chip_ctc, tokenizers):
+    given = ("ORG/Model-8B", "--tasks", "bridge_chip_ctc_5shot", "--max_gen_toks", 50)
+    [whole] = plan(*given)["tasks"]
+    assert (whole["shots_asked"], whole["shots_held"]) == (5, None)
+    [task] = plan(*given, "--max_model_len", whole["mean_prompt"] + 50 - 20)["tasks"]
+    assert 0 < task["shots_held"] < 5 == task["shots_asked"]
+    rules = plan(*given, "--max_model_len", whole["mean_prompt"] + 50 - 20)["rules"]
+    assert any("a prompt holds on average: bridge_chip_ctc_5shot" in rule for rule in rules)

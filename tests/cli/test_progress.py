@@ -407,7 +407,7 @@ def watched(*names: str, asked: int = 100, chat_template: bool = True) -> tuple[
     [
         (CUT, ["answers fill the token budget", "of 512: ", "max_gen_toks=16384", "chat template"]),
         (EMPTY, ["answers are empty", "chat template", "max_gen_toks=16384"]),
-        (BAD, ["answers cannot be read", f"`medtasks preview {MIE}`", "reasoning"]),
+        (BAD, ["answers cannot be read", f"`medtasks preview {MIE}`", "another form"]),
     ],
 )
 def test_answers_worth_nothing_are_said_once_with_a_remedy(capsys, answer, words):
@@ -417,6 +417,16 @@ def test_answers_worth_nothing_are_said_once_with_a_remedy(capsys, answer, words
     answers(progress, 40, answer=answer)
     (line,) = said(progress, capsys)
     assert line.startswith(f"! {MIE}: 20 of 20 answers ") and all(word in line for word in words)
+
+
+def test_reasoning_without_end_is_thought_of_where_answers_were_cut(capsys):
+    progress, _ = watched(MIE)
+    answers(progress, 20, answer=BAD)
+    assert "reasoning" not in said(progress, capsys)[0]
+    progress, _ = watched(MIE)
+    answers(progress, 5, answer=CUT)
+    answers(progress, 15, answer=BAD)
+    assert "reasoning never ends (--gen_kwargs max_gen_toks=16384)" in said(progress, capsys)[0]
 
 
 def test_what_is_missing_is_named_where_no_template_is_applied(capsys):
@@ -453,6 +463,7 @@ def test_of_many_tasks_the_first_few_are_named_at_once_and_the_worst_at_the_end(
         progress.say_task(name, "done")
     shown = said(progress, capsys)
     assert [line.split()[1] for line in shown] == [f"bridge_{n}:" for n in range(4)]
+    assert "medtasks preview" in shown[0] and all(line.endswith("cannot be read, too") for line in shown[1:3])
     assert "further tasks are counted" in shown[3]
     assert alarms.notes() == ["most answers cannot be read in bridge_0, bridge_1, bridge_2 and 14 more tasks"]
     assert live.alarm_words(alarms) == "most answers cannot be read in 17 tasks"

@@ -60,16 +60,7 @@ def hub(tmp_path, monkeypatch):
     pinned = {**json.loads(lock.read_text()), "files": {}}  # what is served here is not what is pinned
     lock.write_text(json.dumps(pinned))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    constants = "huggingface_hub.constants"
-    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
-    monkeypatch.setattr(
-        f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/resolve/{revision}/{filename}"
-    )
-    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    server.take_place(monkeypatch, tmp_path)
     contents = {
         MEDQA: {
             "dev.json": medqa_rows("dev", 3),

@@ -65,14 +65,7 @@ def served(tmp_path, monkeypatch, tasks_of):
     text = text.replace("  download: {", f'  download: {{mirrors: {{"{name}": ["{server.url}{MIRROR}"]}}, ')
     file.write_text(text, encoding="utf-8")
     forget()
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    constants = "huggingface_hub.constants"
-    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
-    template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    server.take_place(monkeypatch, tmp_path)
     monkeypatch.setattr(transfer.time, "sleep", lambda seconds: None)
     server.own = remote_files(source_of(registry().datasets[URL]))[0].name.removeprefix(server.url)
     hub = source_of(registry().datasets[HUB]).download

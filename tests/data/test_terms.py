@@ -29,16 +29,7 @@ def reports(n: int, what: str) -> bytes:
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     server = Hub()
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    constants = "huggingface_hub.constants"
-    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
-    monkeypatch.setattr(
-        f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/resolve/{revision}/{filename}"
-    )
-    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    server.take_place(monkeypatch, tmp_path)
     download = source_of(registry().datasets[AREA]).download
     revision = download.revision.replace("/", "%2F")
     for name, n in ((download.test[0], 6), (download.fewshot[0], 7)):

@@ -78,14 +78,7 @@ def hub(tmp_path, monkeypatch):
             text = text.replace(host, server.url)
         file.write_text(text, encoding="utf-8")
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
-    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    constants = "huggingface_hub.constants"
-    monkeypatch.setattr(f"{constants}.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(f"{constants}.ENDPOINT", server.url)
-    template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
-    monkeypatch.setattr(f"{constants}.HF_HUB_CACHE", str(tmp_path / "hub"))
+    server.take_place(monkeypatch, tmp_path)
     for name in (BRANCH, COMMIT):
         download = source_of(registry().datasets[name]).download
         for file in (*download.test, *download.fewshot):

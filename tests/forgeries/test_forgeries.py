@@ -15,7 +15,7 @@ from medtasks_lab.site.boards import Scores, scores_of
 from medtasks_lab.site.gather import gather_site
 from medtasks_lab.site.write import write_site
 from medtasks_lab.submissions.flags import undetected
-from medtasks_lab.submissions.submission import Wish, submit
+from medtasks_lab.submissions.submission import AnswerFile, submit
 from tests.forgeries.base import MODELS, Base, make_base
 from tests.forgeries.generate import Variant, classes, forge, forge_run, variants
 from tests.submissions.test_site import data_of
@@ -101,7 +101,11 @@ def test_a_forged_run_cannot_be_submitted(base, tmp_path, variant: Variant):
     run = forge_run(variant, base, tmp_path / "run")
     with pytest.raises(MedtasksError) as refused:
         submit(
-            run, tmp_path / "out" / "Lab" / "random-label" / "2026-06-01", registry(), {}, Wish(given=False)
+            run,
+            tmp_path / "out" / "Lab" / "random-label" / "2026-06-01",
+            registry(),
+            {},
+            AnswerFile(given=False),
         )
     assert variant.of_class.detectable
     assert re.search(variant.of_class.words, str(refused.value))

@@ -222,7 +222,7 @@ def test_the_oldest_turns_give_way_where_a_dialogue_does_not_fit(line):
     (document,) = task.eval_docs
     whole = task.fewshot_context(document, 0)
     for room, kept in ((len(whole), TALK), (len(whole) - 1, TALK[1:]), (len(whole) - 80, TALK[2:])):
-        text, cut = PromptFitter(Small(room), task, Settings()).fitted(document, {})
+        text, cut = PromptFitter(Small(room), task, Settings()).fitted(document, 0)
         assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
         assert [turn for turn in TALK if turn["content"] in text] == kept
         assert cut == ("" if kept == TALK else "input")

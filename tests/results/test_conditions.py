@@ -35,7 +35,7 @@ OTHER = {
     "examples": "f", "examples_cut": True, "source": "rebuilt", "revision": "w", "rows": "s",
     "documents": "the first 3", "n": 3, "held_out": 5, "budget": 50, "context": 4_000, "inputs_cut": True,
     "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
-    "generation": (("n", 2),), "stop": ("e",), "differs": True, "system_text": "text-0",
+    "generation": (("n", 2),), "stop": ("e",), "differs": True, "system_text": "text-0", "delimiter": "' '",
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
     "local_template": "text-2",
     "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,

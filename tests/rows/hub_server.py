@@ -6,6 +6,8 @@ import hashlib
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -122,6 +124,16 @@ class Hub:
         if path.endswith(".parquet"):
             return hashlib.sha256(content).hexdigest()
         return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+    def take_place(self, monkeypatch: Any, folder: Path) -> None:
+        """Stand in for the hub: what is fetched is kept below a folder, and nothing waits."""
+        monkeypatch.setenv("MEDTASKS_CACHE", str(folder / "cache"))
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        template = self.url + "/{repo_id}/resolve/{revision}/{filename}"
+        values = {"HF_HUB_OFFLINE": False, "ENDPOINT": self.url, "HUGGINGFACE_CO_URL_TEMPLATE": template}
+        for name, value in {**values, "HF_HUB_CACHE": str(folder / "hub")}.items():
+            monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
+        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
 
     def close(self) -> None:
         self.done.set()

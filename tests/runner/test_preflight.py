@@ -298,6 +298,17 @@ def test_prompts_that_fit_only_with_fewer_shots_are_counted_apart(medtasks, mode
     assert n_fewer + n_cut == sum(count < 5 for count in carried) > 0
 
 
+@pytest.mark.parametrize("kind", ["hf", "vllm"])
+def test_a_budget_above_the_stated_context_is_refused_before_the_model_is_loaded(medtasks, tmp_path, kind):
+    room = "max_length" if kind == "hf" else "max_model_len"
+    outcome = medtasks("run", "--tasks", CHIP_CTC, "--data", "sample", "--model", kind,
+                       "--model_args", f"pretrained=no/such-model,{room}=2048",
+                       "--output_path", "run")  # fmt: skip
+    assert outcome.code == 2 and "leaves no room in a context of 2,048" in outcome.err
+    assert CHIP_CTC in outcome.err and "max_gen_toks=512" in outcome.err
+    assert "such-model" not in outcome.err, "nobody looked for the model"
+
+
 def test_a_context_that_takes_no_prompt_is_refused(medtasks, model, uneven, tmp_path):
     model(context=400)
     outcome = medtasks(*command())

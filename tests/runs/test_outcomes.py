@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import Likelihood
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs import Intent, OutcomeLog, Stored, read_outcomes
 from medtasks_ext.runs.chain import ChainedFile, sealed_head
@@ -27,7 +28,12 @@ any_text = st.lists(st.one_of(st.text(max_size=20), halves), max_size=4).map("".
 usages = st.builds(
     Usage, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9), counted=st.booleans()
 )
-answers = st.builds(Answer, any_text, any_text, st.none() | usages, any_text, any_text, any_text)
+likelihoods = st.lists(st.builds(Likelihood, st.floats(-1e6, 0), st.booleans()), max_size=3).map(tuple)
+answers = st.builds(
+    Answer,
+    *(any_text, any_text, st.none() | usages, any_text, any_text, any_text),
+    likelihoods=likelihoods,
+)
 faults = st.builds(Fault, st.sampled_from(FaultKind), any_text, tries=st.integers(1, 9))
 entries = st.one_of(answers, faults, st.builds(Intent, st.floats(0, 1e6)))
 

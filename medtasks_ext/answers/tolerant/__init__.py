@@ -8,6 +8,6 @@ was taken. Two answers that are equally good are none: the reading is then ambig
 time proportional to the length of a response.
 """
 
-from medtasks_ext.answers.tolerant.reply import Found, Reply, reply_of
+from medtasks_ext.answers.tolerant.reply import Extraction, Reply, reply_of
 
-__all__ = ["Found", "Reply", "reply_of"]
+__all__ = ["Extraction", "Reply", "reply_of"]

@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from medtasks_ext.answers.tolerant.markers import Marker, end_of_answer, markers
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply, narrow
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Extraction, Reply, narrow
 
 _MARKS = r"[\s*_`\"'(\[{$\\#>~•:✅☑✔|-]{0,12}"
 _OPENING = (
@@ -66,6 +66,12 @@ _RIGHT = re.compile(
     r"|(?:ist|er|est|es|é)\s+(?:die\s+|la\s+|a\s+|den\s+|det\s+)?(?:richtig|korrekt|riktig|bonne|correct|corret)"
     r"|die\s+(?:richtige|korrekte)\s|[が](?:正解|正しい|最も適切)|(?:都|均)?(?:是|为)?(?:唯一)?(?:正确|最佳|符合题意|最合适|对的))"
 )
+#: before an answer that is quoted, as an echo of the prompt quotes its form
+_EXAMPLE = re.compile(r"(?:例如|比如|如|或|\bexample:?,?|\be\.g\.,?)\s{0,2}[\"“「『]\Z")
+#: before the letter of another option than that with which a reply begins
+_CORRECT_ONE = re.compile(
+    r"\b(?:correct|right)\s{1,2}(?:answer|option|choice)\s{1,2}is\b|正确答案[是为]", re.IGNORECASE
+)
 _MARKUP = re.compile(r"[*_`\"'\s]+")
 #: of options; questions have at most ten
 LETTERS = ascii_uppercase[:10]
@@ -89,7 +95,7 @@ def _first(allowed: str, several: bool) -> re.Pattern[str]:
     return re.compile(rf"{number}{_OPENING}([{allowed}{small}]{_NO_WORD}{run})")
 
 
-def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several: bool) -> Found:
+def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several: bool) -> Extraction:
     """The chosen places, from 0, in ascending order.
 
     Signs in their order: a strong announcement; the letter, or the text of an option, with which the
@@ -102,7 +108,7 @@ def read_letters(reply: Reply, options: Sequence[str], allowed: str, *, several:
         several: whether an answer may have more than one letter.
     """
     if reply.begin >= reply.end:
-        return Found(None, None, "the reply is empty")
+        return Extraction(None, None, "the reply is empty")
     reader = _Reader(reply, options, allowed, several=several)
     return reader.read()
 
@@ -113,7 +119,7 @@ class _Reader:
         self.options, self.allowed, self.several = options, allowed, several
         self.first = _first(allowed, several)
 
-    def read(self) -> Found:
+    def read(self) -> Extraction:
         found = markers(self.text, self.begin, self.end)
         if group := self._announced([marker for marker in found if marker.strong]):
             later = self._announced([item for item in found if not item.strong and item.start > group.end])
@@ -122,27 +128,45 @@ class _Reader:
             return self._found(group, "announced")
         first = self._at_start()
         said = self._announced([marker for marker in found if not marker.strong])
-        if first and not (said and said.letters != first.letters and not self._stands_alone(first)):
+        other = said and first and said.letters != first.letters
+        if other and _CORRECT_ONE.search(self.text, first.end, said.start):  # type: ignore[union-attr]
+            return self._found(said, "said to be the correct answer")  # type: ignore[arg-type]
+        if first and not (other and not self._stands_alone(first)):
             return self._found(first, "the reply begins with it")
         if said:
             return self._found(said, "said to be the answer")
         if first == ():
-            return Found(None, None, "ambiguous: lines begin with several options")
+            return Extraction(None, None, "ambiguous: lines begin with several options")
         return self._called_right() or self._last_line() or NOTHING
 
     def _announced(self, found: list[Marker]) -> _Group | None:
-        return next((group for marker in reversed(found) if (group := self._said(marker.end))), None)
+        """What the last announcement announces that is neither quoted, as in an echo of the prompt, nor
+        followed by a list of the options."""
+        for marker in reversed(found):
+            quoted = _EXAMPLE.search(self.text[max(0, marker.start - 12) : marker.start])
+            group = None if quoted else self._said(marker.end)
+            if group and not self._is_list(group, marker.end):
+                return group
+        return None
+
+    def _is_list(self, group: _Group, place: int) -> bool:
+        """Whether lines list the options: all of them, or the first ones from the next line on."""
+        below = "\n" in self.text[place : group.start]
+        if len(group.letters) == self._size > 1 and "\n" in self.text[group.start : group.end]:
+            return True
+        others = self._begun(group) if below else []
+        return len(others) > 1 and group.letters[0] == 0 and self._lists(group, others)
 
     def _stands_alone(self, group: _Group) -> bool:
         """Whether nothing but the letters, or the option's text, stands on the line."""
         return bool(_END.match(self.text, group.end, self.end)) or self._begins_with_option(group)
 
-    def _found(self, group: _Group, why: str) -> Found:
+    def _found(self, group: _Group, why: str) -> Extraction:
         if len(group.letters) > 1 and not self.several:
-            return Found(None, (group.start, group.end), "ambiguous: several letters")
+            return Extraction(None, (group.start, group.end), "ambiguous: several letters")
         if any(place >= self._size for place in group.letters):
-            return Found(None, (group.start, group.end), "a letter without option")
-        return Found(sorted(group.letters), (group.start, group.end), why)
+            return Extraction(None, (group.start, group.end), "a letter without option")
+        return Extraction(sorted(group.letters), (group.start, group.end), why)
 
     @property
     def _size(self) -> int:
@@ -244,6 +268,8 @@ class _Reader:
             rest_end = self.text.find("\n", first.end(), self.end)
             rest = self.text[first.end() : rest_end if rest_end >= 0 else self.end]
             place = self._place(first[1])
+            if place <= chosen[-1]:  # the options are listed anew
+                return end
             own = self.options[place] if place < len(self.options) else None
             if rest.strip(" .。*)") and (own is None or _plain(rest) != _plain(own)):
                 return end
@@ -338,7 +364,7 @@ class _Reader:
             return True
         return len({place for place, _ in others}) < 2
 
-    def _called_right(self) -> Found | None:
+    def _called_right(self) -> Extraction | None:
         said: dict[int, tuple[int, int]] = {}
         for match in _RIGHT.finditer(self.text, max(self.begin, self.end - LONGEST), self.end):
             places = [self.allowed.find(letter) for letter in match[1] if letter.isupper()]
@@ -347,10 +373,10 @@ class _Reader:
         if not said:
             return None
         if len(said) > 1 and not self.several:
-            return Found(None, None, "ambiguous: several options are called right")
-        return Found(sorted(said), next(iter(said.values())), "called right")
+            return Extraction(None, None, "ambiguous: several options are called right")
+        return Extraction(sorted(said), next(iter(said.values())), "called right")
 
-    def _last_line(self) -> Found | None:
+    def _last_line(self) -> Extraction | None:
         line = self.text.rfind("\n", self.begin, self.end) + 1
         if line <= self.begin:
             return None
@@ -358,9 +384,15 @@ class _Reader:
         if not match or match[1].islower():
             return None
         group = self._letters(line)
-        if group and _END.match(self.text, group.end, self.end):
+        if group and _END.match(self.text, group.end, self.end) and not self._ends_list(group, line):
             return self._found(group, "alone on the last line")
         return None
+
+    def _ends_list(self, group: _Group, line: int) -> bool:
+        """Whether the lines above begin with the options before it, so that a list of them was cut."""
+        above = self.text[max(self.begin, line - _LONGEST_LIST) : line]
+        places = {self.allowed.find(match[1]) for match in _LINE_LETTER.finditer(f"\n{above}")}
+        return group.letters[0] > 1 and places.issuperset(range(group.letters[0]))
 
 
 _LETTER = re.compile(

@@ -10,7 +10,7 @@ import regex
 
 from medtasks_ext.answers.tolerant.folding import folded, plain
 from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
-from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 
 _NUMBER = regex.compile(
     r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
@@ -65,7 +65,7 @@ class NumberReader:
             found = self._at(folded(text).text, 0)
             return found.number if found and not folded(text).text[found.end :].strip() else None
 
-    def read(self, reply: Reply) -> Found:
+    def read(self, reply: Reply) -> Extraction:
         """The number.
 
         Signs in their order: a box or an announcement with a colon; the only number; the last sign of
@@ -74,13 +74,13 @@ class NumberReader:
         """
         return read_plainly(reply, lambda _, form: self._found(form.text))
 
-    def _found(self, text: str) -> Found:
+    def _found(self, text: str) -> Extraction:
         def at(place: int, _colon: bool) -> _Value | None:
             return self._at(text, place)
 
-        def said(value: _Value, why: str) -> Found:
+        def said(value: _Value, why: str) -> Extraction:
             span = (value.start, value.end)
-            return Found(value.number, span, why if value.number is not None else "ambiguous: a range")
+            return Extraction(value.number, span, why if value.number is not None else "ambiguous: a range")
 
         reached = self.phrases.reached(text, at)
         if item := self.phrases.chosen(text, reached):
@@ -106,7 +106,7 @@ class NumberReader:
             text, first.end
         ):
             return said(first, "the reply begins with it")
-        return Found(None, None, "ambiguous: several numbers")
+        return Extraction(None, None, "ambiguous: several numbers")
 
     def _is_said(self, text: str, place: int) -> bool:
         """Whether a verb of being, or the like, stands right before a place."""

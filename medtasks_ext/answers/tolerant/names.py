@@ -10,7 +10,7 @@ import regex
 
 from medtasks_ext.answers.tolerant.folding import plain
 from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, read_plainly, word
-from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#•>–—:¡¿\-]"
 _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
@@ -56,7 +56,7 @@ class NameReader:
             rf"(?![{UNSPACED}\p{{Hangul}}])|{self.phrases.skipped.pattern}|{self.phrases.either.pattern}"
         )
 
-    def read(self, reply: Reply) -> Found:
+    def read(self, reply: Reply) -> Extraction:
         """The name.
 
         Signs in their order: a box or an announcement with a colon; the name with which the reply begins;
@@ -64,12 +64,12 @@ class NameReader:
         """
         return read_plainly(reply, lambda _, form: self._found(form.text))
 
-    def _found(self, text: str) -> Found:
+    def _found(self, text: str) -> Extraction:
         def at(place: int, _colon: bool) -> _Named | None:
             return self._at(text, place)
 
-        def said(item: _Named, why: str) -> Found:
-            return Found(item.name, (item.start, item.end), why if item.name else "ambiguous: two names")
+        def said(item: _Named, why: str) -> Extraction:
+            return Extraction(item.name, (item.start, item.end), why if item.name else "ambiguous: two names")
 
         reached = self.phrases.reached(text, at)
         if chosen := self.phrases.chosen(text, reached):
@@ -86,7 +86,7 @@ class NameReader:
             if item := self._at(text, match.start()):
                 named[item.name] = item
         if len(named) > 1:
-            return Found(None, None, "ambiguous: several names")
+            return Extraction(None, None, "ambiguous: several names")
         return next((said(item, "the only name") for item in named.values()), NOTHING)
 
     def _at(self, text: str, place: int) -> _Named | None:

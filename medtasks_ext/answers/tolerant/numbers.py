@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from medtasks_ext.answers.tolerant.markers import end_of_answer, markers
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Extraction, Reply
 
 _SIGN = r"(?:(?<![\w.)])[-+])?"
 _NUMBER = re.compile(
@@ -67,14 +67,14 @@ _LONGEST_LINE = 1_000
 Form = Literal["number", "date", "weeks_and_days"]
 
 
-def read_value(reply: Reply, form: Form) -> Found:
+def read_value(reply: Reply, form: Form) -> Extraction:
     """The value of a reply as MedCalc-Bench writes it: `78.5`, `06/08/2024`, `('14 weeks', '2 days')`.
 
     It is what stands behind the last strong announcement; else the one value of the first line or of
     the reply; else what follows the last weak announcement or the last sign of equality.
     """
     if reply.begin >= reply.end:
-        return Found(None, None, "the reply is empty")
+        return Extraction(None, None, "the reply is empty")
     text, end = reply.text, end_of_answer(reply)
     begin = max(reply.begin, end - LONGEST)
     find = {"number": _numbers, "date": _dates, "weeks_and_days": _ages}[form]
@@ -101,7 +101,7 @@ def read_value(reply: Reply, form: Form) -> Found:
     if signs and (value := _at(text, signs[-1], end)):
         return value._replace(why=value.why or "the last result")
     if values:
-        return Found(None, None, "ambiguous: several values")
+        return Extraction(None, None, "ambiguous: several values")
     return NOTHING
 
 
@@ -112,13 +112,13 @@ def _line_end(text: str, place: int, end: int) -> int:
     return limit if found < 0 else found
 
 
-def _first_of(values: list[Found], why: str, *, strict: bool) -> Found:
+def _first_of(values: list[Extraction], why: str, *, strict: bool) -> Extraction:
     if strict and len({value.answer for value in values}) > 1:
-        return Found(None, (values[0].span or (0, 0)), "ambiguous: several values")
+        return Extraction(None, (values[0].span or (0, 0)), "ambiguous: several values")
     return values[0]._replace(why=why)
 
 
-def _at(text: str, place: int, end: int) -> Found | None:
+def _at(text: str, place: int, end: int) -> Extraction | None:
     """The number that stands at a place, no part of a range."""
     before = _BEFORE.match(text, place, end)
     match = _NUMBER.match(text, before.end() if before else place, end)
@@ -127,18 +127,18 @@ def _at(text: str, place: int, end: int) -> Found | None:
     if not match:
         return None
     if _RANGE.match(text, match.end(), end) and not _UNIT.match(text, match.end(), end):
-        return Found(None, match.span(), "ambiguous: a range or a fraction")
-    return Found(_plain_number(match[0]), match.span(), "")
+        return Extraction(None, match.span(), "ambiguous: a range or a fraction")
+    return Extraction(_plain_number(match[0]), match.span(), "")
 
 
-def _numbers(text: str, begin: int, end: int) -> list[Found]:
+def _numbers(text: str, begin: int, end: int) -> list[Extraction]:
     units = [match.span() for match in _UNIT.finditer(text, begin, end)]
     found, place = [], 0
     for match in _NUMBER.finditer(text, begin, end):
         while place < len(units) and units[place][1] <= match.start():
             place += 1
         if not (place < len(units) and units[place][0] <= match.start() < units[place][1]):
-            found.append(Found(_plain_number(match[0]), match.span(), ""))
+            found.append(Extraction(_plain_number(match[0]), match.span(), ""))
     if len(found) == 1:
         after = found[0].span[1] if found[0].span else begin
         if _RANGE.match(text, after, end) and not _UNIT.match(text, after, end):
@@ -153,7 +153,7 @@ def _plain_number(text: str) -> str:
     return (f"{number}e{int(power[1])}" if power else number).lstrip("+")
 
 
-def _dates(text: str, begin: int, end: int) -> list[Found]:
+def _dates(text: str, begin: int, end: int) -> list[Extraction]:
     found = []
     for pattern, parts in _DATES:
         for match in pattern.finditer(text, begin, end):
@@ -161,7 +161,7 @@ def _dates(text: str, begin: int, end: int) -> list[Found]:
                 day = datetime(*parts(match))
             except ValueError:
                 continue
-            found.append(Found(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
+            found.append(Extraction(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
     return sorted(found, key=lambda item: item.span or (0, 0))
 
 
@@ -169,9 +169,9 @@ def _month(name: str) -> int:
     return next(number for number, month in enumerate(_MONTHS, start=1) if month.startswith(name[:3].lower()))
 
 
-def _ages(text: str, begin: int, end: int) -> list[Found]:
+def _ages(text: str, begin: int, end: int) -> list[Extraction]:
     found = []
     for match in _AGE.finditer(text, begin, end):
         weeks, days = [item for item in match.groups() if item is not None]
-        found.append(Found(f"('{int(weeks)} weeks', '{int(days)} days')", match.span(), ""))
+        found.append(Extraction(f"('{int(weeks)} weeks', '{int(days)} days')", match.span(), ""))
     return found

@@ -12,7 +12,7 @@ import regex
 
 from medtasks_ext.answers.tolerant.folding import Folded, plain
 from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
-from medtasks_ext.answers.tolerant.reply import NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
 _LEADING = regex.compile(rf"{_MARKS}*")
@@ -147,7 +147,7 @@ class OptionReader:
 
     # ------------------------------------------------------------------ reading
 
-    def read(self, reply: Reply, *, several: bool) -> Found:
+    def read(self, reply: Reply, *, several: bool) -> Extraction:
         """The places of the chosen options, in rising order.
 
         Signs in their order: a box or an announcement with a colon; the label or text with which the reply
@@ -165,7 +165,7 @@ class _Reading:
         self.reader, self.phrases, self.several = reader, reader.phrases, several
         self.original, self.text, self.places = original, form.text, form.places
 
-    def found(self) -> Found:
+    def found(self) -> Extraction:
         """What the reply names, with the place in its plain form."""
         reached = self.phrases.reached(self.text, self._listed)
         if item := self.phrases.chosen(self.text, reached):
@@ -173,7 +173,7 @@ class _Reading:
         if not self.several and (said := self._after_neither()):
             return said
         if self._none_of_these():
-            return Found(None, None, "none of these")
+            return Extraction(None, None, "none of these")
         if first := self._at_start():
             said = [item for item in reached if item.sort < 3 and item.what.places != first.places]
             if not said or self._alone(first):
@@ -185,16 +185,16 @@ class _Reading:
         if right := self._called_right(verdicts):
             return right
         if self.several and self._all_of_these():
-            return Found(list(range(self.reader.size)), None, "all of these")
+            return Extraction(list(range(self.reader.size)), None, "all of these")
         if reached:
             return self._said(reached[-1].what, "called right")
         return self._last() or self._only(verdicts) or NOTHING
 
-    def _said(self, listed: _Listed, why: str) -> Found:
+    def _said(self, listed: _Listed, why: str) -> Extraction:
         span = (listed.start, listed.end)
         if listed.either or (len(listed.places) > 1 and not self.several):
-            return Found(None, span, "ambiguous: several options")
-        return Found(sorted(set(listed.places)), span, why)
+            return Extraction(None, span, "ambiguous: several options")
+        return Extraction(sorted(set(listed.places)), span, why)
 
     # ------------------------------------------------------------------ options at a place
 
@@ -441,7 +441,7 @@ class _Reading:
                 found[number] = (said, start, end)
         return found
 
-    def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Found | None:
+    def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
         if not right:
             return None
@@ -453,8 +453,8 @@ class _Reading:
             denied = {number for number, (said, *_) in verdicts.items() if said is False}
             right = {number: place for number, place in right.items() if number not in denied}
         if len(right) > 1 and not self.several:
-            return Found(None, None, "ambiguous: several options are called right")
-        return Found(sorted(right), next(iter(right.values())), "called right") if right else None
+            return Extraction(None, None, "ambiguous: several options are called right")
+        return Extraction(sorted(right), next(iter(right.values())), "called right") if right else None
 
     def _none_of_these(self) -> bool:
         """Whether the reply begins with words that no option is right, which are none of the options."""
@@ -477,7 +477,7 @@ class _Reading:
         match = _LEADING.match(self.text)
         return match.end() if match else 0
 
-    def _last(self) -> Found | None:
+    def _last(self) -> Extraction | None:
         """The label with which the reply ends, behind a mark or on a line of its own."""
         for match in self.reader.mention.finditer(self.text, max(0, len(self.text) - 40)):
             begin = match.start()
@@ -519,20 +519,20 @@ class _Reading:
                         named.setdefault(number, match.span())
         return named
 
-    def _only(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Found | None:
+    def _only(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         left = {number: (start, end) for number, (said, start, end) in verdicts.items() if said is not False}
         texts = self._named_by_text()
         if len(left) == 1:
             number, span = next(iter(left.items()))
             if set(texts) <= {number} and self._points_to(*span):
-                return Found([number], span, "the only option that is named")
+                return Extraction([number], span, "the only option that is named")
         if left and not texts:
             return None
         if len(texts) == 1 and set(left) <= set(texts):
             number, span = next(iter(texts.items()))
-            return Found([number], span, "the only option that is named")
+            return Extraction([number], span, "the only option that is named")
         if self.several and texts and not left and self._is_list(texts):
-            return Found(sorted(texts), None, "the options that are named")
+            return Extraction(sorted(texts), None, "the options that are named")
         return None
 
     def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:

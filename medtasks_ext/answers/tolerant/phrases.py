@@ -15,7 +15,7 @@ import regex
 from medtasks_ext.answers.languages import Words, words_of
 from medtasks_ext.answers.tolerant.folding import Folded, folded, plain
 from medtasks_ext.answers.tolerant.markers import end_of_answer
-from medtasks_ext.answers.tolerant.reply import LONGEST, Found, Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, Extraction, Reply
 
 T = TypeVar("T")
 #: scripts that are written without blanks between words
@@ -237,7 +237,7 @@ class Phrases:
         return strong[-1]
 
 
-def read_plainly(reply: Reply, find: Callable[[str, Folded], Found]) -> Found:
+def read_plainly(reply: Reply, find: Callable[[str, Folded], Extraction]) -> Extraction:
     """What a reader finds in the plain form of a reply, with its place in the response.
 
     Args:
@@ -247,7 +247,7 @@ def read_plainly(reply: Reply, find: Callable[[str, Folded], Found]) -> Found:
     end = end_of_answer(reply)
     begin = max(reply.begin, end - LONGEST)
     if begin >= end:
-        return Found(None, None, "the reply is empty")
+        return Extraction(None, None, "the reply is empty")
     original = reply.text[begin:end]
     form = folded(original)
     found = find(original, form)

@@ -17,7 +17,7 @@ import numpy as np
 Span = tuple[int, int]
 
 
-class Found(NamedTuple):
+class Extraction(NamedTuple):
     """What a tolerant reader makes of a response.
 
     Attributes:
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     why: str
 
 
-NOTHING = Found(None, None, "no answer was found")
+NOTHING = Extraction(None, None, "no answer was found")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from medtasks_ext.answers.tolerant.markers import end_of_answer, markers
-from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Found, Reply
+from medtasks_ext.answers.tolerant.reply import LONGEST, NOTHING, Extraction, Reply
 
 _MARKS = r"[\s*_`\"'(\[{<$\\#>~•:-]{0,12}"
 _CLOSED = r"[*_`\"')\]}>$]{0,8}"
@@ -45,7 +45,7 @@ def _patterns(names: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
 
 def _concluded(
     text: str, begin: int, end: int, label: re.Pattern[str], names: Mapping[str, str]
-) -> Found | None:
+) -> Extraction | None:
     """The one label of the last sentence, which ends with it: `Based on the abstract, yes.`"""
     stops = [match.end() for match in _SENTENCE_STOP.finditer(text, begin, end)]
     begin = stops[-1] if stops else begin
@@ -56,7 +56,9 @@ def _concluded(
     ]
     named = {_meant(match, names) for match in _words(tuple(names)).findall(text, begin, end)}
     return (
-        Found(_meant(said[-1][1], names), said[-1].span(1), "concluded") if said and len(named) == 1 else None
+        Extraction(_meant(said[-1][1], names), said[-1].span(1), "concluded")
+        if said and len(named) == 1
+        else None
     )
 
 
@@ -73,7 +75,7 @@ def _words(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)({'|'.join(map(re.escape, names))})(?!\w)", re.IGNORECASE)
 
 
-def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
+def read_word(reply: Reply, names: Mapping[str, str]) -> Extraction:
     """The label of a reply.
 
     Signs in their order: a strong announcement; the label with which the reply begins; a weak
@@ -85,11 +87,11 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
         names: spelling in lower case -> label.
     """
     if reply.begin >= reply.end:
-        return Found(None, None, "the reply is empty")
+        return Extraction(None, None, "the reply is empty")
     text, end = reply.text, end_of_answer(reply)
     at_place, set_apart = _patterns(tuple(names))
 
-    def said(place: int, why: str) -> Found | None:
+    def said(place: int, why: str) -> Extraction | None:
         match = at_place.match(text, place, end)
         if not match or _NO_LABEL.match(text, match.end(), end):
             return None
@@ -102,8 +104,8 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
         joint = _JOINT.match(text, match.end(), end)
         other = joint and joint.end() > match.end() and at_place.match(text, joint.end(), end)
         if other and other.start(1) == joint.end() and _meant(other[1], names) != label:  # type: ignore[union-attr]
-            return Found(None, (match.start(1), other.end(1)), "ambiguous: two labels")
-        return Found(label, match.span(1), why)
+            return Extraction(None, (match.start(1), other.end(1)), "ambiguous: two labels")
+        return Extraction(label, match.span(1), why)
 
     found = markers(text, reply.begin, end)
     for marker in reversed([marker for marker in found if marker.strong]):
@@ -121,5 +123,5 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Found:
         group = match.lastindex or 0
         apart[_meant(match[group], names)] = match.span(group)
     if len(apart) > 1:
-        return Found(None, None, "ambiguous: several labels stand out")
-    return next((Found(label, span, "it stands out") for label, span in apart.items()), NOTHING)
+        return Extraction(None, None, "ambiguous: several labels stand out")
+    return next((Extraction(label, span, "it stands out") for label, span in apart.items()), NOTHING)

@@ -90,7 +90,7 @@ class _Builder:
         self._named.add(task)
         self._wanted.put(task)
 
-    def let_go(self, task: str) -> None:
+    def release(self, task: str) -> None:
         """A task has its end; its documents are not needed any more."""
         self._over.add(task)
         self.built.pop(task, None)
@@ -223,7 +223,7 @@ class LiveRun:
 
     def _finish(self, task: str) -> None:
         self.tally.finished(task)
-        self._builder.let_go(task)
+        self._builder.release(task)
         self._samplers.pop(task, None)
         self._unread.pop(task, None)
 

@@ -132,7 +132,9 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
     if not (going_on and holder_of(folder)) and (state := look(folder)).changes:
         faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
     known = {name: entry for name, entry in manifest.tasks.items() if name in registry.tasks}
-    if unknown := [name for name in manifest.tasks if name not in known]:
+    if chosen := [name for name in manifest.tasks if name not in known and registry.asked(name)]:
+        faults.append(_no_texts(chosen, str(folder)))
+    if unknown := [name for name in manifest.tasks if registry.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(folder)))
     answers = []
     for name, entry in known.items():
@@ -150,6 +152,11 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
             what = f"{item.samples.name} is missing: its answers are not shown"
             faults.append(Fault(str(folder), what, remedy))
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
+
+
+def _no_texts(tasks: list[str], where: str) -> Fault:
+    what = f"{some(tasks)}: answers by likelihood are no texts, and not shown"
+    return Fault(where, what, "medtasks report gives their scores", skipped=False)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -223,8 +230,7 @@ def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]
     named = [name for name in content["configs"] if name in content["results"]]
     chosen = [name for name in named if name not in registry.tasks and registry.asked(name)]
     if chosen:
-        what = f"{some(chosen)}: answers by likelihood are no texts, and not shown"
-        faults.append(Fault(str(file), what, "medtasks report gives their scores", skipped=False))
+        faults.append(_no_texts(chosen, str(file)))
     if unknown := [name for name in named if registry.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
     known = [name for name in named if name in registry.tasks]

@@ -1,0 +1,189 @@
+"""Two models on the same documents, asked in rounds until they are told apart or are known to be alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.results.drawn import difference_of
+from medtasks_ext.runner.drawing import Design, Score, Standing, Wish, not_estimated
+from medtasks_ext.runner.evaluate import build_task
+from medtasks_ext.runner.run import BOUND_TO, Run, loaded_record
+from medtasks_ext.runs.folder import RunFolder
+from medtasks_ext.runs.manifest import Manifest
+from medtasks_ext.runs.samples import iter_samples
+from medtasks_ext.stats.sampling import GROWTH_OF_PAIRS, TUNED_FOR_PAIRS
+from medtasks_ext.stats.sequences import sequence_half_width, variance_for
+
+if TYPE_CHECKING:
+    from lm_eval.api.task import Task
+
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.stats.sampling import Estimate
+    from medtasks_ext.stats.statistic import Array
+
+_TUNED = variance_for(TUNED_FOR_PAIRS)
+#: What two runs must have alike, in words.
+_WORDS = {"rows_hash": "rows", "prompt_hash": "words", "instruction": "whose words", "origin": "rows"}
+
+
+def duel_of(registry: Registry, tasks: Mapping[str, Task], wish: Wish, after: Path | None = None) -> Duel:
+    """The comparison with a run that a wish is against.
+
+    Args:
+        tasks: as they are asked now.
+        after: a run of the other model; None where it is still to be asked.
+
+    Raises:
+        MedtasksError: the two are unlike, or too few documents were answered.
+    """
+    scored = {name: task for name, task in tasks.items() if not not_estimated(task)}
+    theirs = scores_of_run(Path(wish.against), scored)
+    duel = Duel(registry, tasks, wish, theirs, scores_of_run(after, scored) if after else None)
+    duel.check()
+    return duel
+
+
+def compared_runs(registry: Registry, before: Path, after: Path, error: float) -> tuple[Duel, list[Standing]]:
+    """Two runs as if they were asked in rounds until they are told apart, on what both have answered.
+
+    Args:
+        error: within which they count as alike, in points.
+
+    Raises:
+        MedtasksError: as `duel_of`, or rows of the runs are not here.
+    """
+    run = Run(after, registry)
+    run.load()
+    names = [name for name in run.manifest.tasks if run.is_done(name)]
+    there = Manifest.read_whole(before).tasks
+    tasks = {name: build_task(registry, name, run.settings_of(name)) for name in names if name in there}
+    wish = Wish(error, watched=True, against=str(before))
+    duel = duel_of(registry, tasks, wish, after)
+    ours = scores_of_run(after, {name: tasks[name] for name in duel.tasks})
+    asked: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in duel.tasks}
+    standings: list[Standing] = []
+    while (drawn := duel.draw()) is not None:
+        for name, places in drawn.items():
+            asked[name].update({i: {"score": ours[name][i]} for i in places if i in ours[name]})
+        standings = list(duel.settle(asked))
+    return duel, standings
+
+
+def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int, Any]]:
+    """Task -> place of a document -> what it contributes to the score, in a run of the same tasks.
+
+    Args:
+        folder: of the run.
+        tasks: as they are asked now.
+
+    Raises:
+        MedtasksError: the run lacks a task, or was asked otherwise.
+    """
+    manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    found = {}
+    for name, task in tasks.items():
+        if name not in manifest.tasks or not files.task_file(name).is_file():
+            raise MedtasksError(
+                f"has no result of {name}", where=folder, remedy="run it there, or leave the task out here"
+            )
+        stored, now = files.read_task(name), loaded_record(task)
+        unlike = [_WORDS[part] for part in BOUND_TO if stored["loaded"].get(part) != now.get(part)]
+        if stored["version"].partition("-")[0] != str(task.VERSION).partition("-")[0]:
+            unlike.append("version of the task")
+        if (stored["config"].get("num_fewshot") or 0) != (task.config.num_fewshot or 0):
+            unlike.append("examples")
+        if unlike:
+            raise MedtasksError(
+                f"{name} was asked otherwise there: {', '.join(dict.fromkeys(unlike))}",
+                where=folder,
+                remedy="compare runs of the same rows, words and examples",
+            )
+        rows = task.eval_docs
+        found[name] = {
+            sample["doc_id"]: sample["score"]
+            for sample in iter_samples(files.samples_file(name))
+            if "score" in sample and document_key(sample["doc"]) == document_key(rows[sample["doc_id"]])
+        }
+    return found
+
+
+class Duel(Design):
+    """What is drawn until two models are told apart; of documents that the other has answered.
+
+    Args:
+        theirs: what `scores_of_run` gives of the other model.
+        ours: the same of this one, where it has answered already; else it is asked.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        tasks: Mapping[str, Task],
+        wish: Wish,
+        theirs: Mapping[str, Mapping[int, Any]],
+        ours: Mapping[str, Mapping[int, Any]] | None = None,
+    ) -> None:
+        super().__init__(registry, tasks, wish)
+        self._theirs = theirs
+        for name, draw in self._draws.items():
+            unscored = {place for place, row in enumerate(draw.task.eval_docs) if row["gold"] is None}
+            for side in (theirs, ours or {}):
+                if name in side:
+                    self._most[name] = np.minimum(self._most[name], draw.shared({*side[name], *unscored}))
+
+    def _rounds_of(self, score: Score) -> Iterator[Array]:
+        return score.population.rounds(_TUNED, first=0, growth=GROWTH_OF_PAIRS)
+
+    def check(self) -> None:
+        """Refuse what cannot be compared.
+
+        Raises:
+            MedtasksError: the other has answered too few documents.
+        """
+        few = [name for name, most in self._most.items() if not most.all()]
+        if few or not self.scores:
+            what = few[0] if few else "these tasks"
+            raise MedtasksError(
+                f"has answered too few documents of {what}, or others than are drawn",
+                where=self.wish.against,
+                remedy="run it with --error, or whole",
+            )
+
+    def planned(self) -> dict[str, int]:
+        """Task -> documents that are asked at most."""
+        return {name: len(draw.places(self._most[name])) for name, draw in self._draws.items()}
+
+    def draw(self) -> dict[str, list[int]] | None:
+        """As of a design; None also where the other has answered nothing further."""
+        before = self.n_asked
+        while (found := super().draw()) is not None:
+            if self.n_asked > before or before == 0:
+                return found
+            if all((self._drawn[name] >= most).all() for name, most in self._most.items()):
+                return None
+        return None
+
+    def _estimate(self, name: str, scored: Mapping[int, Mapping[str, Any]]) -> Estimate | None:
+        draw = self._draws[name]
+        ours = {place: item["score"] for place, item in scored.items() if "score" in item}
+        strata = draw.strata(self._drawn[name])
+        return difference_of(ours, self._theirs[name], draw.units, draw.statistic, strata)
+
+    def _standing(self, name: str, found: Estimate) -> Standing:
+        half, value = float(sequence_half_width(found.beyond, _TUNED)), found.value
+        if abs(value) > half:
+            words = f"{'better' if value > 0 else 'worse'} than {self.wish.against}"
+        elif half <= self.wish.half:
+            words = f"as good as {self.wish.against}, within {100 * (abs(value) + half):.1f} points"
+        else:
+            words = "not told apart yet"
+        return Standing(name, value, half, words)
+
+    def _is_settled(self, standing: Standing) -> bool:
+        return abs(standing.value) > standing.half or standing.half <= self.wish.half

@@ -1,0 +1,91 @@
+"""Answers of a real model, drawn by a seed, and what the author took each to be (`drawn.yaml`).
+
+The author read them before looking at what a reader makes of them (docs/answers.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import yaml
+
+from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.evaluate import Reader, Settings, build_task
+
+DRAWN = Path(__file__).with_name("drawn.yaml")
+#: of an answer that is not there, or not clear
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class RealAnswer:
+    """An answer, and what it says.
+
+    Attributes:
+        place: in the file.
+        task: that was asked.
+        document: key of its row.
+        response: of the model.
+        said: what the author read.
+    """
+
+    place: int
+    task: str
+    document: str
+    response: str
+    said: Any
+
+    @property
+    def kind(self) -> str:
+        """Of answers."""
+        return str(registry().tasks[self.task][0].blocks["answer"]["kind"])
+
+    @property
+    def suite(self) -> str:
+        """Of the dataset."""
+        return registry().tasks[self.task][0].metadata.suite
+
+    def read(self) -> Any:
+        """What the repaired reading finds, as the author wrote it down."""
+        documents, reader = _task(self.task)
+        document = documents[self.document]
+        return _as_said(self.kind, reader.read(document, self.response)["repaired"]["answer"], document)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the reader finds what the author did."""
+        return _plain(self.read()) == _plain(self.said)
+
+
+@lru_cache(maxsize=256)
+def _task(name: str) -> tuple[dict[str, Any], Reader]:
+    task = build_task(registry(), name, Settings(data="sample", prompts="own"))
+    return {document_key(item): item for item in task.eval_docs}, Reader(task)
+
+
+def _as_said(kind: str, answer: Any, document: Any) -> Any:
+    if answer is None:
+        return NONE
+    if kind == "marked_letters":
+        return "".join(sorted(ascii_uppercase[document["options"].index(text)] for text in answer))
+    if kind == "medec":
+        return f"{answer['sentence']} {answer['correction']}" if answer["flag"] else "CORRECT"
+    if kind == "drug_list":
+        return sorted({", ".join(pieces) for pieces in answer})
+    return answer
+
+
+def _plain(said: Any) -> Any:
+    return [item.casefold() for item in said] if isinstance(said, list) else str(said).casefold()
+
+
+def real_answers() -> Iterator[RealAnswer]:
+    """All of them, in their order."""
+    for place, item in enumerate(yaml.safe_load(DRAWN.read_text(encoding="utf-8"))):
+        yield RealAnswer(place, item["task"], item["document"], item["response"], item["said"])

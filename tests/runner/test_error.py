@@ -1,0 +1,257 @@
+"""`run --error`: some documents are asked, the score says how near it is, and the rest can follow."""
+
+import json
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from medtasks_ext.models.baselines import Oracle
+from tests.conftest import sft_row
+
+TASK = "bridge_chip_ctc"
+RUN = ("run", "--model", "oracle", "--tasks", TASK, "--output_path")
+LABELS = ["年龄", "疾病", "药物", "性别"]
+N = 900
+
+
+@pytest.fixture
+def rows(chip_ctc, made_rows):
+    """900 rows, of which a third are long."""
+    test = [
+        sft_row(
+            i, f"入组标准第{i}条" * (1 + 300 * (i % 3 == 0)), f"clinical trial criterion: {LABELS[i % 4]}"
+        )
+        for i in range(N)
+    ]
+    text = json.dumps(test, ensure_ascii=False)
+    (chip_ctc / "bridge" / "CHIP-CTC.SFT.json").write_text(text, encoding="utf-8")
+
+
+#: Of ten documents, how many the model knows: of short ones, of long ones.
+SKILL = {"short": 7, "long": 2, "luck": ""}
+
+
+@pytest.fixture
+def skill(monkeypatch):
+    """Another model of the same name."""
+
+    def set_to(**new):
+        for name, value in new.items():
+            monkeypatch.setitem(SKILL, name, value)
+
+    return set_to
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The documents that were asked; long ones are mostly wrong."""
+    right, documents = Oracle.answer, []
+
+    def answer(self, request, requests):
+        documents.append(request.doc["id"])
+        number = int(request.doc["id"].partition("-")[2])
+        luck = crc32(f"{SKILL['luck']}{request.doc['id']}".encode()) % 10
+        known = luck < SKILL["long" if number % 3 == 0 else "short"]
+        return right(self, request, requests) if known else "clinical trial criterion: 睡眠"
+
+    monkeypatch.setattr(Oracle, "answer", answer)
+    return documents
+
+
+def result(folder: str) -> dict:
+    return json.loads(Path(folder, "tasks", f"{TASK}.json").read_bytes())
+
+
+def choice(folder: str) -> dict:
+    return json.loads(Path(folder, "run.json").read_bytes())["tasks"][TASK]["choice"]
+
+
+def comparable(folder: str) -> dict:
+    found = result(folder)
+    del found["conditions"]["observed"]["versions"]
+    files = {"samples": f"samples_{TASK}.jsonl", "documents": f"tasks/{TASK}.parquet"}
+    return {"task": found, **{name: Path(folder, file).read_bytes() for name, file in files.items()}}
+
+
+@pytest.mark.parametrize("kind", [(), ("--watched",)])
+def test_a_part_is_asked_and_the_score_is_near(medtasks, rows, asked, kind):
+    outcome = medtasks(*RUN, "part", "--error", "5", *kind)
+    assert outcome.code == 0, outcome.text
+    n = len(asked)
+    assert 100 < n < 0.9 * N and len(set(asked)) == n
+    stored = result("part")
+    assert stored["estimate"]["asked"] == n == stored["n"] and stored["estimate"]["of"] == N
+    assert (stored["estimate"]["variance"] ** 0.5) * 1.9 <= 0.05
+    asked.clear()
+    assert medtasks(*RUN, "full").code == 0
+    assert len(asked) == N
+    truth = result("full")["metrics"]["score"]
+    assert abs(stored["metrics"]["score"] - truth) <= 0.05
+    lines = Path("part", f"samples_{TASK}.jsonl").read_bytes().splitlines()
+    plain = sum(json.loads(line)["valid"] for line in lines) / n
+    assert plain >= stored["metrics"]["valid"] - 0.02
+
+
+def test_the_rest_follows_and_equals_a_full_run(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    first = set(asked)
+    asked.clear()
+    outcome = medtasks(*RUN, "part")
+    assert outcome.code == 0, outcome.text
+    assert not first & set(asked) and len(first) + len(asked) == N
+    assert medtasks(*RUN, "full").code == 0
+    assert comparable("part") == comparable("full")
+
+
+def test_the_same_command_asks_nothing_again(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    before, n = comparable("part"), len(asked)
+    outcome = medtasks(*RUN, "part", "--error", "5")
+    assert outcome.code == 0 and len(asked) == n, outcome.text
+    assert comparable("part") == before
+
+
+def test_a_run_that_was_cut_off_goes_on(medtasks, rows, asked, monkeypatch):
+    assert medtasks(*RUN, "whole", "--error", "5").code == 0
+    n, right = len(asked), Oracle.answer
+    asked.clear()
+
+    def answer(self, request, requests):
+        if len(asked) == n // 2:
+            raise KeyboardInterrupt
+        return right(self, request, requests)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "answer", answer)
+        assert medtasks(*RUN, "cut", "--error", "5").code != 0
+    outcome = medtasks(*RUN, "cut", "--error", "5")
+    assert outcome.code == 0, outcome.text
+    assert len(asked) == n == len(set(asked))
+    assert comparable("cut") == comparable("whole")
+
+
+def test_scoring_anew_gives_the_same_estimate(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    before = comparable("part")
+    assert medtasks("rescore", "part").code == 0
+    assert comparable("part") == before
+
+
+def test_a_smaller_error_adds_documents(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "6").code == 0
+    first = set(asked)
+    assert medtasks(*RUN, "part", "--error", "4").code == 0
+    assert len(asked) == len(set(asked)) and first < set(asked)
+    assert choice("part")["drawn"]["error"] == 4
+
+
+def test_two_models_are_asked_the_same_documents(medtasks, rows, asked, monkeypatch):
+    assert medtasks(*RUN, "one", "--error", "5").code == 0
+    one = set(asked)
+    asked.clear()
+    assert medtasks(*RUN, "two", "--error", "4.5").code == 0
+    assert one <= set(asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--error", "1", "--limit", "3"), "leave out --limit"),
+        (("--error", "1", "--samples", '{"bridge_chip_ctc": [0]}'), "leave out --samples"),
+        (("--error", "1", "--shard", "1/2"), "leave out --shard"),
+        (("--error", "1", "--ask", "likelihood"), "leave out --ask likelihood"),
+        (("--error", "0"), "give 0.05 to 20"),
+        (("--error", "nan"), "give 0.05 to 20"),
+        (("--watched",), "add --error 1.0"),
+        (("--error", "0.5"), "half of it gives about ±"),
+        (("--error", "5", "--error-of", "nobody"), "nobody"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_asked(medtasks, rows, asked, given, said):
+    outcome = medtasks(*RUN, "part", *given)
+    assert outcome.code != 0 and said in " ".join(outcome.text.split()) and not asked
+
+
+def test_few_documents_are_no_estimate(medtasks, chip_ctc):
+    outcome = medtasks(*RUN, "part", "--error", "5")
+    assert outcome.code != 0 and "has 8 documents, and an estimate needs 100" in outcome.text
+
+
+def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
+    outcome = medtasks(*RUN, "part", "--error", "5")
+    words = f"{len(asked)} of {N} documents"
+    assert "an estimate ± 0.0" in outcome.out and words in outcome.out
+    report = medtasks("report", "part", "--published", "none").text
+    assert words in " ".join(report.split()), report
+    assert "drawn for ±5 points: compared by its interval alone, and in no rank" in " ".join(report.split())
+    refused = medtasks("card", "part", "-o", "card").text
+    assert f"{len(asked)} of {N} answers" in refused and not Path("card").exists()
+    assert "covers a part of the test rows (drawn for ±5 points)" in medtasks("export", "bridge", "part").text
+    submitted = medtasks("submit", "part", "-o", "submission")
+    assert submitted.code != 0, submitted.text
+
+
+def test_estimates_are_compared_without_a_test_of_documents(medtasks, rows, asked):
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    assert medtasks(*RUN, "full").code == 0
+    outcome = medtasks("compare", "part", "full")
+    assert outcome.code != 0 and "compared by its interval alone" in " ".join(outcome.text.split())
+
+
+# ---------------------------------------------------------------------- two models
+
+
+def test_a_better_model_is_told_apart_on_a_few_documents(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    skill(short=3, long=0)
+    outcome = medtasks(*RUN, "two", "--against", "one")
+    assert outcome.code == 0, outcome.text
+    assert len(asked) < N / 4 and len(set(asked)) == len(asked)
+    said = " ".join(outcome.text.split())
+    assert "worse than one" in said and f"{len(asked)} of {N} documents" in said and "saved" in said
+    assert choice("two")["drawn"]["against"] == "one"
+    compared = medtasks("compare", "one", "two", "--until-decided")
+    assert compared.code == 0 and "worse than one" in compared.out, compared.text
+    assert f"{len(asked)} of {N} documents" in compared.out
+
+
+def test_an_estimate_can_be_compared_with(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one", "--error", "5").code == 0
+    first = set(asked)
+    asked.clear()
+    skill(short=10, long=9)
+    outcome = medtasks(*RUN, "two", "--against", "one")
+    assert "better than one" in " ".join(outcome.text.split()), outcome.text
+    assert set(asked) <= first
+    n = len(asked)
+    assert medtasks(*RUN, "two", "--against", "one").code == 0 and len(asked) == n
+    assert medtasks(*RUN, "two").code == 0
+    assert len(asked) == len(set(asked)) == N
+
+
+def test_alike_models_end_at_the_margin_or_undecided(medtasks, rows, asked, skill):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    skill(luck="other")
+    outcome = medtasks(*RUN, "two", "--against", "one", "--error", "15")
+    assert outcome.code == 0, outcome.text
+    assert "as good as one, within" in " ".join(outcome.text.split()) and len(asked) < N
+    asked.clear()
+    outcome = medtasks(*RUN, "three", "--against", "one", "--error", "0.5")
+    assert len(asked) == N and "not told apart" in " ".join(outcome.text.split()), outcome.text
+
+
+def test_unlike_runs_are_refused(medtasks, rows, asked):
+    assert medtasks(*RUN, "one").code == 0
+    asked.clear()
+    outcome = medtasks(*RUN, "two", "--against", "one", "--num_fewshot", "2")
+    assert outcome.code != 0 and not asked, outcome.text
+    assert "was asked otherwise there: " in " ".join(outcome.text.split())
+    cot = ("run", "--model", "oracle", "--tasks", f"{TASK}_cot", "--output_path", "two", "--against", "one")
+    other = medtasks(*cot)
+    assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
+    nowhere = medtasks(*RUN, "two", "--against", "nowhere")
+    assert nowhere.code != 0 and "nowhere is no run's folder" in nowhere.text
+    assert not asked

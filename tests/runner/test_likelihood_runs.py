@@ -1,0 +1,164 @@
+"""`medtasks run --ask likelihood`: the same stream, folder and checks as for answers that are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medtasks_ext.models.baselines import Baseline, Oracle
+from medtasks_ext.registry import registry
+
+TASK = "bridge_mednli_ll"
+RESPONSES, SAMPLES, RESULT = f"responses/{TASK}.jsonl", f"samples_{TASK}.jsonl", f"tasks/{TASK}.json"
+
+
+@pytest.fixture(autouse=True)
+def sample(monkeypatch):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+
+
+@pytest.fixture
+def unsure(monkeypatch):
+    """The oracle finds every option as likely as it is short, and its place in the alphabet adds a little."""
+
+    def loglikelihood(self, requests, disable_tqdm=False):
+        return [
+            (-len(request.args[1]) - ord(request.args[1].strip()[0]) / 1e4, False) for request in requests
+        ]
+
+    monkeypatch.setattr(Oracle, "loglikelihood", loglikelihood)
+
+
+def ask(medtasks, *more: str, tasks: str = "bridge_mednli", out: str = "run"):
+    return medtasks("run", "--tasks", tasks, "--ask", "likelihood", "--model", "oracle", "-o", out, *more)
+
+
+def read(path: Path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_outcomes_hold_the_likelihood_of_each_option_and_scores_follow(medtasks, unsure, tmp_path):
+    outcome = ask(medtasks)
+    assert outcome.code == 0 and TASK in outcome.out
+    run = tmp_path / "run"
+    stored = {line["document"]: line for line in lines(run / RESPONSES)}
+    samples = lines(run / SAMPLES)
+    assert len(stored) == len(samples) == 10
+    for sample in samples:
+        line = stored[sample["doc"]["id"]]
+        options = [pair[1] for pair in sample["arguments"]]
+        assert options == [" entailment", " contradiction", " neutral"]
+        assert line["likelihoods"] == [response[0] for response in sample["resps"]]
+        assert line["response"] == "neutral"  # the shortest
+        probabilities, place = sample["calibration_error"]
+        assert sum(probabilities) == pytest.approx(1) and place == sample["target"]
+        assert sample["acc"] == float(sample["doc"]["gold"] == "neutral")
+    record = read(run / RESULT)
+    assert record["metrics"]["acc"] == sum(sample["acc"] for sample in samples) / 10
+    asked = record["conditions"]["asked"]
+    assert asked["strategy"] == "likelihood" and asked["layout"]["target_delimiter"] == " "
+    assert "budget" not in asked and "decoding" not in asked
+
+
+def test_a_folder_verifies_and_is_scored_anew(medtasks, unsure, tmp_path):
+    ask(medtasks)
+    before = read(tmp_path / "run" / RESULT)
+    assert medtasks("verify", "run", "--scores").code == 0
+    assert medtasks("rescore", "run").code == 0
+    assert read(tmp_path / "run" / RESULT)["metrics"] == before["metrics"]
+    again = ask(medtasks)
+    assert again.code == 0 and "1 of 1 tasks are done already" in again.err
+    assert medtasks("verify", "run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        (RESPONSES, lambda line: line["likelihoods"][0].__setitem__(0, -0.5)),
+        (SAMPLES, lambda line: line["resps"][1][0].__setitem__(0, -0.5)),
+        (SAMPLES, lambda line: line["arguments"][1].__setitem__(1, " maybe")),
+    ],
+)
+def test_a_changed_likelihood_or_option_is_named(medtasks, unsure, tmp_path, file, change):
+    ask(medtasks)
+    path = tmp_path / "run" / file
+    first, *rest = lines(path)
+    change(first)
+    path.write_text("".join(json.dumps(line) + "\n" for line in (first, *rest)), encoding="utf-8")
+    found = medtasks("verify", "run")
+    assert found.code == 1 and Path(file).name in found.out + found.err
+
+
+def test_what_a_crash_cut_off_is_asked_again_and_no_more(medtasks, monkeypatch, tmp_path):
+    asked: list[str] = []
+    original = Baseline.loglikelihood
+
+    def counted(self, requests, disable_tqdm=False):
+        asked.extend(request.doc["id"] for request in requests)
+        return original(self, requests, disable_tqdm)
+
+    monkeypatch.setattr(Baseline, "loglikelihood", counted)
+    ask(medtasks, "--limit", "4")
+    assert len(asked) == 4 * 3
+    ask(medtasks)
+    assert len(asked) == 10 * 3 and len(set(asked)) == 10
+
+
+def test_examples_are_a_condition_and_shards_give_the_run(medtasks, tmp_path):
+    ask(medtasks, "--num_fewshot", "2", out="whole")
+    for part in ("1/2", "2/2"):
+        assert ask(medtasks, "--num_fewshot", "2", "--shard", part, out="part").code == 0
+    assert medtasks("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "part").code == 0
+    whole, part = (read(tmp_path / name / RESULT) for name in ("whole", "part"))
+    assert whole["metrics"] == part["metrics"]
+    assert whole["conditions"]["asked"]["strategy"] == "likelihood_2_shot"
+    assert "relation: " in lines(tmp_path / "whole" / SAMPLES)[0]["arguments"][0][0]
+
+
+def test_groups_hold_the_tasks_whose_answers_can_be_listed(medtasks):
+    outcome = ask(medtasks, tasks="bridge_ja,mlb_medkqa", out="group")
+    assert outcome.code == 0 and "are asked by likelihood: answers of the others" in outcome.err
+    known = registry()
+    for name in ("bridge_ja", "mlb_medkqa"):
+        datasets = [known.known(leaf)[0] for leaf in known.leaves(name)]
+        expected = [f"{item.id}_ll" for item in datasets if item.is_closed]
+        assert expected and expected == known.leaves(f"{name}_ll")
+    closed = [item for item in known.datasets.values() if item.is_closed and item.metadata.grouped]
+    assert {f"{item.id}_ll" for item in closed} == {
+        leaf
+        for suite in known.suites.values()
+        if suite.id in known.groups
+        for leaf in known.leaves(f"{suite.id}_ll")
+    }
+
+
+def test_generated_answers_and_likelihoods_share_a_run_and_stand_apart(medtasks, tmp_path):
+    outcome = medtasks("run", "--tasks", f"bridge_mednli,{TASK}", "--model", "random-label", "-o", "run")
+    assert outcome.code == 0
+    report = medtasks("report", "run", "-o", "report")
+    assert "by likelihood, 0-shot" in report.out and "zero-shot" in report.out
+    assert medtasks("view", "run", "-o", "page").code == 0
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        ("bridge_mediqa_2023_sum_b", "cannot be listed"),
+        ("bridge_mednli_5shot", "leave the suffix out"),
+        ("bridge_mednlo", "no task, group or tag"),
+    ],
+)
+def test_what_cannot_be_asked_by_likelihood_is_one_message(medtasks, tasks, words):
+    outcome = ask(medtasks, tasks=tasks)
+    assert outcome.code == 2 and words in outcome.err and len(outcome.err.splitlines()) <= 3
+
+
+def test_an_unknown_way_is_one_message(medtasks):
+    outcome = medtasks("run", "--tasks", "bridge_mednli", "--ask", "nicely", "--model", "oracle")
+    assert outcome.code == 2 and "answers or likelihood" in outcome.err
