@@ -170,8 +170,8 @@ class _Reading:
         reached = self.phrases.reached(self.text, self._listed)
         if item := self.phrases.chosen(self.text, reached):
             return self._said(item.what, "announced")
-        if not self.several and (said := self._after_neither()):
-            return said
+        if not self.several and (other := self._after_neither()):
+            return other
         if self._none_of_these():
             return Extraction(None, None, "none of these")
         if first := self._at_start():
@@ -461,7 +461,7 @@ class _Reading:
         place = self._past_marks()
         return bool(self.phrases.none.match(self.text, place)) and not self._text_at(place)
 
-    def _after_neither(self) -> Found | None:
+    def _after_neither(self) -> Extraction | None:
         """The one option behind a clause that denies others: `neither A nor B, but C`."""
         begin = self.phrases.neither.match(self.text, self._past_marks())
         clause = _CLAUSE_END.search(self.text, begin.end()) if begin else None
@@ -471,7 +471,7 @@ class _Reading:
         if len(behind) != 1:
             return None
         ((number, span),) = behind.items()
-        return Found([number], span, "the others are denied")
+        return Extraction([number], span, "the others are denied")
 
     def _past_marks(self) -> int:
         match = _LEADING.match(self.text)
