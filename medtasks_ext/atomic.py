@@ -160,20 +160,42 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode(errors="replace"))
 
 
-def check_regular(path: Path) -> None:
+def check_regular(path: Path, *, folder_too: bool = False) -> None:
     """Refuse what is no plain file: a pipe, a device or a socket, whose reading may never end.
 
     Nothing is said of a name that is not there.
 
+    Args:
+        folder_too: a folder may stand there as well.
+
     Raises:
         MedtasksError: it is none.
     """
-    if path.exists() and not path.is_file():
+    if path.exists() and not (path.is_file() or (folder_too and path.is_dir())):
         raise MedtasksError(
             "is no plain file (a folder, pipe, device or socket)",
             where=path,
             remedy="put the file itself there",
         )
+
+
+def check_all_regular(folder: Path) -> None:
+    """Refuse a folder of somebody else's that holds such a thing anywhere.
+
+    Raises:
+        MedtasksError: it does.
+    """
+    waiting = [folder]
+    while waiting:
+        try:
+            found = list(os.scandir(waiting.pop()))
+        except OSError:  # no folder, or none that may be read: said by who reads it
+            continue
+        for item in found:
+            if item.is_dir(follow_symlinks=False):
+                waiting.append(Path(item.path))
+            elif not item.is_file(follow_symlinks=False):
+                check_regular(Path(item.path), folder_too=True)
 
 
 def sync_folder(folder: Path) -> None:

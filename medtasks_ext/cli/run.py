@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -460,6 +460,7 @@ def _execute(
     from medtasks_ext.runner.run import loaded_record
 
     check_conversations(config, wanted.settings)
+    check_likelihood(config, waiting)
     if not is_server(config.model):  # before a model is loaded, which takes minutes
         check_budget(context_of(config), waiting)
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
@@ -561,6 +562,24 @@ def check_conversations(config: EvaluatorConfig, settings: Settings) -> None:
             f"{config.model} takes conversations, and none is made",
             where="--model",
             remedy="add --apply_chat_template",
+        )
+
+
+def check_likelihood(config: EvaluatorConfig, tasks: Mapping[str, Task]) -> None:
+    """Refuse a chat interface where it is asked how likely answers are.
+
+    Raises:
+        MedtasksError: it gives the log-probabilities of its likeliest tokens alone.
+    """
+    from medtasks_ext.runner.requests import chooses
+
+    if is_server(config.model) and "chat" in config.model and any(map(chooses, tasks.values())):
+        raise MedtasksError(
+            f"{config.model} gives log-probabilities of at most 20 likeliest tokens, and an answer may be "
+            "none of them",
+            where="--model",
+            remedy="ask a completions server (--model local-completions, an address that ends in "
+            "/v1/completions), or the model itself (--model vllm or hf)",
         )
 
 

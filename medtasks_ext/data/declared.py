@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from medtasks_ext.answers import AnswerFormat, answer_format
 from medtasks_ext.answers.formats import any_format, enter_kind
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
@@ -147,6 +148,7 @@ class DeclaredFolder:
         """What a person has yet to write."""
         files = [file for file in sorted(self.dataset.folder.iterdir()) if file.suffix in (".yaml", ".sql")]
         for file in files:
+            check_regular(file)
             for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
                 if PLACEHOLDER in line:
                     text = line[line.index(PLACEHOLDER) :].strip(" '\"}")

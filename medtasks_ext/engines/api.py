@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 from medtasks_ext.egress import AskedServer, Egress, bypass_proxies
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
-from medtasks_ext.engines.payload import after_thinking, payload, prepared, reader_of
+from medtasks_ext.engines.payload import after_thinking, option_answer, payload, prepared, reader_of
 from medtasks_ext.engines.records import Answer, Fault, Request
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.errors import MedtasksError
@@ -83,6 +83,9 @@ class ApiEngine(ServerEngine):
 
     async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
         """Try once; a trace of reasoning is taken away where the model names its end."""
+        if request.options:
+            read, quote = partial(option_answer, self._lm, request), self._quotes(request)
+            return await client.ask(body, read, quote=quote, text=request.text)
         got = await super().send(client, request, body)
         if isinstance(got, Failed):
             return got

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from medtasks_ext.atomic import beside, cannot_write, sync_folder
+from medtasks_ext.atomic import beside, cannot_write, check_regular, sync_folder
 from medtasks_ext.engines.budget import n_bytes
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
@@ -242,6 +242,7 @@ def read_results(path: Path) -> Iterator[Result | str]:
     Raises:
         MedtasksError: there is no such file, or it holds requests.
     """
+    check_regular(path)
     try:
         file = path.open("rb")
     except OSError as error:

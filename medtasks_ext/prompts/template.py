@@ -45,6 +45,9 @@ def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[...,
         tokens: special tokens that it may name, such as `bos_token`.
         where: it stands, for messages.
 
+    Returns:
+        Turns -> text; further keywords are the template's own switches.
+
     Raises:
         MedtasksError: it is no valid Jinja.
     """
@@ -56,8 +59,8 @@ def rendering(text: str, tokens: Mapping[str, str], where: str) -> Callable[...,
             f"no valid Jinja{line}: {error}", where=where, remedy="mend the template"
         ) from None
 
-    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        said = {"messages": turns, "add_generation_prompt": add_generation_prompt, **tokens}
+    def render(turns: list[dict[str, str]], add_generation_prompt: bool = True, **switches: object) -> str:
+        said = {"messages": turns, "add_generation_prompt": add_generation_prompt, **tokens, **switches}
         try:
             return template.render(tools=None, documents=None, **said)
         except REFUSED as error:

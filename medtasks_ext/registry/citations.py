@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.registry.tasks import Dataset
@@ -80,6 +81,7 @@ def read_bibtex(path: Path) -> dict[str, BibEntry]:
     from pybtex.database import parse_string  # here, since tasks need no citations
     from pybtex.exceptions import PybtexError
 
+    check_regular(path)
     try:
         # authors are a field like others: names stay as they are written
         found = parse_string(path.read_text(encoding="utf-8"), "bibtex", person_fields=())

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
 from medtasks_ext.registry.yamlfile import Config
@@ -183,6 +184,7 @@ def read_lock(folder: Path) -> DataLock | None:
         MedtasksError: the file is not as the command writes it.
     """
     file = folder / LOCK_FILE
+    check_regular(file)
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -208,6 +210,7 @@ def read_documents(folder: Path, lock: DataLock) -> list[str]:
     if wanted is None:
         return []
     file = folder / DOCUMENTS_FILE
+    check_regular(file)
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.folders import CACHE_REMEDY, data_dir
@@ -69,6 +69,7 @@ def _downloaded(dataset: Dataset, database: Database) -> Path:
 
 def _built(script: Path) -> Path:
     """The sample database, built once from its SQL text."""
+    check_regular(script)
     text = script.read_text(encoding="utf-8")
     target = cache_dir() / "databases" / f"{sha256(text.encode()).hexdigest()[:16]}.sqlite"
     if target.is_file():

@@ -56,6 +56,7 @@ class RemoteFile:
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
     size: int | None = None  # bytes, where they are pinned
+    of_stranger: bool = False  # whether a stranger named the URLs
 
     @property
     def source(self) -> str:
@@ -181,6 +182,7 @@ class RemoteFile:
             resumes=bool(self.digest),
             largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
+            of_stranger=self.of_stranger,
         )
 
     def _checked(self, path: Path, url: str | None = None) -> Path:

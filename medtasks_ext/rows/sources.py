@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import ORIGINALS, hook
 from medtasks_ext.rows.authors import authors_of
@@ -138,6 +139,7 @@ def _instruction(file: Path) -> str:
     Raises:
         MedtasksError: it is no text, or holds what an editor added and a model would see.
     """
+    check_regular(file)
     try:
         text = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:

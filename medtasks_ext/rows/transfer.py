@@ -6,14 +6,16 @@ All downloads but the hub's (huggingface_hub) and NLTK's own go through here.
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import logging
+import re
 import socket
 import time
 import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from filelock import FileLock
@@ -24,7 +26,7 @@ from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,10 @@ _AGENT = f"medtasks/{__version__} (dataset download)"
 _AGAIN = (408, 416, 425, 429, 500, 502, 503, 504)
 
 
+#: A host of the web: a name with a dot, no number, no port, no login.
+WEB = r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}/\S+"
+
+
 class NotHereError(MedtasksError):
     """A file that is not on this machine and cannot be downloaded now."""
 
@@ -59,6 +65,62 @@ def public(url: str) -> str:
     """An address without the password that it may hold."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.netloc else url
+
+
+class _WebConnection(http.client.HTTPSConnection):
+    """A connection to an address of the web, and to none of this machine or its network."""
+
+    _by_proxy = False
+
+    def set_tunnel(self, *given: Any, **named: Any) -> None:
+        """A proxy looks the name up."""
+        self._by_proxy = True
+        super().set_tunnel(*given, **named)
+
+    def connect(self) -> None:
+        """Connect, unless the name stands for another address.
+
+        Raises:
+            _RefusedError: it does.
+        """
+        if not self._by_proxy:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            self._check(str(item[4][0]) for item in found)
+        super().connect()
+        if not self._by_proxy:  # the name may have moved since
+            self._check([self.sock.getpeername()[0]])
+
+    def _check(self, addresses: Iterable[str]) -> None:
+        if not all(ipaddress.ip_address(item.partition("%")[0]).is_global for item in addresses):
+            raise _RefusedError(f"{self.host} has an address that is not of the web")
+
+
+class _WebHandler(urllib.request.HTTPSHandler):
+    """Opens what a stranger named: the web, and nothing else."""
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        """As urllib does, by such connections."""
+        return self.do_open(_WebConnection, req)
+
+
+class _WebRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect to where a stranger may point."""
+
+    def redirect_request(self, req: urllib.request.Request, *given: Any) -> urllib.request.Request | None:
+        """The request that follows.
+
+        Raises:
+            _RefusedError: the place is none of the web.
+        """
+        found = super().redirect_request(req, *given)
+        if found is not None:
+            _check_web(found.full_url)
+        return found
+
+
+def _check_web(url: str) -> None:
+    if not re.fullmatch(WEB, url):
+        raise _RefusedError(f"leads to {public(url)[:200]}, which is no address of the web")
 
 
 #: Host -> when its name was last found to be unknown.
@@ -111,6 +173,7 @@ def fetch(
     largest: int | None = None,
     size: int | None = None,
     attempts: int = ATTEMPTS,
+    of_stranger: bool = False,
 ) -> Path:
     """A file, downloaded unless it is there. It takes its place only whole; processes wait for each other.
 
@@ -124,6 +187,7 @@ def fetch(
         largest: as for `download`.
         size: as for `download`.
         attempts: as for `download`.
+        of_stranger: as for `download`.
 
     Raises:
         MedtasksError: as for `download`, and what the check raises.
@@ -146,6 +210,7 @@ def fetch(
             size=size,
             ends_unsaid=resumes,
             attempts=attempts,
+            of_stranger=of_stranger,
         )
         try:
             check(part)
@@ -165,6 +230,7 @@ def download(
     size: int | None = None,
     ends_unsaid: bool = True,
     attempts: int = ATTEMPTS,
+    of_stranger: bool = False,
 ) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
@@ -178,16 +244,23 @@ def download(
         ends_unsaid: whether a server need not say how long it is. Where nobody knows the content, an answer
             that ended early could not be told from a whole one; archives have a mark at their end.
         attempts: how often it is asked for in all.
+        of_stranger: whether a stranger named the address: then it, and where it leads, must be of the web.
 
     Raises:
         NotHereError: the last attempt failed, the server refuses the file, or it is too large.
         MedtasksError: the disk is full, or the folder cannot be written.
     """
+    if of_stranger:
+        try:
+            _check_web(url)
+        except _RefusedError as error:
+            raise failed(error, url, otherwise) from None
     if urlsplit(url).hostname and not has_known_host(url):
         raise failed(OSError(f"no address is known for {urlsplit(url).hostname}"), url, otherwise)
     for attempt in range(1, attempts + 1):
         try:
-            _attempt(url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
+            opener = _opener(of_stranger)
+            _attempt(opener, url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
             return _check_content(part, url) if accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
             pause = _pause_after(error, url, part, attempt)
@@ -197,14 +270,27 @@ def download(
     return None
 
 
-def _attempt(url: str, part: Path, accept: str, largest: int, size: int | None, *, ends_unsaid: bool) -> None:
+def _opener(of_stranger: bool) -> urllib.request.OpenerDirector:
+    """Reads the proxies that hold now."""
+    return urllib.request.build_opener(*((_WebHandler, _WebRedirects) if of_stranger else ()))
+
+
+def _attempt(
+    opener: urllib.request.OpenerDirector,
+    url: str,
+    part: Path,
+    accept: str,
+    largest: int,
+    size: int | None,
+    *,
+    ends_unsaid: bool,
+) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise _RefusedError("is no web address")
     start = part.stat().st_size if part.is_file() else 0
     headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    opener = urllib.request.build_opener()  # reads the proxies that hold now
     with opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
         resumed = answer.status == http.client.PARTIAL_CONTENT
         if not resumed:

@@ -95,6 +95,7 @@ class TaskPlan:
     #: is all of them or none
     shots_dropped: int | None = None
     inputs_cut: int | None = None  # prompts that do not fit without examples, either; counted likewise
+    cached_tokens: int = 0  # of the prompts: examples that the prompt before had, too
     shots_asked: int = 0  # examples that a prompt is to carry
     shots_held: float | None = None  # that it carries on average, within the context
     sample: bool = False  # whether sample rows were asked for as the data
@@ -139,11 +140,13 @@ class CountedTask:
             counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
             sample=self.sample,
+            cached_tokens=self._cached([self.n_shots]),
             shots_asked=self.n_shots,
         )
         if context is None:
             return plan
         room = max(0, context.tokens - budget)
+        held = [self._held(size, room) if context.cuts else self.n_shots for size in self.prompts]
         too_long = [size > room for size in self.prompts]
         bare_too_long = [size - self.shots > room for size in self.prompts]
         fitted = [min(size, room) for size in self.prompts] if context.cuts else self.prompts
@@ -153,12 +156,22 @@ class CountedTask:
             room=room,
             shots_dropped=self._sum(too_long) if self.shots else 0,
             inputs_cut=self._sum(bare_too_long),
-            shots_held=fmean(self._held(size, room) for size in self.prompts) if self.n_shots else None,
+            cached_tokens=self._cached(held),
+            shots_held=fmean(held) if self.n_shots else None,
         )
+
+    def _cached(self, held: Sequence[int]) -> int:
+        """Tokens of the examples in all prompts but one: they stand first, and the first ones are the same.
+
+        Args:
+            held: examples that each prompt that was counted keeps; they are dropped from the end.
+        """
+        one = self.shots / self.n_shots if self.n_shots else 0.0
+        return round(fmean(held) * one * max(0, self.documents - 1))
 
     def _held(self, prompt: float, room: int) -> int:
         """Examples that a prompt keeps within so many tokens."""
-        one = self.shots / self.n_shots
+        one = self.shots / self.n_shots if self.n_shots else 0.0
         over = max(0.0, prompt - room)
         return max(0, self.n_shots - ceil(over / one)) if one > 0 else self.n_shots
 

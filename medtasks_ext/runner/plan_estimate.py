@@ -52,12 +52,16 @@ def estimate(
     if model.provider:
         hours = (prompt + output) / hardware.throughput / 3600 if hardware.throughput else None
         return replace(_of_tokens(model, prompt, output, most), hours=hours)
-    return _of_gpus(model, prompt, output, size, hardware)
+    cached = sum(plan.cached_tokens for plan in plans)
+    return _of_gpus(model, prompt, output, cached, size, hardware)
 
 
 def task_costs(plans: Sequence[TaskPlan]) -> list[float]:
-    """What each task costs a GPU beside the others, as `gpu_hours` weighs prompt and output."""
-    return [plan.prompt_tokens / PROMPT_SHARE + plan.output_tokens / OUTPUT_SHARE for plan in plans]
+    """What each task costs a GPU beside the others, as `gpu_hours` weighs new prompt tokens and output."""
+    return [
+        (plan.prompt_tokens - plan.cached_tokens) / PROMPT_SHARE + plan.output_tokens / OUTPUT_SHARE
+        for plan in plans
+    ]
 
 
 def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunCost:
@@ -74,7 +78,9 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunC
     return RunCost(rule, cost=cost, most_cost=highest, batch_cost=price.in_batch(cost))
 
 
-def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, given: Hardware) -> RunCost:
+def _of_gpus(
+    model: PlannedModel, prompt: int, output: int, cached: int, size: Size | None, given: Hardware
+) -> RunCost:
     gpus = given.gpus or model.gpus or (gpus_for(size) if size else 1)
     if given.throughput:
         total = (prompt + output) / given.throughput / 3600 * gpus
@@ -83,7 +89,7 @@ def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, g
             f"{in_gpus(gpus)}, as given"
         )
     elif size:
-        total, rule = gpu_hours(size, prompt, output), _gpu_rule(size)
+        total, rule = gpu_hours(size, prompt - cached, output), _gpu_rule(size, cached / (prompt or 1))
     else:
         rule = "GPU hours: the size of the model is not known; give --throughput, tokens per second"
         return RunCost(rule, gpus)
@@ -91,12 +97,14 @@ def _of_gpus(model: PlannedModel, prompt: int, output: int, size: Size | None, g
     return RunCost(rule, gpus, total, total / gpus, None if price is None else total * price)
 
 
-def _gpu_rule(size: Size) -> str:
+def _gpu_rule(size: Size, cached: float) -> str:
+    kept = f"; {cached:.0%} of the prompt tokens are examples that the prefix cache keeps" if cached else ""
     active = "" if size.active == size.total else f", {size.active / 1e9:,.3g} billion active"
     return (
         f"GPU hours: {size.total / 1e9:,.3g} billion parameters{active} ({size.source}), 2 operations for "
         f"each active one and token, on an H100 ({PEAK / 1e12:.0f} TFLOPS in BF16, its data sheet) of which "
-        f"full batches are assumed to reach {PROMPT_SHARE:.0%} on prompts and {OUTPUT_SHARE:.0%} on output. "
+        f"full batches are assumed to reach {PROMPT_SHARE:.0%} on prompts and {OUTPUT_SHARE:.0%} on output"
+        f"{kept}. "
         "The shares are assumptions, not measurements: expect a factor of two or three either way, more for "
         "mixtures of experts, and loading on top. Measure tokens per second (vllm bench throughput) and give "
         "--throughput"

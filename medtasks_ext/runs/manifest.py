@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from medtasks_ext.atomic import check_all_regular
 from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
@@ -306,8 +307,10 @@ class Manifest(_Record):
         """The manifest of a folder, of this schema or an older one.
 
         Raises:
-            MedtasksError: there is none, it is damaged, or a newer version wrote it.
+            MedtasksError: there is none, it is damaged, a newer version wrote it, or the folder holds what
+                is no plain file.
         """
+        check_all_regular(folder)
         path = folder / FILE
         content = read_json(path)
         schema = content.get("schema") if isinstance(content, dict) else None

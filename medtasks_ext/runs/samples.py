@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE)
 
 def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
     """The records of a samples file, one after the other. Raises as `read_samples`."""
+    check_regular(path)
     try:
         with path.open("rb") as lines:  # bytes: a text may hold other line separators than \n
             for number, line in enumerate(lines, start=1):
@@ -142,6 +144,7 @@ class SampleFile:
         Raises:
             MedtasksError: there is no such file.
         """
+        check_regular(self.path)
         try:
             file = self.path.open("rb")
         except FileNotFoundError:

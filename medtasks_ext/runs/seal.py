@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from medtasks_ext.atomic import cannot_write, keeper_of, kept, sync_folder
+from medtasks_ext.atomic import cannot_write, check_all_regular, keeper_of, kept, sync_folder
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import Json, json_bytes, read_json, write_json
 from medtasks_ext.runs.chain import ChainedFile, head_of, holds_head
@@ -418,8 +418,9 @@ class RunLease:
         """Take the folder.
 
         Raises:
-            MedtasksError: another process works in it, or it cannot be written.
+            MedtasksError: another process works in it, it cannot be written, or holds what is no plain file.
         """
+        check_all_regular(self._folder)
         with ExitStack() as stack:
             stack.enter_context(self._lease)
             journal = stack.enter_context(journal_of(self._folder, self._lease.check, self._state))

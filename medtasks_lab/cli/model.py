@@ -1,3 +1,3 @@
-"""Get a model to try things out with."""
+"""Ready files of models, and a model to try things out with."""
 
 PANEL = "Evaluate"

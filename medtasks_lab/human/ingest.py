@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_lab.human.forms import cell_text, text_digest
 from medtasks_lab.human.kinds import Kind, load_kind
@@ -150,6 +151,7 @@ def _refuse(faults: Sequence[_Fault]) -> None:
 def _lines(path: Path, kind: Kind) -> Iterator[_Line]:
     """The rows of a file: comma, semicolon or tab, with or without a byte order mark."""
     remedy = "give the CSV files that experts filled or that the page exported"
+    check_regular(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError):

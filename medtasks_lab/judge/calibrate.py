@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field, ValidationError
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.csvfile import as_written
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import JsonError, parse_json, read_json
@@ -121,6 +122,7 @@ def _fault(anchor: Anchor, protocols: Mapping[str, Protocol]) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Line numbers and lines."""
+    check_regular(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix == ".jsonl":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import write_text
+from medtasks_ext.atomic import check_regular, write_text
 from medtasks_ext.csvfile import as_written_row, csv_text
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
@@ -36,6 +36,7 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
             twice or not on all axes. All faults of one kind come in one message.
     """
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
+    check_regular(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()

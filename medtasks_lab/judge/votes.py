@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json, write_json
@@ -105,6 +106,7 @@ def read_votes(path: Path) -> list[Voted]:
     Raises:
         MedtasksError: it cannot be read, or a line is none.
     """
+    check_regular(path)
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

@@ -182,4 +182,6 @@ def the_file(said: AnswersFile, here: Path | None) -> Path:
 
 def _downloaded(said: AnswersFile) -> Path:
     first, *others = said.addresses
-    return RemoteFile(first, "", digest=f"sha256:{said.sha256}", mirrors=tuple(others), size=said.size).get()
+    digest = f"sha256:{said.sha256}"
+    named = RemoteFile(first, "", digest=digest, mirrors=tuple(others), size=said.size, of_stranger=True)
+    return named.get()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field, ValidationError
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import parse_json, write_json
 from medtasks_ext.results.conditions import comparable, facts
@@ -125,6 +126,7 @@ def read_confirmations(folder: Path) -> Iterator[tuple[str, Confirmation | Medta
 
 
 def _read(file: Path) -> Confirmation:
+    check_regular(file)
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise MedtasksError(f"is larger than {_MOST_BYTES:,} bytes", where=file, remedy=_MADE)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
 from medtasks_ext.stats.bootstrap import percentile_interval, resample, score_interval
@@ -176,6 +176,7 @@ def read_documents(path: Path) -> pa.Table:
     import pyarrow as pa
     from pyarrow import parquet
 
+    check_regular(path)
     try:
         if path.stat().st_size > MOST_BYTES:
             raise MedtasksError(f"is larger than {MOST_BYTES:,} bytes", where=path, remedy=_MADE)

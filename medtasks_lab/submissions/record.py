@@ -13,8 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError, model_validator
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
+from medtasks_ext.rows.transfer import WEB
 from medtasks_ext.runs.conditions import Conditions, RunConditions
 from medtasks_ext.strict import Strict
 from medtasks_lab.submissions.older import submission_of_today
@@ -47,8 +49,8 @@ FlagKind = Literal[
     "the same model and conditions twice",
 ]
 
-#: A host with a dot, no number and no port: nothing of the machine that checks, or of its network.
-_ADDRESS = r"^https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}/\S+$"
+#: Nothing of the machine that checks, or of its network.
+_ADDRESS = rf"^{WEB}$"
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
@@ -277,6 +279,7 @@ def read_record(folder: Path) -> Submission:
         MedtasksError: there is none, or it is too large, of another version, or not of this format.
     """
     path = folder / RECORD
+    check_regular(path)
     try:
         if path.stat().st_size > MOST_BYTES:
             raise MedtasksError(

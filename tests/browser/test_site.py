@@ -26,16 +26,24 @@ def site(tmp_path_factory):
     write_submission(root / "in", "Org/Own-Words-B", 0.2, wording="own", prompt="p1")
     write_submission(root / "in", "Org/Part-3B", 0.99, first=10)
     write_submission(root / "in", "Org/Unproven-9B", 0.99)
+    half = write_submission(root / "in", "Org/Half-Proven-7B", 0.8)
+    other = write_submission(root / "other", "Org/Half-Proven-7B", 0.99, suite="medhelm")
+    both = half.model_copy(update={"tasks": {**half.tasks, **other.tasks}})
+    both.write(root / "in" / "Org" / "Half-Proven-7B" / "2026-05-01")
     record = write_submission(root / "in", "Org/Hostile-1B", 0.5, jury=HOSTILE)
     hostile = record.model_copy(
         update={"settings": {HOSTILE: HOSTILE}, "called": HOSTILE, "versions": {HOSTILE: HOSTILE}}
     )
     hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01")
     with pytest.MonkeyPatch.context() as patch:  # as if somebody else had checked these invented scores
-        proven = lambda line, _: line.published or "Unproven" not in line.entry.model  # noqa: E731
-        patch.setattr(BoardLine, "is_proven", proven)
+        patch.setattr(BoardLine, "is_proven", is_proven)
         write_site(root / "out", gather_site(registry(), root / "in"))
     return root / "out"
+
+
+def is_proven(line, item):
+    half = "Half-Proven" in line.entry.model and item.dataset.metadata.suite == "medhelm"
+    return line.published or not (half or "Unproven" in line.entry.model)
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +144,21 @@ def test_what_is_not_proven_stands_apart_without_a_rank(opened):
     assert found["Org/Best-8B"][0] == "1"
 
 
+def test_ranked_lines_say_what_no_check_proves_and_which_other_scores_nobody_checked(opened):
+    """A line that is ranked in one suite may hold a score of another suite that is not proven."""
+    page = opened("index.html")
+    note = page.js("[...document.querySelectorAll('p.note')].map((item) => item.textContent).join(' ')")
+    assert "No check proves that the named model gave them" in note
+    cells = page.js(
+        """[...document.querySelectorAll('.lines tbody tr')]
+            .filter((row) => row.querySelector('a.name')?.textContent === 'Org/Half-Proven-7B')
+            .flatMap((row) => [...row.cells])
+            .map((cell) => [cell.textContent, !!cell.querySelector('.score-bar')])"""
+    )
+    assert [text for text, _ in cells if "not proven" in text] == ["0.990 not proven"]
+    assert ["0.990 not proven", False] in cells and any(bar for _, bar in cells)
+
+
 def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     browser = opened("index.html")
     before = {name: rank for name, rank, _ in lines(browser)}
@@ -147,7 +170,8 @@ def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     assert all(before.get(name, rank) == rank for name, rank, _ in lines(browser))
     browser.click("#reset")
     choose(browser, "kind", "submitted")
-    names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B", "Unproven-9B")
+    names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B", "Unproven-9B",
+             "Half-Proven-7B")  # fmt: skip
     assert {name for name, *_ in lines(browser)} == {f"Org/{name}" for name in names}
     browser.reload()
     assert len(lines(browser)) == len(names) and "kind=submitted" in address(browser)
@@ -172,7 +196,7 @@ def test_a_line_leads_to_its_model_and_back(opened):
     browser = opened("index.html")
     browser.open(address_of(browser, "Org/Best-8B"))
     text = browser.js("document.querySelector('main').innerText")
-    assert "1 of 3 (asked otherwise: rows as the submitter says in 87 of 87 tasks)" in text
+    assert "1 of 4 (asked otherwise: rows as the submitter says in 87 of 87 tasks)" in text
     assert "place 1 of 99, above the middle, under rows as you say" in text
     browser.open(address_of(browser, "BRIDGE"))
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"

@@ -711,3 +711,17 @@ def test_examples_that_do_not_fit_are_counted(plan, chip_ctc, tokenizers):
     assert 0 < task["shots_held"] < 5 == task["shots_asked"]
     rules = plan(*given, "--max_model_len", whole["mean_prompt"] + 50 - 20)["rules"]
     assert any("a prompt holds on average: bridge_chip_ctc_5shot" in rule for rule in rules)
+
+
+def test_examples_count_once_in_gpu_hours(plan, chip_ctc, tokenizers):
+    """The prefix cache keeps them: what five examples add to a GPU's time is one reading of them a task."""
+    given = ("ORG/Model-8B", "--max_gen_toks", 50, "--tasks")
+    none, five = (plan(*given, name) for name in ("bridge_chip_ctc", "bridge_chip_ctc_5shot"))
+    [task] = five["tasks"]
+    shots = task["prompt_tokens"] - none["tasks"][0]["prompt_tokens"]
+    assert task["cached_tokens"] == pytest.approx(shots * 7 / 8, rel=0.05)
+    assert none["tasks"][0]["cached_tokens"] == 0
+    once = five["gpu_hours"] - none["gpu_hours"]
+    hours_of_a_token = 2 * 8e9 / 0.4 / 989e12 / 3600
+    assert once == pytest.approx((shots - task["cached_tokens"]) * hours_of_a_token, rel=0.05)
+    assert any("are examples that the prefix cache keeps" in rule for rule in five["rules"])

@@ -6,12 +6,15 @@ answer must not pass as harmless, whatever is drawn.
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import json
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -200,23 +203,34 @@ def is_marked(settings: Mapping[str, Any]) -> bool:
     return comparable(facts(Conditions(Conditions_(decoding=usual))), with_them).grade == "other"
 
 
+def answers_with(folder: str, more: Mapping[str, Any]) -> list[str]:
+    """Of an engine that was started with more arguments, and is gone afterwards."""
+    llm = started(folder, **more)
+    found = of_vllm(llm, {})
+    del llm
+    gc.collect()
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked_with(tiny, environment) -> Iterator[Callable[[tuple[tuple[str, Any], ...]], list[str]]]:
+    """Answers by arguments of engines, in a process beside: the end of one ends all of its process."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            yield functools.cache(lambda more: process.submit(answers_with, str(tiny), dict(more)).result())
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "value"), list(tried(MODEL, known={"max_num_seqs", "max_num_batched_tokens", "enforce_eager",
                                                "disable_log_stats", "enable_prefix_caching",
                                                "enable_chunked_prefill"}))
 )  # fmt: skip
-def test_harmless_arguments_of_vllm_change_no_answer(tiny, environment, monkeypatch, name, value):
-    for key, text in environment.items():
-        monkeypatch.setenv(key, text)
-    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    answers = []
-    for more in ({}, {name: value}):
-        llm = started(tiny, **more)
-        answers.append(of_vllm(llm, {}))
-        del llm
-        gc.collect()
-    assert answers[0] == answers[1]
+def test_harmless_arguments_of_vllm_change_no_answer(asked_with, name, value):
+    assert asked_with(((name, value),)) == asked_with(())
 
 
 # ---------------------------------------------------------------------- transformers

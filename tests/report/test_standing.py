@@ -218,11 +218,16 @@ def test_whole_families_left_out_the_true_place_lies_within_the_interval():
 
 @pytest.mark.parametrize("pattern", ["open", "en", "zh"])
 def test_the_patterns_that_people_have_are_covered_alike(pattern):
-    scores, names, families = table()
-    facts = [TASKS.datasets[name].metadata for name in names]
-    asked = [place for place, item in enumerate(facts) if pattern in (item.access, item.language)]
-    inside, width = covered(scores, families, asked)
-    assert 0.92 <= inside.mean() <= 0.985 and np.median(width) <= 26
+    """Over three strategies: of 98 models alone, 91 are as many as an interval that holds 95 % may hold."""
+    runs = []
+    for strategy in ("zero_shot", "cot", "five_shot"):
+        scores, names, families = table(strategy)
+        facts = [TASKS.datasets[name].metadata for name in names]
+        asked = [place for place, item in enumerate(facts) if pattern in (item.access, item.language)]
+        runs.append(covered(scores, families, asked))
+    inside, width = np.hstack(runs)
+    assert len(inside) == 3 * 98
+    assert 0.93 <= inside.mean() <= 0.98 and np.median(width) <= 26
 
 
 @pytest.mark.nightly

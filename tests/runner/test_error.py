@@ -1,18 +1,27 @@
 """`run --error`: some documents are asked, the score says how near it is, and the rest can follow."""
 
+import asyncio
 import json
+import os
+import re
+import signal
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from medtasks_ext.models.baselines import Oracle
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.verify import verify
 from tests.conftest import sft_row
+from tests.engines.server import Reply, Server, chat
+from tests.runner.test_kills import started
 
 TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "oracle", "--tasks", TASK, "--output_path")
 LABELS = ["年龄", "疾病", "药物", "性别"]
 N = 900
+NUMBER = re.compile("入组标准第([0-9]+)条")
 
 
 @pytest.fixture
@@ -255,3 +264,50 @@ def test_unlike_runs_are_refused(medtasks, rows, asked):
     nowhere = medtasks(*RUN, "two", "--against", "nowhere")
     assert nowhere.code != 0 and "nowhere is no run's folder" in nowhere.text
     assert not asked
+
+
+# ---------------------------------------------------------------------- a server, and a killed process
+
+
+@pytest.fixture
+def server():
+    """Answers after a moment, right to two documents of three."""
+
+    async def script(asked) -> Reply:
+        await asyncio.sleep(0.002)
+        prompt = asked.body["messages"][-1]["content"]
+        number = int(NUMBER.findall(prompt)[-1])
+        label = LABELS[number % 4] if crc32(str(number).encode()) % 3 else "睡眠"
+        return Reply(chat(f"clinical trial criterion: {label}"))
+
+    with Server(script) as one:
+        yield one
+
+
+def command(server, folder: str, *more: str) -> tuple[str, ...]:
+    arguments = f"model=m,num_concurrent=16,base_url={server.url}/chat/completions"
+    return ("run", "--tasks", TASK, "--model", "local-chat-completions", "--model_args", arguments,
+            "--apply_chat_template", "--no-preflight", "--output_path", folder, *more)  # fmt: skip
+
+
+def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtasks, tmp_path):
+    """SIGKILL within a round, the estimate to its end, then the rest: the digits of a run at once."""
+    log = tmp_path / "log"
+    child = started(command(server, "part", "--error", "5"), log)
+    while len(server.asked) < 120:
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), log.read_text()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    outcome = medtasks(*command(server, "part", "--error", "5"))
+    assert outcome.code == 0, outcome.text
+    assert medtasks(*command(server, "alone", "--error", "5")).code == 0
+    assert choice("part") == choice("alone")
+    assert result("part")["metrics"] == result("alone")["metrics"]
+    assert result("part")["estimate"] == result("alone")["estimate"]
+    n = len(server.asked)
+    assert medtasks(*command(server, "part")).code == 0
+    assert len(server.asked) == n + N - result("alone")["n"]
+    assert medtasks(*command(server, "full")).code == 0
+    for name in ("metrics", "intervals", "n"):
+        assert result("part")[name] == result("full")[name]
+    assert not verify(tmp_path / "part", registry()).changes

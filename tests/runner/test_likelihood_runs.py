@@ -162,3 +162,16 @@ def test_what_cannot_be_asked_by_likelihood_is_one_message(medtasks, tasks, word
 def test_an_unknown_way_is_one_message(medtasks):
     outcome = medtasks("run", "--tasks", "bridge_mednli", "--ask", "nicely", "--model", "oracle")
     assert outcome.code == 2 and "answers or likelihood" in outcome.err
+
+
+@pytest.mark.parametrize("model", ["local-chat-completions", "openai-chat-completions"])
+def test_a_chat_interface_is_refused_before_it_is_asked(medtasks, monkeypatch, model):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    arguments = (
+        "--model_args",
+        "model=m,base_url=http://127.0.0.1:9/v1/chat/completions",
+        "--apply_chat_template",
+    )
+    outcome = medtasks("run", "--tasks", TASK, "--model", model, *arguments, "-o", "run")
+    assert outcome.code == 2 and "at most 20 likeliest tokens" in outcome.err
+    assert "local-completions" in outcome.err and len(outcome.err.splitlines()) <= 4

@@ -14,6 +14,7 @@ from pyarrow import parquet
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.normalise import unclosed_reasoning
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.rows import transfer
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_lab.submissions.answers import (
     FinalAnswer,
@@ -176,6 +177,7 @@ def test_a_file_of_answers_is_fetched_and_held_against_its_hash(medtasks, submis
         here = f"http://127.0.0.1:{server.server_port}"
         moved = property(lambda file: [file.name.replace("https://example.org", here)])
         monkeypatch.setattr(RemoteFile, "urls", moved)
+        monkeypatch.setattr(transfer, "WEB", rf"{here}/\S+")
         address = "https://example.org/a.parquet"
         edited(submission, lambda content: content["answers"].update(addresses=[address]))
         assert "answers checked in 2 of 4" in medtasks("submit", "--check", PLACE).out

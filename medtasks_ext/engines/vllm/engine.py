@@ -68,6 +68,8 @@ class VllmEngine(Engine):
         by one thread, and nothing else here uses it: vLLM has a tokenizer of its own.
         """
         try:
+            if request.options:
+                return self._with_options(request)
             tokens = self._tokens(request)
         except Exception as error:  # a lone surrogate; a template that refuses; only the type is free of text
             return Fault(FaultKind.ENGINE, f"the prompt cannot be made into tokens ({type(error).__name__})")
@@ -81,11 +83,25 @@ class VllmEngine(Engine):
         return replace(request, tokens=tokens)
 
     def _tokens(self, request: Request) -> list[int]:
-        prompt = request.prompt
-        tokens: list[int] = self.lm.tok_encode(
-            prompt if isinstance(prompt, str) else self.lm.apply_chat_template(prompt)
-        )
+        tokens: list[int] = self.lm.tok_encode(self._text(request))
         return tokens
+
+    def _text(self, request: Request) -> str:
+        prompt = request.prompt
+        return prompt if isinstance(prompt, str) else str(self.lm.apply_chat_template(prompt))
+
+    def _with_options(self, request: Request) -> Request | Fault:
+        """Tokenise prompt and options as lm-eval does: blanks at the end of a prompt belong to the option."""
+        context = self._text(request)
+        bare = context.rstrip()
+        whole = [bare + context[len(bare) :] + option for option in request.options]
+        tokens, *behind = self.lm.tok_encode([bare, *whole])
+        options = tuple(tuple(item[len(tokens) :]) for item in behind)
+        longest = max(map(len, options))
+        room = self.lm.max_length - 1 - longest  # vLLM writes a token behind them
+        if len(tokens) > room:
+            return _too_long(len(tokens), room, self.lm.max_length, longest + 1)
+        return replace(request, tokens=tokens, option_tokens=options)
 
     def run(self, feed: Feed, done: Done) -> None:
         """Answer requests until the feed is over.

@@ -6,6 +6,7 @@ So the thread that hands outcomes on does not step.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, LaneResult
+from medtasks_ext.engines.vllm.likelihood import Pass, Reading, knows_ids
 from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from lm_eval.models.vllm_causallms import VLLM
-    from vllm import RequestOutput
+    from vllm import RequestOutput, SamplingParams
 
 #: vLLM has been asked to stop, or has failed on the request
 NO_ANSWER: Final = ("abort", "error", None)
@@ -35,6 +37,8 @@ class _Added:
     ticket: int
     until: list[str]
     at: float
+    reading: Reading | None = None  # of a request with options, and which of its passes this is
+    part: Pass | None = None
 
 
 class Stepper(Lane):
@@ -47,9 +51,11 @@ class Stepper(Lane):
             processes: those that its vLLM has started.
         """
         self._lm, self._engine, self._processes = lm, lm.model.llm_engine, list(processes)
-        self._end = end_of_text(lm)
+        self._end, self._ids = end_of_text(lm), knows_ids()
+        self._cached = bool(self._engine.vllm_config.cache_config.enable_prefix_caching)
         self._inbox: SimpleQueue[tuple[int, Request] | str] = SimpleQueue()
         self._added: dict[str, _Added] = {}
+        self._parts = itertools.count()
         self._thread = threading.Thread(target=self._work, name="vLLM steps", daemon=True)
         self.window = 2 * self._engine.vllm_config.scheduler_config.max_num_seqs
 
@@ -117,29 +123,75 @@ class Stepper(Lane):
 
         name = f"medtasks-{ticket}"
         try:
+            if request.options:
+                self._ask(ticket, Reading(request, ids=self._ids, cached=self._cached))
+                return
             parameters, until = sampling(self._lm, request.settings, self._end)
-            prompt = {"type": "token", "prompt_token_ids": request.tokens or []}
-            self._engine.add_request(name, prompt, parameters, lora_request=self._lm.lora_request)
+            self._send(name, request.tokens or [], parameters)
+            self._added[name] = _Added(ticket, until, time.monotonic())
         except EngineDeadError:
             raise
         except Exception as error:  # vLLM has seen tokens and settings only: its words hold no text of a row
             with suppress(KeyError):
                 self._engine.abort_request([name])  # it may be half in
-            reason = f"vLLM does not take the request: {_first_line(error)}"
-            self._events.put(LaneResult(ticket, Fault(FaultKind.ENGINE, reason)))
-        else:
-            self._added[name] = _Added(ticket, until, time.monotonic())
+            self._refused(ticket, error)
+
+    def _refused(self, ticket: int, error: Exception) -> None:
+        self._drop_parts(ticket)
+        reason = f"vLLM does not take the request: {_first_line(error)}"
+        self._events.put(LaneResult(ticket, Fault(FaultKind.ENGINE, reason)))
+
+    def _send(self, name: str, tokens: list[int], parameters: SamplingParams) -> None:
+        prompt = {"type": "token", "prompt_token_ids": tokens}
+        self._engine.add_request(name, prompt, parameters, lora_request=self._lm.lora_request)
+
+    def _ask(self, ticket: int, reading: Reading) -> None:
+        """Make the next passes of a request with options.
+
+        Raises:
+            EngineDeadError: the engine takes nothing any more.
+        """
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        try:
+            for part in reading.further():
+                name = f"medtasks-{ticket}-{next(self._parts)}"
+                self._added[name] = _Added(ticket, [], time.monotonic(), reading, part)
+                self._send(name, reading.prompt(part), part.parameters())
+        except EngineDeadError:
+            raise
+        except Exception as error:
+            self._refused(ticket, error)
+
+    def _drop_parts(self, ticket: int) -> None:
+        """Give up what is under way of a request with options."""
+        names = [name for name, added in self._added.items() if added.ticket == ticket]
+        for name in names:
+            del self._added[name]
+            with suppress(KeyError):
+                self._engine.abort_request([name])
 
     def _finish(self, output: RequestOutput) -> None:
-        if output.finished and (added := self._added.pop(output.request_id, None)):
+        if not output.finished or not (added := self._added.pop(output.request_id, None)):
+            return
+        if added.reading is None or added.part is None:
             self._events.put(LaneResult(added.ticket, self._outcome(output, added)))
+        elif output.outputs[0].finish_reason in NO_ANSWER:
+            self._drop_parts(added.ticket)
+            self._events.put(LaneResult(added.ticket, _given_up(output)))
+        else:
+            added.reading.take(added.part, output)
+            if added.reading.complete:
+                self._events.put(LaneResult(added.ticket, added.reading.outcome()))
+            else:
+                self._ask(added.ticket, added.reading)
 
     def _outcome(self, output: RequestOutput, added: _Added) -> Outcome:
         from lm_eval.models.utils import postprocess_generated_text
 
         completion, think_end = output.outputs[0], self._lm.think_end_token
         if completion.finish_reason in NO_ANSWER:
-            return Fault(FaultKind.ENGINE, f"vLLM gave the request up ({completion.finish_reason})")
+            return _given_up(output)
         return Answer(
             text=postprocess_generated_text(completion.text, added.until, think_end),
             finish=completion.finish_reason or "",
@@ -151,6 +203,10 @@ class Stepper(Lane):
             reasoning=reasoning_of(completion.text, think_end),
             seconds=time.monotonic() - added.at,
         )
+
+
+def _given_up(output: RequestOutput) -> Fault:
+    return Fault(FaultKind.ENGINE, f"vLLM gave the request up ({output.outputs[0].finish_reason})")
 
 
 def _first_line(error: Exception) -> str:

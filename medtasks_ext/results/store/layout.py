@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from medtasks_ext.atomic import sync_folder
+from medtasks_ext.atomic import check_all_regular, sync_folder
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.results.experiments import Entry, Kind
@@ -148,6 +148,7 @@ def read_index(folder: Path) -> dict[str, str]:
     if not is_store(folder):
         remedy = "medtasks ingest RUN... --store DIR makes one"
         raise MedtasksError("holds no store", where=folder, remedy=remedy)
+    check_all_regular(folder)
     file = folder / INDEX
     try:
         content = read_json(file)

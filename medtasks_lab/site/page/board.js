@@ -19,6 +19,7 @@ const WITHOUT = "without";
 const valueOf = (cell) => (Array.isArray(cell) ? cell[0] : cell);
 const isRanked = (cell) => isNumber(cell);
 const isPart = (cell) => Array.isArray(cell) && cell.length === 2;
+const isUnproven = (cell) => Array.isArray(cell) && cell.length === 3;
 
 function drawBoard() {
   const strategies = site.strategies.map(([id]) => id);
@@ -34,6 +35,7 @@ function drawBoard() {
     site.about ? text("p", "about", site.about) : null,
     controls(strategies[strategy], axes[axis]),
     text("p", "note", counted(shown, rows, by)),
+    shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
     table({
       name: "lines",
       className: "lines",
@@ -46,6 +48,11 @@ function drawBoard() {
       limit: SHOWN,
     }),
   ];
+}
+
+function whatRanksProve() {
+  const said = "Answers of submitted models with a rank were scored again here. No check proves that the named model gave them: ";
+  return make("p", { className: "note" }, said, link(`${site.home}about.html`, "how far a score is trusted"), ".");
 }
 
 function columnTitle(column) {
@@ -206,7 +213,7 @@ function tableColumns(columns, strategy, by) {
       numeric: true,
       className: column === by ? "current" : "",
       value: ({ entry }) => valueOf(cells[column][entry]),
-      cell: ({ entry }) => scoreCell(cells[column][entry], column, strategy, entry),
+      cell: ({ entry, section }) => scoreCell(cells[column][entry], column, strategy, entry, section),
     })),
   ];
 }
@@ -228,13 +235,17 @@ function modelCell({ entry }) {
   );
 }
 
-function scoreCell(cell, column, strategy, entry) {
+// A score that is not proven says so, unless it stands under a heading that does; a bar beside it would look
+// like those of scores that are.
+function scoreCell(cell, column, strategy, entry, section) {
   if (cell === null) return NONE;
   const found = site.intervals[strategy][column]?.[entry];
   const value = valueOf(cell);
   const tasks = site.columns[column][2];
-  const part = !isPart(cell) ? null : text("span", "part", cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part");
-  const main = site.columns[column][0] === 0;
+  const partly = isPart(cell) ? (cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part") : "";
+  const unproven = isUnproven(cell) && section !== UNPROVEN ? " not proven" : "";
+  const part = partly || unproven ? text("span", "part", partly || unproven) : null;
+  const main = site.columns[column][0] === 0 && !isUnproven(cell);
   const shown = make("span", {}, main ? scoreBar(value, found) : null, score(value), part);
   return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;
 }

@@ -1,0 +1,187 @@
+"""How likely options are: by a completions server, and by the passes that vLLM is asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lm_eval.api.instance import Instance
+from lm_eval.models.openai_completions import LocalCompletionsAPI
+
+from medtasks_ext.engines import Answer, Fault, FaultKind, Request
+from medtasks_ext.engines.records import Likelihood, likeliest
+from medtasks_ext.engines.vllm.likelihood import MOST_IDS, Reading, branches
+from tests.engines.made import run, tokenised
+from tests.engines.server import Reply
+
+PROMPT, OPTIONS = "Does it rain? ", ("yes", "no", "may be")
+
+
+class Letters:
+    """A tokenizer with a token for each character."""
+
+    eos_token = "."
+
+    def __call__(self, texts, **_):
+        one = isinstance(texts, str)
+        found = [[ord(letter) for letter in text] for text in ([texts] if one else texts)]
+        return SimpleNamespace(input_ids=found[0] if one else found)
+
+
+def letters(server) -> LocalCompletionsAPI:
+    lm = tokenised(model="m", base_url=f"{server.url}/completions", max_retries=1)
+    lm.tokenizer = Letters()
+    return lm
+
+
+def value(tokens: list[int], place: int) -> float:
+    return -0.01 * (tokens[place] % 17) - 0.001 * place
+
+
+async def echoing(asked):
+    """The log-probabilities of all tokens, and of one that is written."""
+    body = json.loads(asked.content)
+    assert body["echo"] and body["max_tokens"] == 1
+    choices = []
+    for index, tokens in enumerate(body["prompt"]):
+        values = [None, *(value(tokens, place) for place in range(1, len(tokens))), -0.5]
+        top = [None if one is None else {"x": one if place % 2 else 0.0} for place, one in enumerate(values)]
+        logprobs = {"token_logprobs": values, "top_logprobs": top}
+        choices.append({"index": index, "text": "…", "finish_reason": "length", "logprobs": logprobs})
+    usage = {"prompt_tokens": sum(map(len, body["prompt"])), "completion_tokens": len(choices)}
+    return Reply({"choices": choices[::-1], "usage": usage, "model": "m"})
+
+
+def request(prompt: str = PROMPT, options: tuple[str, ...] = OPTIONS) -> Request:
+    return Request("k", "task", "d", prompt, {}, options=options)
+
+
+def test_a_completions_server_gives_what_lm_eval_gets_from_it_in_one_request(server):
+    server.script = echoing
+    outcome = run(prepared := letters(server), [ready(prepared, request())])[0]["k"]
+    assert len(server.asked) == 1 and isinstance(outcome, Answer)
+    lm = letters(server)
+    asked = [Instance("loglikelihood", {}, (PROMPT, option), i) for i, option in enumerate(OPTIONS)]
+    expected = lm.loglikelihood(asked, disable_tqdm=True)
+    assert [tuple(item) for item in outcome.likelihoods] == [tuple(item) for item in expected]
+    assert outcome.text == OPTIONS[max(range(3), key=lambda place: expected[place][0])]
+    assert outcome.usage.completion == 3
+
+
+def ready(lm, asked: Request) -> Request:
+    from medtasks_ext.engines.payload import prepared
+
+    found = prepared(lm, asked)
+    assert isinstance(found, Request), found
+    return found
+
+
+@pytest.mark.parametrize("logprobs", [None, {"token_logprobs": [-0.5], "top_logprobs": [{"x": -0.5}]}])
+def test_a_server_without_log_probabilities_of_the_prompt_ends_the_run_at_once(server, logprobs):
+    async def silent(asked):
+        choice = {"index": 0, "text": "yes", "finish_reason": "stop", "logprobs": logprobs}
+        return Reply({"choices": [{**choice, "index": index} for index in range(3)]})
+
+    server.script = silent
+    lm = letters(server)
+    outcomes, engine = run(lm, [ready(lm, request())])
+    assert outcomes["k"].kind is FaultKind.MODEL and "no log-probabilities" in outcomes["k"].reason
+    assert engine.ended is not None and len(server.asked) == 1
+
+
+def test_a_likelihood_that_is_no_number_is_a_fault():
+    found = likeliest(request(), [Likelihood(math.nan, False)] * 3)
+    assert isinstance(found, Fault) and "no number" in found.reason
+
+
+# ---------------------------------------------------------------------- vLLM's passes
+
+
+class Engine:
+    """Answers passes by a function of the text before a token."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def value(self, before: tuple[int, ...], token: int) -> float:
+        return -0.1 - (hash((before, token)) % 1000) / 100
+
+    def output(self, reading: Reading, item):
+        tokens = tuple(reading.prompt(item))
+        self.read += len(tokens)
+        if item.ids:
+            found = {token: Logprob(self.value(tokens, token)) for token in item.ids}
+            best = max(found, key=lambda token: found[token].logprob)
+            return Output([Completion([found], [best])])
+        start = len(tokens) - len(item.behind)
+        prompt = [None] * start
+        for place in range(start, len(tokens)):
+            prompt.append({tokens[place]: Logprob(self.value(tokens[:place], tokens[place]))})
+        return Output([], prompt)
+
+
+class Logprob:
+    def __init__(self, logprob: float) -> None:
+        self.logprob = logprob
+
+
+class Completion:
+    def __init__(self, logprobs, token_ids) -> None:
+        self.logprobs, self.token_ids = logprobs, token_ids
+
+
+class Output:
+    def __init__(self, outputs, prompt_logprobs=None) -> None:
+        self.outputs, self.prompt_logprobs = outputs, prompt_logprobs
+
+
+def read(prompt, options, *, ids: bool, cached: bool):
+    """The outcome, the engine, and how many passes each step made."""
+    asked = Request(
+        "k", "t", "d", "", {}, tokens=list(prompt), options=tuple(map(str, options)), option_tokens=options
+    )
+    reading, engine, steps = Reading(asked, ids=ids, cached=cached), Engine(), []
+    while not reading.complete:
+        passes = reading.further()
+        steps.append(len(passes))
+        for item in passes:
+            reading.take(item, engine.output(reading, item))
+    return reading.outcome(), engine, steps
+
+
+def test_labels_of_one_token_take_one_pass_and_longer_ones_follow_it():
+    prompt = range(1000)
+    outcome, engine, steps = read(prompt, ((1,), (2,), (3,)), ids=True, cached=False)
+    assert steps == [1] and engine.read == 1000 and len(outcome.likelihoods) == 3
+    _, engine, steps = read(prompt, ((1, 5), (1, 6), (2, 7)), ids=True, cached=True)
+    assert steps == [1, 2] and engine.read < 3 * 1000 + 10
+    assert branches(((1, 5), (1, 6), (2, 7))) == {(): {1, 2}, (1,): {5, 6}, (2,): {7}}
+
+
+@pytest.mark.parametrize(("ids", "cached"), [(False, True), (True, False)])
+def test_without_the_setting_or_a_cache_each_option_is_read_behind_the_prompt(ids, cached):
+    _, engine, steps = read(range(50), ((1, 5), (1, 6), (2, 7)), ids=ids, cached=cached)
+    assert steps == [3] and engine.read == 3 * 52
+
+
+def test_more_tokens_than_one_pass_gives_are_read_option_by_option():
+    options = tuple((token,) for token in range(MOST_IDS + 1))
+    assert read(range(9), options, ids=True, cached=True)[2] == [MOST_IDS + 1]
+
+
+options_of_tokens = st.lists(
+    st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple), min_size=2, max_size=6, unique=True
+).map(tuple)
+
+
+@given(options_of_tokens, st.booleans(), st.booleans())
+def test_every_way_gives_the_sum_over_the_tokens_of_an_option(options, ids, cached):
+    prompt = tuple(range(100, 300))
+    outcome, engine, _ = read(prompt, options, ids=ids, cached=cached)
+    for option, found in zip(options, outcome.likelihoods, strict=True):
+        steps = (engine.value((*prompt, *option[:place]), token) for place, token in enumerate(option))
+        assert found.value == pytest.approx(sum(steps))
