@@ -29,13 +29,26 @@ def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
 
+#: type of model -> how it is loaded; transformers takes one question at a time
+KINDS = {
+    "hf": ("--device", "cpu", "--batch_size", "1", "--model_args", "pretrained={},dtype=float32"),
+    "vllm": (
+        *("--batch_size", "auto", "--model_args"),
+        "pretrained={},dtype=float32,enforce_eager=True,max_model_len=8192",
+    ),
+}
+
+
+def loaded(kind: str, model: Path) -> list[str]:
+    return ["--model", kind, *(part.format(model) for part in KINDS[kind])]
+
+
 def lm_eval(
-    names: list[str], model: Path, out: Path, environment: dict[str, str], *more: str
+    names: list[str], model: Path, out: Path, environment: dict[str, str], *more: str, kind: str = "hf"
 ) -> dict[str, list]:
     """The samples of a call of plain lm-eval, by task."""
     command = [
-        sys.executable, "-m", "lm_eval", "run", "--tasks", ",".join(names), "--model", "hf",
-        "--device", "cpu", "--model_args", f"pretrained={model},dtype=float32", "--batch_size", "1",
+        sys.executable, "-m", "lm_eval", "run", "--tasks", ",".join(names), *loaded(kind, model),
         "--log_samples", "--output_path", str(out), *more,
     ]  # fmt: skip
     done = subprocess.run(
@@ -92,3 +105,46 @@ def test_a_report_ranks_them_beside_nothing_that_was_generated(asked, environmen
         "by likelihood, 0-shot" in done.stdout and "zero-shot" not in done.stdout.split("to know before")[0]
     )
     assert "above" not in done.stdout
+
+
+def run(model: Path, out: Path, environment: dict[str, str], kind: str) -> dict[str, list]:
+    """The samples of `medtasks run --ask likelihood`, by task."""
+    command = [
+        sys.executable, "-m", "medtasks_ext", "run", "--tasks", ",".join(TASKS), "--ask", "likelihood",
+        *loaded(kind, model), "--output_path", str(out),
+    ]  # fmt: skip
+    done = subprocess.run(
+        command, env=environment, cwd=out.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    files = {name: out / f"samples_{name}_ll.jsonl" for name in TASKS}
+    return {
+        name: [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        for name, file in files.items()
+    }
+
+
+def compare(ours: list, theirs: list, most: float) -> None:
+    """Texts are the same, likelihoods as near as that, and so is the answer."""
+    assert len(ours) == len(theirs)
+    for one, two in zip(ours, theirs, strict=True):
+        pairs = [(pair["arg_0"], pair["arg_1"]) for pair in two["arguments"].values()]
+        assert [tuple(pair) for pair in one["arguments"]] == pairs
+        values = [[float(response[0][0]) for response in item["resps"]] for item in (one, two)]
+        assert values[0] == pytest.approx(values[1], abs=most)
+        assert one["acc"] == two["acc"] and one["acc_norm"] == two["acc_norm"]
+
+
+def test_a_run_gives_the_likelihoods_of_plain_lm_eval_on_transformers(asked, model, environment, tmp_path):
+    found = run(model, tmp_path / "run", environment, "hf")
+    for task in TASKS:
+        compare(found[task], asked[1][f"{task}_ll"], 1e-6)
+
+
+def test_a_run_gives_the_likelihoods_of_plain_lm_eval_on_vllm(model, environment, tmp_path):
+    """Labels of one token take one pass here, and each option one of its own there."""
+    found = run(model, tmp_path / "run", environment, "vllm")
+    names = [f"{task}_ll" for task in TASKS]
+    theirs = lm_eval(names, model, tmp_path / "out", environment, kind="vllm")
+    for task in TASKS:
+        compare(found[task], theirs[f"{task}_ll"], 1e-3)
