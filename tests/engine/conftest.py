@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_lab.models.demo import NAME
 from tests.engine.server import serving
 from tests.engine.tiny_model import make
 
@@ -76,3 +78,18 @@ def server(tiny, served) -> Iterator[str]:
     """The address of the server of all tests that need no settings of their own."""
     with served(tiny, *NAMES, str(tiny)) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def real_model(tmp_path_factory) -> Path:
+    """The model of tests in which a real answer matters: SmolLM2-135M-Instruct, from Q4_1 weights."""
+    pytest.importorskip("gguf")
+    folder = tmp_path_factory.mktemp("models") / NAME
+    cache = os.environ.get("MEDTASKS_CACHE") or str(Path.home() / ".cache" / "medtasks")
+    online = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "0", "MEDTASKS_CACHE": cache}
+    command = [sys.executable, "-m", "medtasks_ext", "model", "demo", "-o", str(folder)]
+    done = subprocess.run(command, env=online, capture_output=True, text=True, check=False)
+    if done.returncode and ("cannot be reached" in done.stderr or "no connection" in done.stderr):
+        pytest.skip("the package index cannot be reached")
+    assert done.returncode == 0, done.stderr
+    return folder

@@ -1,9 +1,12 @@
-"""A real model's answers: prompts are followed in part, and what cannot be read is said."""
+"""A real model's answers: followed in part, cut, repeated, in another form than was asked for; each is said.
+
+Texts and scores differ between machines: form, counts, readable or not, ends and repeats are looked at.
+"""
 
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,60 +16,136 @@ import pytest
 from medtasks_lab.models.demo import NAME
 
 pytestmark = pytest.mark.engine
-pytest.importorskip("gguf")
 
-TASKS = ["medhelm_medmcqa", "bridge_mednli", "clinicbench_bc5_disease"]
+TASKS = ["medhelm_medmcqa", "bridge_mednli", "clinicbench_bc5_disease", "bridge_icliniq_10k"]
+LONG = TASKS[-1]  # asks for an answer in sentences, which fills a short budget
+BUDGET, LIMIT = 24, 4
 MEDTASKS = [sys.executable, "-m", "medtasks_ext"]
+CHAT = ("--apply_chat_template", "--gen_kwargs", f"max_gen_toks={BUDGET}", "--limit", str(LIMIT))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory, environment) -> Path:
-    folder = tmp_path_factory.mktemp("models") / NAME
-    cache = os.environ.get("MEDTASKS_CACHE") or str(Path.home() / ".cache" / "medtasks")
-    online = {**environment, "HF_HUB_OFFLINE": "0", "MEDTASKS_CACHE": cache}
-    command = [*MEDTASKS, "model", "demo", "-o", str(folder)]
-    done = subprocess.run(command, env=online, capture_output=True, text=True, check=False)
-    if done.returncode and ("cannot be reached" in done.stderr or "no connection" in done.stderr):
-        pytest.skip("the package index cannot be reached")
-    assert done.returncode == 0, done.stderr
-    return folder
+def asked(folder: Path, environment: dict[str, str], *arguments: object, code: int = 0) -> str:
+    """What `medtasks run` said in a folder."""
+    command = [*MEDTASKS, "run", "--tasks", ",".join(TASKS), *map(str, arguments), *CHAT]
+    done = subprocess.run(
+        [*command, "--output_path", "run"], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr[-4000:]
+    return done.stdout + done.stderr
 
 
-def test_its_folder_names_licence_and_origin(model):
-    assert "Apache License" in (model / "LICENSE").read_text()
-    assert "checkpoint is no score of SmolLM2" in (model / "README.md").read_text()
-    assert not list(model.parent.glob(".*")), "nothing else stays"
+def on_transformers(model: Path) -> tuple[str, ...]:
+    return ("--model", "hf", "--device", "cpu", "--batch_size", "4", "--model_args",
+            f"pretrained={model},dtype=float32")  # fmt: skip
 
 
-def test_its_answers_are_read_scored_and_doubted(model, environment, tmp_path):
-    """Most letters can be read, most labels cannot: the score stands, and the alarm is given."""
-    command = [
-        *MEDTASKS, "run", "--tasks", ",".join(TASKS), "--limit", "4", "--model", "hf", "--device", "cpu",
-        "--model_args", f"pretrained={model},dtype=float32", "--batch_size", "4", "--apply_chat_template",
-        "--gen_kwargs", "max_gen_toks=24", "--output_path", "run",
-    ]  # fmt: skip
-    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stderr[-4000:]
-    results = json.loads((tmp_path / "run" / "results.json").read_text())
-    assert NAME in json.dumps(results["medtasks"]["manifest"])
+def outcomes(folder: Path) -> dict[tuple[str, str], dict]:
+    """Task and document -> its outcome; each is there once."""
+    found: dict[tuple[str, str], dict] = {}
     for task in TASKS:
-        figures = results["results"][task]
+        for line in (folder / "run" / "responses" / f"{task}.jsonl").read_text("utf-8").splitlines():
+            record = json.loads(line)
+            assert (task, record["document"]) not in found
+            found[task, record["document"]] = record
+    return found
+
+
+def results(folder: Path) -> dict:
+    return json.loads((folder / "run" / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def run(real_model, environment, tmp_path_factory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("real")
+    return folder, asked(folder, environment, *on_transformers(real_model))
+
+
+def test_its_folder_names_licence_and_origin(real_model):
+    assert "Apache License" in (real_model / "LICENSE").read_text()
+    assert "checkpoint is no score of SmolLM2" in (real_model / "README.md").read_text()
+    assert not list(real_model.parent.glob(".*")), "nothing else stays"
+
+
+def test_its_answers_are_read_and_scored_under_its_name(run):
+    folder, said = run
+    found = results(folder)
+    assert NAME in json.dumps(found["medtasks"]["manifest"])
+    for task in TASKS:
+        figures = found["results"][task]
         assert 0 <= figures["score,answer"] <= 1 and 0 <= figures["valid,answer"] <= 1, figures
-    answers = [
-        json.loads(line)["response"]
-        for path in (tmp_path / "run" / "responses").glob("*.jsonl")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if "response" in line
-    ]
-    assert len(answers) >= 4 * len(TASKS) and sum(bool(text.strip()) for text in answers) > len(answers) / 2
-    assert "SAMPLE" in said.stdout and "SAMPLE score" in said.stdout + said.stderr
-    shown = subprocess.run(
-        [*MEDTASKS, "view", "run", TASKS[0], "0"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    answers = [record["response"] for record in outcomes(folder).values()]
+    assert len(answers) == LIMIT * len(TASKS)
+    assert sum(bool(text.strip()) for text in answers) > len(answers) / 2
+    assert "SAMPLE DATA" in said and "SAMPLE score" in said
+
+
+def cut(folder: Path, task: str) -> int:
+    """Answers that fill the budget, as the task's record counts them."""
+    return json.loads((folder / "run" / "tasks" / f"{task}.json").read_text())["cut"]["answers_cut"]
+
+
+def check_cut(folder: Path, said: str) -> None:
+    """Most long answers are cut; the run says so when they come, and its record keeps it."""
+    assert cut(folder, LONG) > LIMIT / 2 and all(0 <= cut(folder, task) <= LIMIT for task in TASKS)
+    assert f"! {LONG}: " in said and "answers fill the token budget" in said
+    notes = results(folder)["medtasks"]["manifest"]["notes"]
+    assert any("fill the token budget" in note and LONG in note for note in notes)
+
+
+def test_what_was_cut_is_counted_and_alarmed(run):
+    check_cut(*run)
+
+
+def test_readable_and_unreadable_answers_are_told_apart_by_viewer_and_report(run, environment):
+    folder, _ = run
+    valid = [results(folder)["results"][task]["valid,answer"] for task in TASKS]
+    assert max(valid) > 0.5, "some answers have the form that was asked for"
+    assert min(valid) < 1, "and some have not"
+    where = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "check": True}
+    shown = subprocess.run([*MEDTASKS, "view", "run", TASKS[0], "0"], **where)
     assert "── response" in shown.stdout and "── gold answer ──" in shown.stdout
+    report = subprocess.run([*MEDTASKS, "report", "run", "-o", "report"], **where)
+    assert NAME in report.stdout and "SAMPLE" in report.stdout
+    page = (folder / "report" / "report.html").read_text()
+    assert NAME in page and "fill the token budget" in page
+
+
+def test_the_same_machine_gives_the_same_answers_again(run, real_model, environment, tmp_path):
+    asked(tmp_path, environment, *on_transformers(real_model))
+    first = {key: record["response"] for key, record in outcomes(run[0]).items()}
+    assert {key: record["response"] for key, record in outcomes(tmp_path).items()} == first
+    assert results(tmp_path)["results"] == results(run[0])["results"]
+
+
+def test_without_a_chat_template_it_is_refused_by_chat_in_one_message(real_model, environment, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(real_model, bare, ignore=shutil.ignore_patterns("chat_template.jinja"))
+    said = asked(tmp_path, environment, *on_transformers(bare), code=2)
+    assert said.count("medtasks: ") == 1 and "no chat template that can be applied" in said
+    assert "leave the flag out for a base model" in said and "Traceback" not in said
+    assert not (tmp_path / "run" / "responses").exists()
+
+
+@pytest.mark.nightly
+def test_vllm_and_its_server_answer_in_the_same_form(run, real_model, environment, served, tmp_path):
+    """The engine in this process and a server: as many answers, each with its end; both say what was cut."""
+    here, there = tmp_path / "vllm", tmp_path / "served"
+    here.mkdir()
+    there.mkdir()
+    model = f"pretrained={real_model},dtype=float32,enforce_eager=True,max_model_len=4096,max_num_seqs=8"
+    said = [asked(here, environment, "--model", "vllm", "--model_args", model)]
+    with served(real_model, NAME, context=4096) as address:
+        arguments = f"model={NAME},base_url={address}/v1/chat/completions,num_concurrent=4"
+        said.append(asked(there, environment, "--model", "local-chat-completions", "--model_args", arguments))
+    for folder, words in zip((here, there), said, strict=True):
+        found = outcomes(folder)
+        assert found.keys() == outcomes(run[0]).keys()
+        for task in TASKS:
+            ends = [record["finish"] for (name, _), record in found.items() if name == task]
+            assert set(ends) <= {"stop", "length"} and ends.count("length") == cut(folder, task)
+        check_cut(folder, words)

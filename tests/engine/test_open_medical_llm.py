@@ -97,14 +97,15 @@ def right_place(target: Any) -> int:
     return labels.index(target) if target in labels else int(target)
 
 
-def test_likelihoods_are_those_of_lm_evals_own_tasks(environment, tmp_path):
+@pytest.mark.parametrize("which", ["random", "real"])
+def test_likelihoods_are_those_of_lm_evals_own_tasks(which, environment, tmp_path, request):
     rows = {}
     for name in OWN:
         file = registry().datasets[f"{SUITE}_{name}"].sample_file
         said = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         rows[name] = [row for row in said if row["_split"] == "test"]
         assert len(rows[name]) >= 6
-    model = make(tmp_path / "model", layers=1)
+    model = make(tmp_path / "model", layers=1) if which == "random" else request.getfixturevalue("real_model")
     here = {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
     differences = compare(rows, model, tmp_path, here)
     assert max(differences.values()) <= 1e-6, differences
