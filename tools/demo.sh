@@ -46,7 +46,8 @@ judges:
     max_tokens: 64
     max_concurrent: 1
 YAML
-for _ in $(seq 60); do
+for second in $(seq 60); do
+  [ $((second % 5)) -ne 0 ] || echo "the judge's server loads the model ($second s)"
   "$BIN/python" -c "import socket; socket.create_connection(('127.0.0.1', $PORT), 1)" 2>/dev/null && break
   sleep 1
 done

@@ -42,6 +42,7 @@ class Words:
     because: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
+    neither: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

@@ -113,8 +113,11 @@ def _chat(tokenizer: str | None, file: str | None) -> Chat | None:
 def _print(seen: Preview, chat: Chat | None) -> None:
     sample = seen.loaded["origin"] == "sample"
     _say(f"{seen.task} ({seen.strategy})", "bold")
-    if draft := registry().tasks[seen.task][0].metadata.draft:
-        _say(f"DRAFT, in no group: {draft}", "bold yellow")
+    metadata = registry().tasks[seen.task][0].metadata
+    if metadata.draft:
+        _say(f"DRAFT, in no group: {metadata.draft}", "bold yellow")
+    for review in metadata.reviews:
+        _say(f"reviewed: {review}", "dim")
     if sample:
         _say(SAMPLE_DATA, "bold yellow")
     _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")

@@ -176,6 +176,7 @@ def _section(dataset: Dataset) -> list[str]:
           for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; <{record.url}>",
         f"licence: {_terms(record)}",
+        f"reviewed: {'; '.join(record.reviews)}",
         *_rows(dataset),
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
           for _ in [0] if record.control_of),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,10 +69,12 @@ def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
 
 
 def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
-    from medtasks_lab.human.review import review_of, write_review
+    from medtasks_lab.human.review import native_reviews, review_of, write_review, write_reviewed
 
     figures, items = review_of(read.rows, key)
+    signed = native_reviews(read.rows, key, date.today())
     write_review(folder, figures, items, read, key)
+    written = write_reviewed(folder, signed)
     headings = ("items", "met, of all verdicts", "met by all", "equal verdicts", "Fleiss' kappa")
     rows = []
     for one in figures:
@@ -88,7 +91,13 @@ def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
         f"{counted(len(items), 'item')}: {counts['accepted']} accepted, {counts['failed']} failed, "
         f"{counts['disputed']} disputed; items.csv says why"
     )
-    say_next(f"read {folder / 'items.csv'} and mend the items", "medtasks dev validate TASK")
+    for item in signed:
+        typer.echo(f"reviewed: {item.dataset}: {item.entry.in_words}")
+    say_next(
+        f"read {folder / 'items.csv'} and mend the items",
+        *([f"put what {written} says into card.yaml"] if written else []),
+        "medtasks dev validate TASK",
+    )
 
 
 def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:

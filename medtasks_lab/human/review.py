@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
+import yaml
+from pydantic import ValidationError
+
+from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import write_csv
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.registry.metadata import ReadRows, Reviewed
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
+from medtasks_ext.strict import fault_of
 from medtasks_lab.human.forms import Export, FormItem, clean
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
@@ -26,6 +34,14 @@ if TYPE_CHECKING:
 #: MLB: two physicians review each item
 PHYSICIANS = 2
 REMARK = "remark"
+#: asked once about the prompt of a task, and by whom the form was filled
+WORDING, SIGNED, NATIVE = "wording", "signed", "native"
+#: answered in words of one's own
+FREE = frozenset({REMARK, SIGNED, NATIVE})
+#: name of the page about the prompt, and before the name of a synthetic row
+PROMPT, SYNTHETIC = "prompt", "sample "
+#: synthetic rows of a task whose real rows are asked, too
+SAMPLES = 6
 ALL = "all tasks"
 
 Outcome = Literal["accepted", "failed", "disputed"]
@@ -37,6 +53,8 @@ def review_export(
     """Items of tasks as forms; every expert sees all of them, in an order of that expert alone.
 
     An item is asked about its options where it has some, about its answer and its scoring points likewise.
+    Each task has a page about its prompt, which the expert signs; where its real rows are at hand, some
+    of its synthetic ones are asked about, too.
 
     Args:
         names: tasks, groups or tags, whose rows are at hand.
@@ -56,8 +74,22 @@ def review_export(
         rows = _items_of(load_documents(registry.tasks[task][0], cot=False)["test"])
         synthetic |= any(document["data"] == "sample" for document in rows.values())
         drawn = Random(f"{seed} {task}").sample(sorted(rows), min(documents, len(rows)))
+        items.append(_prompt_of(task, rows[min(drawn)], language))
         items += [_asked(task, name, rows[name], language) for name in sorted(drawn)]
-        counts[task] = {"documents": len(drawn), "of": len(rows)}
+        invented = rows[drawn[0]]["data"] == "sample"
+        if not invented:
+            synthetic_rows = _items_of(
+                load_documents(registry.tasks[task][0], cot=False, origin="sample")["test"]
+            )
+            shown = sorted(synthetic_rows)[:SAMPLES]
+            items += [_asked(task, SYNTHETIC + name, synthetic_rows[name], language) for name in shown]
+        counts[task] = {
+            "documents": len(drawn),
+            "of": len(rows),
+            "dataset": registry.tasks[task][0].id,
+            "invented": invented,
+            "open": metadata[task].access == "open",
+        }
     forms = {}
     for number in range(1, experts + 1):
         order = list(items)
@@ -105,7 +137,28 @@ def _asked(task: str, name: str, document: Document, language: Language) -> list
             options=[] if criterion.id == REMARK else None,
         )
         for criterion in load_kind("review").prompts
-        if not absent.get(criterion.id)
+        if criterion.id not in (WORDING, SIGNED, NATIVE) and not absent.get(criterion.id)
+    ]
+
+
+def _prompt_of(task: str, document: Document, language: Language) -> list[FormItem]:
+    """The page about a task's prompt, which the expert signs."""
+    shown = clean("\n\n".join(filter(None, (document["system"], dialogue.shown(document)))).strip())
+    return [
+        FormItem(
+            page=f"{task} {PROMPT}",
+            about={"task": task, "item": PROMPT, "criterion": criterion.id},
+            texts={
+                "item": shown,
+                "reference": clean(document["target"].strip()),
+                "points": "",
+                "criterion": criterion.label.of(language),
+                "asks": criterion.help.of(language),
+            },
+            options=[] if criterion.id in FREE else None,
+        )
+        for criterion in load_kind("review").prompts
+        if criterion.id in (WORDING, SIGNED, NATIVE, REMARK)
     ]
 
 
@@ -146,6 +199,8 @@ def review_of(
     remarks: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         place = (row.about["task"], row.about["item"])
+        if row.about["criterion"] in (SIGNED, NATIVE):
+            continue  # by whom, not what
         if row.about["criterion"] == REMARK:
             remarks.setdefault(place, []).append(row.answers["verdict"])
         else:
@@ -203,6 +258,75 @@ def _outcome(by_criterion: Mapping[str, Mapping[str, int]]) -> Outcome:
     if {0} in votes:
         return "failed"
     return "accepted" if all(found == {1} for found in votes) else "disputed"
+
+
+@dataclass(frozen=True)
+class NativeReview:
+    """What one native speaker's form says of a dataset: an entry of `reviewed` in its card."""
+
+    dataset: str
+    entry: Reviewed
+
+
+def native_reviews(rows: Iterable[Filled], key: Mapping[str, Any], day: date) -> list[NativeReview]:
+    """The entries of `reviewed` that signed forms make, by dataset and expert.
+
+    A row is wrong where any criterion is not met; the gold answer of a real row of open data where the
+    criterion `answer` is not.
+
+    Args:
+        rows: filled.
+        key: of the export.
+        day: of the review.
+
+    Raises:
+        MedtasksError: a native language is none of ISO 639.
+    """
+    told: dict[tuple[str, str], dict[str, dict[str, str]]] = {}  # task, expert -> item -> criterion -> answer
+    for row in rows:
+        items = told.setdefault((row.about["task"], row.form), {})
+        items.setdefault(row.about["item"], {})[row.about["criterion"]] = row.answers["verdict"]
+    found = []
+    for (task, expert), items in sorted(told.items()):
+        about, prompt = key["tasks"][task], items.pop(PROMPT, {})
+        native = [code.strip().lower() for code in prompt.get(NATIVE, "").replace(";", ",").split(",")]
+        if not prompt.get(SIGNED, "").strip() or not any(native):
+            continue
+        invented = [by for item, by in items.items() if about["invented"] or item.startswith(SYNTHETIC)]
+        real = [by for item, by in items.items() if not about["invented"] and not item.startswith(SYNTHETIC)]
+        golds = [by["answer"] for by in real if "answer" in by] if about["open"] else []
+        asked = [criterion.id for criterion in load_kind("review").prompts if criterion.id not in FREE]
+        wrong = sum(any(by.get(name) == "no" for name in asked) for by in invented)
+        try:
+            entry = Reviewed(
+                by=prompt[SIGNED].strip(),
+                native=[code for code in native if code],
+                prompt=prompt[WORDING] == "yes" if WORDING in prompt else None,
+                rows=ReadRows(read=len(invented), wrong=wrong) if invented else None,
+                gold=ReadRows(read=len(golds), wrong=golds.count("no")) if golds else None,
+                day=day,
+            )
+        except ValidationError as error:
+            raise MedtasksError(
+                fault_of(error.errors()[0]),
+                where=f"{expert}, {task}, native languages",
+                remedy="write codes of ISO 639 with commas between",
+            ) from None
+        found.append(NativeReview(about["dataset"], entry))
+    return found
+
+
+def write_reviewed(folder: Path, found: Sequence[NativeReview]) -> Path | None:
+    """`reviewed.yaml`: by dataset, the entries as its card takes them; nothing where no form is signed."""
+    if not found:
+        return None
+    entries: dict[str, list[dict[str, Any]]] = {}
+    for item in found:
+        entries.setdefault(item.dataset, []).append(item.entry.model_dump(exclude_none=True))
+    path = folder / "reviewed.yaml"
+    text = "# for the card.yaml of each dataset, under `reviewed`\n"
+    write_text(path, text + yaml.safe_dump(entries, allow_unicode=True, sort_keys=False))
+    return path
 
 
 def write_review(

@@ -15,7 +15,7 @@ from medtasks_ext.answers.languages import languages, words_of
 from medtasks_ext.answers.tolerant.folding import folded, plain
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
-from tests.answers.replies import NONE, written_before, written_later
+from tests.answers.replies import NONE, written_before, written_later, written_second
 
 #: our codes -> those of CLDR
 _CLDR = {"tl": "fil", "no": "nb"}
@@ -49,6 +49,13 @@ def test_replies_that_were_unseen_are_read_rightly_or_not_at_all():
     assert not [item for item in read_as if item[2] not in (item[1], NONE)]
     unread = [item for item in read_as if item[2] == NONE != item[1]]
     assert len(unread) <= 0.01 * len(read_as)
+
+
+def test_a_second_set_is_misread_in_less_than_two_of_a_hundred():
+    counts = Counter(item.language for item in written_second())
+    assert len(counts) == 12 and set(counts.values()) == {30}
+    wrong = [item for item in written_second() if item.read() != item.gold]
+    assert len(wrong) < 0.02 * len(written_second())
 
 
 @pytest.mark.parametrize("item", [*written_before(), *written_later()][::7], ids=lambda item: item.language)

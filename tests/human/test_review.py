@@ -2,8 +2,10 @@
 
 import csv
 import json
+from datetime import date
 
 import pytest
+import yaml
 from sklearn.metrics import cohen_kappa_score
 
 from tests.human.conftest import fill, key_of, read
@@ -31,8 +33,11 @@ def test_an_item_is_asked_about_what_it_has(review):
     asked = {}
     for row in key["expert_1"].values():
         asked.setdefault((row["about"]["task"], row["about"]["item"]), []).append(row["about"]["criterion"])
-    assert len(asked) == 6
-    for (task, _), criteria in asked.items():
+    assert len(asked) == 8
+    for (task, item), criteria in asked.items():
+        if item == "prompt":
+            assert criteria == ["wording", "signed", "native", "remark"]
+            continue
         own = "distractors" if task == CHOICE else "rubric"
         assert criteria == ["natural", "valid", "answer", own, "remark"]
     header, *rows = read(folder / "expert_1.csv")
@@ -50,13 +55,17 @@ def test_verdicts_become_rates_agreement_and_outcomes(review, medtasks, tmp_path
     folder = review("-n", 4)
     key = key_of(folder)["forms"]
     abouts = [row["about"] for row in key["expert_1"].values()]
-    failed, disputed, *_ = sorted({about["item"] for about in abouts if about["task"] == CHOICE})
+    failed, disputed, *_ = sorted(
+        {about["item"] for about in abouts if about["task"] == CHOICE and about["item"] != "prompt"}
+    )
 
     def opinion(expert, about):
         bad = about["task"] == CHOICE and about["item"] == failed
         odd = about["task"] == CHOICE and about["item"] == disputed and expert == 2
         if about["criterion"] == "remark":
             return "=改为每日一次" if bad else ""
+        if about["criterion"] in ("signed", "native"):
+            return {"signed": f"Dr. {expert}", "native": "zh"}[about["criterion"]] if expert == 1 else ""
         return "no" if about["criterion"] == "answer" and (bad or odd) else "yes"
 
     for number in (1, 2):
@@ -85,8 +94,15 @@ def test_verdicts_become_rates_agreement_and_outcomes(review, medtasks, tmp_path
     assert outcomes[CHOICE, failed]["outcome"] == "failed" and outcomes[CHOICE, failed]["not_met"] == "answer"
     assert outcomes[CHOICE, failed]["remarks"] == "'=改为每日一次\n=改为每日一次"  # no formula
     assert outcomes[CHOICE, disputed]["outcome"] == "disputed"
-    assert sum(row["outcome"] == "accepted" for row in outcomes.values()) == 6
-    assert "8 items: 6 accepted, 1 failed, 1 disputed" in done.out and "SAMPLE" in done.out
+    assert sum(row["outcome"] == "accepted" for row in outcomes.values()) == 8
+    assert "10 items: 8 accepted, 1 failed, 1 disputed" in done.out and "SAMPLE" in done.out
+    # one expert has signed: synthetic rows are read, and no gold of open data
+    signed = yaml.safe_load((tmp_path / "out" / "reviewed.yaml").read_text(encoding="utf-8"))
+    assert set(signed) == {CHOICE, OPEN}
+    (entry,) = signed[CHOICE]
+    assert entry.pop("day") == date.today()
+    assert entry == {"by": "Dr. 1", "native": ["zh"], "prompt": True, "rows": {"read": 4, "wrong": 1}}
+    assert f"reviewed: {CHOICE}: Dr. 1 (native: zh), " in done.out
 
 
 def test_an_open_verdict_is_missing_and_an_open_remark_is_not(review, medtasks):
@@ -95,12 +111,12 @@ def test_an_open_verdict_is_missing_and_an_open_remark_is_not(review, medtasks):
     table = read(folder / "expert_1.csv")
     for row in table[1:]:
         row[-1] = "" if row[8] == "自由填写" else "Yes"
-    table[1][-1] = ""
+    next(row for row in table[1:] if row[8] != "自由填写")[-1] = ""
     with (folder / "expert_1.csv").open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=";").writerows(table)
     take = ("human", "ingest", folder / "expert_1.csv", "--key", folder / "key.json", "-o", "out")
     done = medtasks(*take)
-    assert done.code == 2 and "1 of 5 rows have no answer" in done.err
+    assert done.code == 2 and "1 of 9 rows have no answer" in done.err
     assert medtasks(*take, "--partial").code == 0
 
 

@@ -61,6 +61,12 @@ class _Listed(NamedTuple):
     either: bool = False
 
 
+_PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
+_CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
+_LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
+_BLANKS = regex.compile(r"[*_`\"'(\s]+")
+
+
 class OptionReader:
     """Reads which of a question's options a reply names.
 
@@ -164,6 +170,8 @@ class _Reading:
         reached = self.phrases.reached(self.text, self._listed)
         if item := self.phrases.chosen(self.text, reached):
             return self._said(item.what, "announced")
+        if not self.several and (other := self._after_neither()):
+            return other
         if self._none_of_these():
             return Extraction(None, None, "none of these")
         if first := self._at_start():
@@ -297,6 +305,8 @@ class _Reading:
         place = suffix.end() if suffix else place
         either = joined = False
         begin = place
+        if _PARAGRAPH.match(text, place):
+            return None
         for _ in range(12):
             if place > begin and (found := self._listed_label(place)):
                 if not joined and not either and not self._separated(begin, place):
@@ -389,10 +399,10 @@ class _Reading:
             if match := phrases.option.match(self.text, place):
                 place = match.end()
                 continue
-            if phrases.wrong.match(self.text, place):
-                return denied
-            if phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
-                return not denied
+            if match := phrases.wrong.match(self.text, place):
+                return None if self._heads(match.end()) else denied
+            if match := phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
+                return None if self._heads(match.end()) else not denied
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
@@ -401,6 +411,15 @@ class _Reading:
                 return None
             place = match.end()
         return None
+
+    def _heads(self, place: int) -> bool:
+        """Whether a word that ends at a place heads a list, as in `Incorrect: C, D`."""
+        for _ in range(4):
+            match = self.phrases.skipped.match(self.text, place) or _BLANKS.match(self.text, place)
+            if not match or match.end() == place:
+                break
+            place = match.end()
+        return self.text[place : place + 1] == ":"
 
     def _denied(self, end: int) -> bool:
         return self._verdict(end) is False
@@ -442,6 +461,18 @@ class _Reading:
         place = self._past_marks()
         return bool(self.phrases.none.match(self.text, place)) and not self._text_at(place)
 
+    def _after_neither(self) -> Extraction | None:
+        """The one option behind a clause that denies others: `neither A nor B, but C`."""
+        begin = self.phrases.neither.match(self.text, self._past_marks())
+        clause = _CLAUSE_END.search(self.text, begin.end()) if begin else None
+        if not clause:
+            return None
+        behind = {number: (start, end) for number, start, end in self._mentions() if start >= clause.end()}
+        if len(behind) != 1:
+            return None
+        ((number, span),) = behind.items()
+        return Extraction([number], span, "the others are denied")
+
     def _past_marks(self) -> int:
         match = _LEADING.match(self.text)
         return match.end() if match else 0
@@ -450,10 +481,25 @@ class _Reading:
         """The label with which the reply ends, behind a mark or on a line of its own."""
         for match in self.reader.mention.finditer(self.text, max(0, len(self.text) - 40)):
             begin = match.start()
-            listed = self._listed(begin, True) if _LAST.search(self.text[max(0, begin - 8) : begin]) else None
+            stands = _LAST.search(self.text[max(0, begin - 8) : begin]) or self._concluded(begin)
+            listed = self._listed(begin, True) if stands else None
             if listed and _TRAILING.match(self.text, listed.end):
                 return self._said(listed, "the reply ends with it")
         return None
+
+    def _concluded(self, begin: int) -> bool:
+        """Whether a last clause of words that say nothing leads to a place: `…, so B`."""
+        clause = _LAST_CLAUSE.search(self.text, 0, begin)
+        if not clause:
+            return False
+        place, words = clause.end(), 0
+        while place < begin:
+            match = self.phrases.skipped.match(self.text, place) or _BLANKS.match(self.text, place)
+            if not match or match.end() == place:
+                return False
+            words += not match[0].isspace()
+            place = match.end()
+        return words > 0 and place == begin
 
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])

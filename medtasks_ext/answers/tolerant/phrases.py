@@ -166,6 +166,11 @@ class Phrases:
         return any_of(self.words.none)
 
     @cached_property
+    def neither(self) -> regex.Pattern[str]:
+        """What denies several answers in a row."""
+        return any_of(self.words.neither)
+
+    @cached_property
     def corrects(self) -> regex.Pattern[str]:
         """That an answer is taken back."""
         return any_of(self.words.corrects)
