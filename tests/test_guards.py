@@ -123,6 +123,8 @@ READERS = {
     "medtasks_lab/judge/calibrate.py": _LOOKS,
     "medtasks_lab/judge/ratings.py": _LOOKS,
     "medtasks_lab/judge/votes.py": _LOOKS,
+    "medtasks_lab/models/ready.py": _OF_USER,
+    "medtasks_lab/models/repository.py": "a model's folder, which its user names, or the hub's cache",
     "medtasks_lab/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_lab/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_lab/originals/tree.py": "an owner's file, of those that are files",
@@ -143,6 +145,7 @@ CONNECTIONS = {
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
     "medtasks_ext/data/hub_dataset.py": "files of a dataset of the hub: no text leaves",
     "medtasks_ext/runner/plan_model.py": "a model's configuration from the hub: no text leaves",
+    "medtasks_lab/models/repository.py": "small files of a model from the hub: no text leaves",
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
 }
 

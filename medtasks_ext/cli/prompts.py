@@ -256,7 +256,7 @@ def say_wording(tasks: Mapping[str, Any]) -> None:
 
 def has_official(task: str) -> bool:
     """Whether the suite has words of its own for a task, and for its strategy."""
-    dataset, strategy = registry().tasks[task]
+    dataset, strategy = registry().known(task)
     official = dataset.suite.official
     if official is None:
         return False

@@ -38,7 +38,8 @@ class FinalAnswer:
         document: its key within the task.
         prompt: hash of its turns as the task renders them (`prompt_hash`).
         as_rendered: whether these turns stood in what was sent; not where they had to be cut.
-        answer: the text without its reasoning.
+        answer: the text without its reasoning; of a task that is asked by likelihood, JSON of the
+            log-likelihood of each option and whether greedy decoding writes it.
         reasoning: characters of that.
         reasoning_hash: of the reasoning; empty without one.
     """

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.collector import collector_paused
+from medtasks_ext.engines.records import Likelihood
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
+from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, reasons, shots_of
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.samples import request_of, turns_of
+from medtasks_ext.runs.samples import options_of, request_of, turns_of
 from medtasks_lab.submissions.answers import (
     FinalAnswer,
     answers_digest,
@@ -49,6 +51,7 @@ class Rebuilt:
     """A task as it is here, and what answers to it give."""
 
     dataset: Dataset
+    strategy: str
     samples: Sequence[Sample]  # in the order of the test file
     prompts: Mapping[str, str]  # document -> its turns as JSON, or its text
 
@@ -80,6 +83,8 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     assert asked is not None  # the caller looked
     dataset, strategy = asked
     built = "cot" if reasons(strategy) else "five_shot" if strategy == "five_shot" else "zero_shot"
+    likely = _likelihoods(answers) if by_likelihood(strategy) else None
+    built = built if likely is None else LIKELIHOOD
     shots = record.asked.shots.k or 0
     settings = _settings(record, None if shots == shots_of(built) else shots)
     task = build_task(tasks, dataset.task(built), settings)
@@ -94,11 +99,11 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     if strange := [key for key in answers if key not in places]:
         raise OtherDocumentsError(f"{len(strange):,} answers are to documents that are not here")
     chosen = Choice(samples=tuple(sorted(places[key] for key in answers)))
-    outcome = evaluate_task(_turns_lm(answers), task, settings, chosen)
+    outcome = evaluate_task(_turns_lm(answers, likely), task, settings, chosen)
     assert outcome is not None
     samples = sorted(outcome.samples, key=lambda sample: sample["doc_id"])
     prompts = {document_key(item["doc"]): str(request_of(item)[0]) for item in samples}
-    return Rebuilt(dataset, samples, prompts)
+    return Rebuilt(dataset, strategy, samples, prompts)
 
 
 def _settings(record: Conditions, shots: int | None) -> Settings:
@@ -116,7 +121,30 @@ def _settings(record: Conditions, shots: int | None) -> Settings:
     )
 
 
-def _turns_lm(answers: Mapping[str, str]) -> Any:
+def _said(sample: Sample) -> str:
+    """The answer in a sample; of options, JSON of their log-likelihoods and whether each is greedy.
+
+    lm-eval's own log holds numbers and truth values as texts.
+    """
+    if not options_of(sample):
+        return str(sample["resps"][0][0])
+    pairs: list[Any] = [response[0] for response in sample["resps"]]
+    return json.dumps([[float(value), str(greedy) == "True"] for value, greedy in pairs])
+
+
+def _likelihoods(answers: Mapping[str, str]) -> dict[str, list[Likelihood]]:
+    """Document -> those of its options, as `_said` wrote them."""
+    try:
+        found = {
+            key: [Likelihood(float(value), bool(greedy)) for value, greedy in parse_json(text, strict=True)]
+            for key, text in answers.items()
+        }
+    except (ValueError, TypeError):
+        raise OtherDocumentsError("answers that are no likelihoods of options") from None
+    return found
+
+
+def _turns_lm(answers: Mapping[str, str], likely: Mapping[str, Sequence[Likelihood]] | None) -> Any:
     """A model that gives these answers, and whose template writes the turns as they are."""
     from medtasks_ext.runner.stored import StoredLM
 
@@ -127,7 +155,7 @@ def _turns_lm(answers: Mapping[str, str]) -> Any:
             turns = [{"role": turn["role"], "content": turn["content"]} for turn in chat_history]
             return json.dumps(turns, ensure_ascii=False)
 
-    return Turns(answers, {}, Path("answers"))
+    return Turns(answers, {}, Path("answers"), likely)
 
 
 # ---------------------------------------------------------------------- what a submission carries
@@ -147,7 +175,7 @@ def answers_of(
     """
     assert item.read_samples is not None  # the caller looked
     samples = {document_key(sample["doc"]): sample for sample in item.read_samples()}
-    parts = {key: final_answer(str(sample["resps"][0][0])) for key, sample in samples.items()}
+    parts = {key: final_answer(_said(sample)) for key, sample in samples.items()}
     found = rebuilt(name, item.conditions, {key: answer for key, (answer, _) in parts.items()}, tasks)
     answers = []
     for key in found.keys:
@@ -177,8 +205,6 @@ def why_no_answers(item: Experiment) -> str:
     """Why the answers of a result do not go into a file; empty where they do."""
     if item.dataset.metadata.access != "open":
         return "its data is not open"
-    if by_likelihood(item.strategy):
-        return "it was asked by likelihood, and has no answers"
     if item.read_samples is None:
         return "no answers are kept (`--log_samples`)"
     return ""
@@ -221,8 +247,6 @@ def _lack(name: str, item: TaskResult, record: Submission, tasks: Registry) -> s
     asked = tasks.asked(name)
     if asked is not None and asked[0].metadata.access != "open":
         return "its data is not open, and no second site has confirmed it"
-    if asked is not None and by_likelihood(asked[1]):
-        return "it was asked by likelihood: there is no answer to read, and no second site has confirmed it"
     if record.answers is None:
         return "the submission names no file of answers"
     return "its answers are not in the file" if item.answers else "no answers were submitted"
@@ -254,7 +278,7 @@ def _verdict(
     watch: Callable[[str, Rebuilt], None],
 ) -> Verdict:
     asked = tasks.asked(name)
-    if asked is None or asked[0].metadata.access != "open" or by_likelihood(asked[1]):
+    if asked is None or asked[0].metadata.access != "open":
         return self_reported("no answers are checked of such a task")
     if answers_digest(answers) != item.answers:
         return self_reported("other answers than submission.json names", at_odds=True)
@@ -292,7 +316,7 @@ def _other_prompts(found: Rebuilt, answers: Sequence[FinalAnswer], item: TaskRes
 
 def _other_scores(found: Rebuilt, documents: PublicScores, *, judged: bool) -> str:
     """Why the scores are not those of the answers; empty where they are, to the digit."""
-    statistic = score_statistic(found.dataset)
+    statistic = score_statistic(found.dataset, found.strategy)
     here = public_scores(document_scores(found.samples, statistic), is_open=True).scores
     stated = documents.scores
     pairs = {"readable shares": (stated.valid, here.valid), "unclosed": (stated.unclosed, here.unclosed)}

@@ -1,5 +1,6 @@
 """The answers of a submission: what the file holds, and what the check makes of it."""
 
+import dataclasses
 import functools
 import http.server
 import json
@@ -24,7 +25,7 @@ from medtasks_lab.submissions.answers import (
     read_answers,
     write_answers,
 )
-from tests.conftest import rewrite_answers
+from tests.conftest import ROOT, rewrite_answers, write_jsonl
 from tests.submissions.conftest import ADDRESS, CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT
 from tests.submissions.test_check import edited
 
@@ -261,3 +262,60 @@ def test_samples_of_plain_lm_eval_are_taken(medtasks, lm_eval, tmp_path):
     levels = {name: item["trust"] for name, item in tasks_of(tmp_path / PLACE).items()}
     assert levels == {OPEN_MEAN: "answers checked", CLOSED_COUNTS: "self-reported"}
     assert medtasks("submit", "--check", PLACE, "--answers", "plain.answers.parquet").code == 0
+
+
+@pytest.fixture
+def by_likelihood(rows):
+    """Names of tasks by likelihood; the score of the second one's written answers is a micro F1."""
+    sample = (ROOT / "tasks/clinicbench/gad/sample.jsonl").read_text(encoding="utf-8").splitlines()
+    items = [json.loads(line) for line in sample]
+    test = [item for item in items if item.pop("_split") == "test"]
+    write_jsonl(rows / "clinicbench/gad/test.jsonl", test)
+    return f"{OPEN_MEAN}_ll", "clinicbench_gad_ll"
+
+
+def test_likelihoods_of_options_are_checked_as_answers_are(medtasks, lm_eval, by_likelihood, tmp_path):
+    lm_eval(*by_likelihood)
+    written = medtasks("submit", "plain", "-o", PLACE, "--address", ADDRESS)
+    assert written.code == 0, written.text
+    levels = {name: item["trust"] for name, item in tasks_of(tmp_path / PLACE).items()}
+    assert levels == dict.fromkeys(by_likelihood, "answers checked")
+    check = ("submit", "--check", PLACE, "--answers", "plain.answers.parquet")
+    checked = medtasks(*check)
+    assert checked.code == 0 and "all scores follow; answers checked" in checked.out, checked.text
+
+
+def test_likelihoods_of_a_run_are_checked_as_well(medtasks, run, by_likelihood, tmp_path):
+    run("run", "--ask", "likelihood", tasks=OPEN_MEAN, model="oracle")
+    assert medtasks("submit", "run", "-o", PLACE.replace("random-label", "oracle")).code == 0
+    levels = {
+        task: item["trust"]
+        for task, item in tasks_of(tmp_path / PLACE.replace("random-label", "oracle")).items()
+    }
+    assert levels == {by_likelihood[0]: "answers checked"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("[[-1.0, false]]", "possible answers, and 1 are stored"),
+        ("-1", "answers that are no likelihoods"),
+        ('[["x", false], [1, 2]]', "answers that are no likelihoods"),
+        ("[[NaN, false], [-1.0, true]]", "answers that are no likelihoods"),
+    ],
+)
+def test_likelihoods_that_are_none_are_named(medtasks, lm_eval, by_likelihood, tmp_path, answer, said):
+    lm_eval(by_likelihood[1])
+    assert medtasks("submit", "plain", "-o", PLACE, "--address", ADDRESS).code == 0
+    file = tmp_path / "plain.answers.parquet"
+    answers = dict(read_answers(file))
+    first, *others = answers[by_likelihood[1]]
+    digests = write_answers(file, [(by_likelihood[1], [dataclasses.replace(first, answer=answer), *others])])
+
+    def renamed(content):
+        content["answers"].update(described(file, [ADDRESS]).model_dump(mode="json"))
+        content["tasks"][by_likelihood[1]]["answers"] = digests[by_likelihood[1]]
+
+    edited(tmp_path / PLACE, renamed)
+    found = medtasks("submit", "--check", PLACE, "--answers", str(file))
+    assert found.code == 1 and said in found.out, found.text

@@ -1,0 +1,109 @@
+"""Time of likelihoods: the engines of `medtasks run` beside lm-eval's `loglikelihood` on one loaded model.
+
+`python -m benchmarks.likelihood hf|vllm MODEL [DOCUMENTS]` asks bundled rows of tasks with letters and with
+labels of several tokens, repeated up to so many documents a task with another beginning each. It prints the
+seconds of both and the largest difference of two log-likelihoods.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+os.environ["MEDTASKS_DATA"] = "sample"
+
+#: Letters behind the prompt, letters behind a lead, and labels of several tokens.
+TASKS = ("medhelm_medmcqa_ll", "mlb_maexam_ll", "bridge_mednli_ll")
+
+
+def requests_of(lm: Any, name: str, most: int) -> list[Any]:
+    """The requests of a task; rows are repeated with another beginning, so that no cache knows them."""
+    from medtasks_ext.registry import registry
+    from medtasks_ext.runner.evaluate import Settings, build_task
+    from medtasks_ext.runner.requests import RequestBuilder
+
+    settings = Settings(prompts="own")
+    task = build_task(registry(), name, settings)
+    builder, found = RequestBuilder(lm, task, settings, "benchmark"), []
+    for number in range(most):
+        place = number % len(task.eval_docs)
+        request = builder.request(builder.build(place), place)
+        found.append(replace(request, key=f"{name}-{number}", prompt=f"Case {number}.\n{request.prompt}"))
+    return found
+
+
+class Ready:
+    """A feed of requests that are all there."""
+
+    dry = False
+
+    def __init__(self, requests: list[Any]) -> None:
+        self.left = requests[::-1]
+
+    @property
+    def over(self) -> bool:
+        return not self.left
+
+    def take(self) -> Any:
+        return self.left.pop() if self.left else None
+
+    def wait(self, seconds: float) -> None:
+        return None
+
+
+def main(kind: str, model: str, documents: int = 40) -> None:
+    """Ask with both, lm-eval first."""
+    from lm_eval.api.instance import Instance
+
+    arguments: dict[str, Any] = {"pretrained": model, "dtype": "float32"}
+    processes: list[Any] = []
+    if kind == "vllm":
+        from medtasks_ext.engines.vllm.lanes import create
+
+        lm, processes = create(
+            {**arguments, "enforce_eager": True, "max_model_len": 4096}, {"batch_size": "auto"}
+        )
+    else:
+        from lm_eval.models.huggingface import HFLM
+
+        lm = HFLM(**arguments, device="cpu", batch_size=1)
+    requests = [request for name in TASKS for request in requests_of(lm, name, documents)]
+    asked = [
+        Instance("loglikelihood", {}, (request.prompt, option), place)
+        for request in requests
+        for place, option in enumerate(request.options)
+    ]
+    lm.loglikelihood(asked[:4], disable_tqdm=True)
+    began = time.perf_counter()
+    theirs = lm.loglikelihood(asked, disable_tqdm=True)
+    lm_eval = time.perf_counter() - began
+    if kind == "vllm":
+        from medtasks_ext.engines.vllm.engine import VllmEngine
+        from medtasks_ext.engines.vllm.stepper import Stepper
+
+        lm.model.reset_prefix_cache()
+        engine: Any = VllmEngine(lm, [Stepper(lm, processes)])
+    else:
+        from medtasks_ext.engines.lm import LmEngine
+
+        engine = LmEngine(lm)
+    outcomes: dict[str, Any] = {}
+    began = time.perf_counter()
+    feed = Ready([engine.prepare(request) for request in requests])
+    engine.run(feed, lambda request, outcome: outcomes.__setitem__(request.key, outcome))
+    ours = time.perf_counter() - began
+    found = [item.value for request in requests for item in outcomes[request.key].likelihoods]
+    worst = max(abs(one - two[0]) for one, two in zip(found, theirs, strict=True))
+    print(
+        f"{kind}: {len(requests)} questions, {len(asked)} options: medtasks {ours:.1f} s, "
+        f"lm-eval {lm_eval:.1f} s ({ours / lm_eval:.2f}), largest difference {worst:.1e}",
+        flush=True,
+    )
+    engine.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
