@@ -99,11 +99,13 @@ def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None
     """What `sampling.estimated` gives of one stratum a task; a test holds both together."""
     means, variances = sums.means(drawn)
     found = []
+    middle = (means * drawn + 0.5) / (drawn + 1)
+    spread = middle * (1 - middle) if doubt is None else doubt
+    alike = (doubt is None) & (variances == 0) & ((means == 0) | (means == 1))
+    counted = np.where(alike, 0, drawn)
     for there in (sizes, np.full(len(sizes), np.inf)):
         share = of_drawn(1.0, drawn, there)
-        middle = (means * drawn + 0.5) / (drawn + 1)
-        spread = middle * (1 - middle) if doubt is None else doubt
-        found.append((drawn * variances + spread) * share / (drawn + 1))
+        found.append((counted * variances + spread) * share / (counted + 1))
     columns = zip(means, found[0], found[1], np.maximum(drawn - 1.0, 1.0), strict=True)
     return [Estimate(*map(float, column)) for column in columns]
 
