@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -24,7 +25,7 @@ from medtasks_ext.stats.sampling import (
 )
 from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 from medtasks_ext.stats.statistic import mean, value_and_one
-from tests.results.drawn import NOISES, Sums, bridge, compare, estimates, run
+from tests.results.drawn import NOISES, Sums, bridge, compare, estimates, overall, run
 
 nightly = pytest.mark.nightly
 
@@ -102,7 +103,11 @@ def test_the_simulation_estimates_as_the_product_does():
     rng, suite = np.random.default_rng(15), bridge()
     documents = [rng.random(int(n)) for n in suite.sizes[:5]]
     drawn = np.array([8, 20, 9, 30, 12])
-    ours = estimates(Sums(documents), drawn, suite.sizes[:5])
+    together = estimates(Sums(documents), drawn[None], suite.sizes[:5])
+    ours = [Estimate(*map(float, column)) for column in zip(*(item[0] for item in together), strict=True)]
+    assert astuple(overall(np.full(5, 0.2), together)[0]) == pytest.approx(
+        astuple(weighted(np.full(5, 0.2), ours))
+    )
     for one, values, n, size in zip(ours, documents, drawn, suite.sizes, strict=False):
         counts, stratum = value_and_one(list(values[:n])), np.zeros(n, dtype=int)
         theirs = estimated(counts, stratum, np.array([size]), mean.value)
