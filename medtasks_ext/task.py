@@ -19,8 +19,8 @@ from lm_eval.api.utils import Message
 from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers import answer_format
-from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.metrics import likelihood
