@@ -17,6 +17,7 @@ from medtasks_ext.answers import (  # noqa: F401
     sql,
     text,
     tuples,
+    verified_letter,
 )
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, answer_format
 

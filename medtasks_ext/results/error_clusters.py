@@ -65,7 +65,9 @@ _NEAR = {"hierarchy": Cluster.HIERARCHY, "boundary": Cluster.BOUNDARY, "attribut
 _LABELS = frozenset(
     {"label", "label_word", "relation_label", "category", "label_set", "labels", "label_list"}
 )
-_LETTERS = frozenset({"exact_letter", "option_letter", "marked_letters", "choice", "choices"})
+_LETTERS = frozenset(
+    {"exact_letter", "verified_letter", "option_letter", "marked_letters", "choice", "choices"}
+)
 #: Kinds whose answer is running text: a score below 1 is no error by itself.
 TEXTS = frozenset({"text", "free_text", "prose", "passages"})
 #: A label is short: longer last lines are no try at one.

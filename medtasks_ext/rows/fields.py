@@ -380,7 +380,7 @@ class Quarantine:
 #: Filters that leave a value of a closed list what it is.
 _HARMLESS = ("trim", "string")
 #: Answers that are one of the letters or labels that the format lists.
-_ONE_OF = ("exact_letter", "option_letter", "label", "label_word", "relation_label")
+_ONE_OF = ("exact_letter", "verified_letter", "option_letter", "label", "label_word", "relation_label")
 
 
 def columns_of(spec: DatasetSpec, schema: RowSchema) -> tuple[dict[str, Column], dict[str, Column]]:

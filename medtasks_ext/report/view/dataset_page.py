@@ -31,7 +31,16 @@ _OTHER, _UNREADABLE = "(other)", "(unreadable)"
 _SHORT, _INPUT = 80, 140
 #: Kinds of answers that are one label.
 _SINGLE = frozenset(
-    {"label", "label_word", "relation_label", "exact_letter", "option_letter", "choice", "category"}
+    {
+        "label",
+        "label_word",
+        "relation_label",
+        "exact_letter",
+        "verified_letter",
+        "option_letter",
+        "choice",
+        "category",
+    }
 )
 
 

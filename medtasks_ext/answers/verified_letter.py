@@ -1,0 +1,250 @@
+"""Letters of options as Medmarks reads them.
+
+Its code (`medarc-verifiers` 0.1.0, `multiple_choice_accuracy`) names no answer: it is given the gold letter
+and the gold option, and says whether a reply is right. Five rules are tried in turn, on a reply whose TeX was
+made plain.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
+from medtasks_ext.answers.tolerant import reply_of
+from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
+from medtasks_ext.privacy import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BOXED = "\\boxed{"
+_TAGGED = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
+_OPENED = re.compile("<think>", re.IGNORECASE)
+_ENDED = re.compile("</think>", re.IGNORECASE)
+_THOUGHT = re.compile("<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+
+_OPTION = r"[A-Za-z]|\d{1,2}"
+_FREE = r"(?![\w+\-/])"  # what may not follow a letter
+_MARKS = r"(?:[*_`~]+\s*)*"  # emphasis
+_PHRASES = (
+    r"\bfinal\s+answer\b",
+    r"\banswer\b",
+    r"\bans\b",
+    r"\bchoice\b",
+    r"\boption\b",
+    r"\bselected\b",
+    r"\bi\s+choose\b",
+    r"\bi\s+pick\b",
+    r"\btherefore\b",
+    r"\bthus\b",
+    r"\bso\b",
+    r"\bconclusion\b",
+    r"\bin\s+conclusion\b",
+    r"\bmost\s+likely\b",
+    r"\bbest[-\s]+supported\s+answer\b",
+    "<answer>",
+)
+_ANNOUNCED = re.compile(
+    rf"(?:{'|'.join(_PHRASES)})\s*[:\-–—]?\s*(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?{_MARKS}"
+    rf"\(?\s*(?P<opt>{_OPTION})\s*\)?\s*[\)\.:]?\s*{_MARKS}{_FREE}",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(
+    rf"^\s*(?:>\s*)?(?:(?:[-*+]\s+)|(?:\d{{1,3}}[.)]\s+))?\s*(?:[*_`~]+)?\s*\(?\s*({_OPTION})\s*[\)\.:]\s*\)?"
+    r"\s*(?:[*_`~]+)?\s*(?!\w)",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(rf"(?<![\w+\-/])\(?\s*({_OPTION})\s*[\)\.:]?{_FREE}", re.IGNORECASE)
+_NOT = re.compile(r"\b(?:not|isn['’]t)\b", re.IGNORECASE)
+_WRONG = re.compile(
+    r"^\s*(?:is|are|was|were)\s+(?:incorrect|wrong|false|not\s+correct)\b|^\s*not\s+correct\b", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"[.!?]\s+|\n+")
+_TAIL, _AROUND = 64, 15  # words: of the end of a reply, and beside the text of an option
+
+
+class VerifiedLetter(AnswerFormat):
+    """One option letter, as Medmarks' code compares it.
+
+    Of the part of the reply that counts a letter alone decides; else one with which it begins (`B.`); else
+    the last one behind words such as `answer is`; else a letter of its last sentence, unless it is said to be
+    wrong; else the text of the option, near the beginning or the end. The code is told the gold answer: where
+    a reply fits several options, the gold one counts. TeX is made plain first; `%` begins a comment in it.
+
+    Attributes:
+        letters: of the options.
+        part: what counts of the reply: what is in the last `\\boxed{}` (or all of it), in the first
+            `<answer>`, or `all`. `first`: the first character that is one of the letters, in whatever word.
+    """
+
+    kind: Literal["verified_letter"]
+    letters: list[str]
+    part: Literal["boxed", "tag", "all", "first"] = "boxed"
+
+    def has_released_reader(self, *, cot: bool) -> bool:
+        """Not where the first letter counts and the reply begins with reasoning."""
+        return not (cot and self.part == "first")
+
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
+        """The gold letter, written as the prompt asks for it.
+
+        Raises:
+            GoldError: it is none of the row's options.
+        """
+        letter, letters = _counted(text, self.part).strip(), self._letters(row)
+        if letter not in letters:
+            raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
+        return letter
+
+    def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The gold letter where the code takes the reply to be right, else the first that it accepts."""
+        if not self.has_released_reader(cot=cot):
+            return super()._read(text, row, cot=cot)
+        letters = self._letters(row)
+        if self.part == "first":
+            letter = next((char for char in text.strip().upper() if char in letters), None)
+            return Reading(letter, letter is not None)
+        reply = _Reply.of(_counted(text, self.part))
+        gold = row.get("gold")
+        for letter in sorted(letters, key=lambda letter: letter != gold):
+            if reply is not None and reply.is_right(letter, str(row["options"][letters.index(letter)])):
+                return Reading(letter, True)
+        return Reading(None, False)
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The letter of the option that the reply names."""
+        options = document["options"]
+        found = read_letters(reply_of(text), options, LETTERS, several=False)
+        letter = None if found.answer is None else LETTERS[found.answer[0]]
+        return repaired(document, letter, found.span, found.why)
+
+    def _letters(self, row: Mapping[str, Any]) -> list[str]:
+        return self.letters[: len(row["options"])]
+
+    def possible(self, document: Mapping[str, Any]) -> list[str]:
+        """The letters of the options."""
+        return self._letters(document)
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Letters that are no row's gold."""
+        return [letter for letter in self.letters if letter not in golds]
+
+
+def _counted(text: str, part: str) -> str:
+    """The part of a reply that counts."""
+    if part == "tag":
+        found = _TAGGED.search(text)
+        return found[1].strip() if found else ""
+    begin = text.rfind(_BOXED) if part == "boxed" else -1
+    if begin < 0:
+        return text
+    depth, begin = 1, begin + len(_BOXED)
+    for end in range(begin, len(text)):
+        depth += (text[end] == "{") - (text[end] == "}")
+        if not depth:
+            return text[begin:end]
+    return text
+
+
+class _Reply(NamedTuple):
+    """The part of a reply that counts, as it is compared."""
+
+    written: str  # plain of TeX
+    text: str  # in small letters and one width
+
+    @classmethod
+    def of(cls, text: str) -> _Reply | None:
+        """None of an empty text."""
+        if not text:
+            return None
+        written = _plain(_without_thoughts(text))
+        return cls(written, _folded(written))
+
+    def is_right(self, letter: str, option: str) -> bool:
+        """Whether the code takes the reply to be this option."""
+        if _as_letter(self.text) == letter:
+            return True
+        chosen = False
+        if leading := _LEADING.match(self.written):
+            said = _as_letter(leading[1])
+            if said == letter:
+                return True
+            chosen = said is not None and said.isalpha()
+        if announced := [*_ANNOUNCED.finditer(self.text)]:
+            said, negated = _as_letter(announced[-1]["opt"]), announced[-1]["neg"] is not None
+            if said == letter and not negated:
+                return True
+            chosen = chosen or (not negated and said is not None and said.isalpha())
+        return not chosen and (self._ends_in(letter) or self._has(option))
+
+    def _ends_in(self, letter: str) -> bool:
+        tail = _tail(self.text)
+        return any(
+            _as_letter(token[1]) == letter and not _is_denied(tail, token) for token in _TOKEN.finditer(tail)
+        )
+
+    def _has(self, option: str) -> bool:
+        wanted = _folded(re.sub(r"\s+", " ", _plain(option)).strip())
+        if not wanted:
+            return False
+        words, n = self.text.split(), len(wanted.split()) + _AROUND
+        pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)".replace(r"\ ", r"\s+"), re.IGNORECASE)
+        for region in (" ".join(words[:n]), " ".join(words[-n:])):
+            if (found := pattern.search(region)) and not _NOT.search(_sentence(region, *found.span())[0]):
+                return True
+        return False
+
+
+def _without_thoughts(text: str) -> str:
+    """What follows the reasoning, where that is marked once and closed."""
+    if not _OPENED.search(text):
+        ends = [*_ENDED.finditer(text)]
+        return text[ends[-1].end() if ends else 0 :].strip()
+    thoughts = [*_THOUGHT.finditer(text)]
+    return text[thoughts[0].end() if len(thoughts) == 1 else 0 :].strip()
+
+
+def _plain(text: str) -> str:
+    from pylatexenc.latex2text import LatexNodes2Text
+
+    try:
+        plain: str = LatexNodes2Text(math_mode="text").latex_to_text(text)
+    except Exception:  # no TeX; the code takes the text as it is, whatever the reason
+        return text
+    return plain
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _as_letter(text: str) -> str | None:
+    """A letter, capital, or digits; None of anything else."""
+    text = text.strip()
+    if text.isdigit():
+        return text
+    return text.upper() if text.isalpha() and len(text) == 1 else None
+
+
+def _tail(text: str) -> str:
+    """The last words of the last sentence that has any."""
+    ends = [*_SENTENCE_END.finditer(text)]
+    tail = text[ends[-1].end() if ends else 0 :].strip()
+    if not tail:
+        tail = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    words = tail.split()
+    return " ".join(words[-_TAIL:]) if len(words) > _TAIL else tail
+
+
+def _sentence(text: str, begin: int, end: int) -> tuple[str, str]:
+    """What stands before and behind a place in its sentence."""
+    first = [found.end() for found in _SENTENCE_END.finditer(text[:begin])]
+    after = _SENTENCE_END.search(text[end:])
+    return text[first[-1] if first else 0 : begin], text[end : end + after.start() if after else len(text)]
+
+
+def _is_denied(text: str, token: re.Match[str]) -> bool:
+    before, behind = _sentence(text, *token.span(1))
+    return _NOT.search(before) is not None or _WRONG.search(behind) is not None
