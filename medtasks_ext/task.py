@@ -301,6 +301,7 @@ class MedicalTask(ConfigurableTask):
         system_instruction: str | None = None,
         apply_chat_template: bool = False,
         chat_template: Callable[..., Any] | None = None,
+        gen_prefix: str | None = None,
         **_: object,
     ) -> Any:
         """The turns of a dialogue, after those of its shots. They stay turns, also where shots else are text.
@@ -315,9 +316,9 @@ class MedicalTask(ConfigurableTask):
             turns.append({"role": "assistant", "content": shot["target"]})
         turns += own_turns(document)
         if not apply_chat_template or chat_template is None:
-            return as_text(turns)
+            return as_text(turns) + (f"\n{gen_prefix}" if gen_prefix else "")
         try:
-            return chat_template(turns, add_generation_prompt=True)
+            return chat_template(turns, add_generation_prompt=True) + (gen_prefix or "")
         except TemplateError as error:
             quotes = any(
                 turn["content"] in str(error) for turn in turns
