@@ -256,7 +256,7 @@ def test_pictures_by_size_and_date_follow_the_sorted_column_and_the_filters(open
 def test_tables_and_pictures_save_their_numbers(opened):
     browser = opened("index.html")
     browser.js("document.querySelector('#pictures details').open = true")
-    browser.wait("document.querySelector('#pictures details table')")
+    browser.wait("document.querySelector('#pictures details table') !== null")
     browser.js(
         "window.saved = []; saveFile = (content, type, label, ending) => saved.push([content, label, ending])"
     )
