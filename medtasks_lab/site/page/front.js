@@ -145,7 +145,7 @@ function modelPicture(rows, strategy, by, fact) {
   const front = frontOf(points, fact);
   const named = apart(front, points, 0.09);
   const missing = scored.length - points.length;
-  const caption = `Results that were asked as the paper asked. The dashed line joins the models that nothing ${fact.better} beats.${missing ? ` ${plural(missing, "model")} not shown: ${fact.name} not known to the ${fact.name === "size" ? "billion" : "day"}.` : ""}`;
+  const caption = `Results that were asked as the paper asked. The dashed line joins the models that nothing ${fact.better} beats.${missing ? ` ${plural(missing, "model")} not shown: ${fact.name} not known${fact.name === "size" ? "" : " to the day"}.` : ""}`;
   const width = Math.min(matchMedia(WITH_PICTURES_BESIDE).matches ? BESIDE : 640, roomOf());
   return titled(
     heading,
