@@ -312,7 +312,7 @@ def _with_lines(template: DatasetTemplate, suite: Suite, language: str) -> str:
         return template.block
     lines = {
         "answer": "in the language of the rows: reply with nothing but the answer",
-        "reason": "in the language of the rows: reason step by step, then write the answer alone behind a word"
+        "reason": "in the language of the rows: reason step by step, then write the answer alone after a word"
         " such as Answer, on a last line",
     }
     if template.kind in OPEN_KINDS:  # has no line where it is answered at once

@@ -52,7 +52,7 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
         text: question and options.
         mark: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `.
             What is not in braces is compared to the letter. A line break there (`\\n{ABCD}. `) asks for
-            options at the beginnings of lines. Arabic labels are found with tatweel too, and alef in any form.
+            options at the beginnings of lines. Arabic labels may have tatweel, and alef any form.
         end: what stands after each option, such as a quotation mark.
 
     Raises:

@@ -1,4 +1,4 @@
-"""MedArabiQ: an answer that is an option without its letter is read, by the options of the question's text."""
+"""MedArabiQ: a reply that is an option without its letter is read, by the options in the question."""
 
 import pytest
 
