@@ -20,6 +20,7 @@ from lm_eval.config.task import TaskConfig
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.metrics import likelihood
@@ -185,7 +186,8 @@ class MedicalTask(ConfigurableTask):
                 remedy=f"ask for a text: {dataset.id}",
             )
         generates = ("metric_list", "filter_list", "generation_kwargs", "process_results")
-        before = "\n" if answers.lead.text else answers.lead.delimiter
+        lead, written = self._lead(answers)
+        before = ("\n" if written else f"\n{''.join(lead)}") if lead.text else lead.delimiter
         # examples have answers as they are written, also where several are right
         shots = {"doc_to_target": "target", "gen_prefix": "", "target_delimiter": before}
         return {
@@ -194,8 +196,8 @@ class MedicalTask(ConfigurableTask):
             "num_fewshot": _SHOTS[self.strategy],
             **{key: value for key, value in said.items() if key not in generates},
             "output_type": "multiple_choice",
-            "gen_prefix": answers.lead.text or None,
-            "target_delimiter": answers.lead.delimiter,
+            "gen_prefix": lead.text or None,
+            "target_delimiter": lead.delimiter,
             "doc_to_choice": answers.possible,
             "doc_to_target": self._right_answer,
             "process_results": self._likelihoods,
@@ -203,6 +205,18 @@ class MedicalTask(ConfigurableTask):
             "filter_list": [{"name": "answer", "filter": [{"function": "take_first"}]}],
             "metadata": dict(said["metadata"]),
         }
+
+    def _lead(self, answers: AnswerFormat) -> tuple[Lead, bool]:
+        """What stands before an answer, and whether examples are written with it.
+
+        Where neither the form of the answer nor a `cue` ends the prompt, it is what the written answer begins
+        with (`Answer:`), or `Output:` of BRIDGE's frame.
+        """
+        prompt = self.own["prompt"]
+        if answers.lead.text or prompt.get("cue"):
+            return answers.lead, True
+        begins = str(prompt.get("target") or "").partition("{")[0].strip()
+        return (Lead(begins), True) if begins.endswith((":", "：")) else (Lead("Output:"), False)
 
     def _right_answer(self, document: Mapping[str, Any]) -> int | str:
         """The place of the gold answer among the possible ones.
@@ -301,6 +315,7 @@ class MedicalTask(ConfigurableTask):
         system_instruction: str | None = None,
         apply_chat_template: bool = False,
         chat_template: Callable[..., Any] | None = None,
+        gen_prefix: str | None = None,
         **_: object,
     ) -> Any:
         """The turns of a dialogue, after those of its shots. They stay turns, also where shots else are text.
@@ -315,9 +330,9 @@ class MedicalTask(ConfigurableTask):
             turns.append({"role": "assistant", "content": shot["target"]})
         turns += own_turns(document)
         if not apply_chat_template or chat_template is None:
-            return as_text(turns)
+            return as_text(turns) + (f"\n{gen_prefix}" if gen_prefix else "")
         try:
-            return chat_template(turns, add_generation_prompt=True)
+            return chat_template(turns, add_generation_prompt=True) + (gen_prefix or "")
         except TemplateError as error:
             quotes = any(
                 turn["content"] in str(error) for turn in turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -90,6 +91,32 @@ def test_a_label_has_its_lead_and_examples_are_written_as_ever():
     document = samples[0]["doc"]
     assert context.endswith(f"{document['prompt']}\nrelation:") and option == " entailment"
     assert context.count("\nrelation: ") == 3  # the instruction, and two examples
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=lambda item: item.id)
+def test_every_prompt_ends_with_a_cue(dataset):
+    task = MedicalTask.of(dataset, LIKELIHOOD, {})
+    _, samples = evaluated(task, "oracle")
+    assert {item["arguments"][0][0][-1] for item in samples} <= {*":：፦"}
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("bridge_brainmri_ais", "\nAIS:"),
+        ("clinicbench_medmcqa", "\nAnswer:"),
+        ("clinicbench_ddi", "\nOutput:"),
+        ("medmarks_careqa", "\nOutput:"),
+        ("open_medical_llm_medqa", "\nAnswer:"),
+    ],
+)
+def test_a_question_ends_as_its_examples_are_answered(name, end):
+    task = MedicalTask.of(registry().datasets[name], LIKELIHOOD, {})
+    _, samples = evaluated(task, "oracle", shots=1)
+    for item in samples:
+        prompt = item["arguments"][0][0]
+        assert prompt.endswith(end) and not prompt.removesuffix(end).endswith(end)
+        assert len(re.findall(rf"{re.escape(end)} \S[^\n]*\n\n", prompt)) == 1, prompt  # the example
 
 
 def test_a_question_with_several_right_answers_has_no_score():

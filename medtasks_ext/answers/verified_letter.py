@@ -124,8 +124,12 @@ class VerifiedLetter(AnswerFormat):
         return self.letters[: len(row["options"])]
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
-        return self._letters(document)
+        """The letters of the options, written as the gold answer is."""
+        written = str(document["target"]).strip()
+        if not (letter := _counted(written, self.part).strip()):
+            return self._letters(document)
+        before, _, behind = written.rpartition(letter)
+        return [f"{before}{letter}{behind}" for letter in self._letters(document)]
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Letters that are no row's gold."""

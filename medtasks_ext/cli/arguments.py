@@ -190,11 +190,14 @@ def requested_tasks(
     names = [name for item in items for name in names_in(item)]
     if not names:
         raise MedtasksError("no tasks given", where="--tasks", remedy="`medtasks ls --groups` lists groups")
-    chosen = [name for name in names if likelihood or (likelihood is not None and _asks(tasks, name))]
-    resolved, listed = (
-        tasks.resolve(name for name in names if name not in chosen),
-        tasks.by_likelihood(chosen),
-    )
+    if likelihood is None:
+        return tasks, tasks.resolve(names)
+    resolved = tasks.asked_for(names, likelihood=likelihood)
+    listed = {
+        name: leaves
+        for name, leaves in resolved.items()
+        if name.endswith(LIKELIHOOD_SUFFIX) and name not in tasks.tasks
+    }
     bare = (name.removesuffix(LIKELIHOOD_SUFFIX) for name in listed)
     n, of = (
         len({leaf for leaves in found for leaf in leaves})
@@ -202,12 +205,7 @@ def requested_tasks(
     )
     if n < of:
         say(f"{n} of {counted(of, 'task')} are asked by likelihood: answers of the others cannot be listed")
-    return tasks, {**resolved, **listed}
-
-
-def _asks(tasks: Registry, name: str) -> bool:
-    """Whether a name says by itself that its tasks are asked by likelihood: `bridge_zh_ll`."""
-    return name.endswith(LIKELIHOOD_SUFFIX) and tasks.knows(name)
+    return tasks, resolved
 
 
 def out_folder(name: str | Path) -> Path:

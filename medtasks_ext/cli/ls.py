@@ -105,9 +105,8 @@ def _list_names(kind: str, filters: list[str], *, as_json: bool) -> None:
             f"no name of {kind} holds this", where=where, remedy=f"`medtasks ls --{kind}` lists all"
         )
     room = terminal_width() - _SIZE
-    width = min(max(map(len, sizes)), room)
-    for name, size in sorted(sizes.items()):
-        typer.echo(f"{_shortened(name, width):<{width}}{size:>{_SIZE}}")
+    for line in aligned([(_shortened(name, room), str(size)) for name, size in sorted(sizes.items())], {1}):
+        typer.echo(line)
     _say_shortened(sum(len(name) > room for name in sizes), kind)
     say_next("medtasks ls NAME", "medtasks plan MODEL --tasks NAME")
 

@@ -192,7 +192,8 @@ def _drawn_words(wished: Wish, plan: Plan, whole: Plan) -> str:
 
 def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
     """What the terms of the datasets restrict; those of synthetic rows are nobody's."""
-    asked = {tasks.tasks[task.task][0].id: tasks.tasks[task.task][0] for task in planned if not task.sample}
+    datasets = (tasks.known(task.task)[0] for task in planned if not task.sample)
+    asked = {dataset.id: dataset for dataset in datasets}
     line = restrictions((name, item.metadata.licence) for name, item in asked.items())
     return [line] if line else []
 
@@ -252,9 +253,15 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
         raise MedtasksError(
             f"unknown suite {options.suite!r}", where="--suite", remedy=f"use {', '.join(suites)}"
         )
-    leaves = dict.fromkeys(leaf for group in tasks.resolve(names).values() for leaf in group)
+    leaves = dict.fromkeys(leaf for group in tasks.asked_for(names).values() for leaf in group)
     if options.strategy is None:
         return list(leaves)
+    if chosen := [leaf for leaf in leaves if leaf not in tasks.tasks]:
+        raise MedtasksError(
+            f"{chosen[0]} is asked by likelihood, not {options.strategy}",
+            where="--strategy",
+            remedy="leave it out",
+        )
     return list(dict.fromkeys(tasks.tasks[leaf][0].task(options.strategy) for leaf in leaves))
 
 

@@ -38,7 +38,7 @@ def judging_of(registry: Registry, plans: Sequence[TaskPlan], jury: str | None) 
     """
     by_jury: dict[str, list[TaskPlan]] = {}
     for plan in plans:
-        dataset, _ = registry.tasks[plan.task]
+        dataset, _ = registry.known(plan.task)
         if is_judged(dataset) and (name := jury or dataset.suite.jury):
             by_jury.setdefault(name, []).append(plan)
     return [PlannedJudging(name, len(some), _bound(name, some)) for name, some in by_jury.items()]

@@ -21,7 +21,7 @@ def task_names(registry: Registry, names: Sequence[str], strategy: str | None, l
     """`--tasks`: the names as given with the suffix of the strategy; the tasks where no such names exist."""
     named = [name + (SUFFIX[strategy] if strategy else "") for name in names]
     try:
-        resolved = dict.fromkeys(leaf for group in registry.resolve(named).values() for leaf in group)
+        resolved = dict.fromkeys(leaf for group in registry.asked_for(named).values() for leaf in group)
     except MedtasksError:
         resolved = {}
     return ",".join(named if list(resolved) == list(leaves) else leaves)

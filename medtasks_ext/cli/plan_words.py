@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.prompts import has_official
 from medtasks_ext.cli.words import counted, duration
+from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.plan import (
     CHARACTERS_PER_TOKEN,
     DRAWN,
@@ -84,12 +85,21 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
     yield _wording(plan.tasks)
     if any(not task.rows_here for task in plan.tasks):
         yield _not_at_hand(plan.tasks)
-    yield _output(plan)
+    if any(task.most_output_tokens for task in plan.tasks):
+        yield _output(plan)
+    if any(by_likelihood(task.strategy) for task in plan.tasks):
+        yield _OPTIONS
     if plan.context:
         yield _fit(plan.tasks, plan.context)
         yield from _held(plan.tasks)
     if len(plan.tasks) > _DEAREST:
         yield _dearest(plan.tasks)
+
+
+_OPTIONS = (
+    "by likelihood: a prompt counts once and each of its possible answers behind it; nothing is written. "
+    "An engine that keeps no prompts (hf) reads a prompt again for each answer of more than one token"
+)
 
 
 def _counting(plan: Plan, tokenizer: Tokenizer) -> str:

@@ -54,7 +54,7 @@ def preview(
     tasks = registry()
     names = _tasks(tasks, task, strategy)
     forced = forced_origin(data)
-    dataset = tasks.tasks[names[0]][0]
+    dataset = tasks.known(names[0])[0]
     if origin_of(dataset, forced) is None:
         raise MedtasksError(
             f"no rows are at hand: {where_it_goes(dataset)}",
@@ -85,12 +85,12 @@ def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
             where="--strategy",
             remedy=f"use one of: {', '.join(STRATEGIES)}",
         )
-    if name not in tasks.tasks:
-        leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]
+    if tasks.asked(name) is None:
+        leaves = [leaf for found in tasks.asked_for([name]).values() for leaf in found]
         raise MedtasksError(
             f"{name!r} stands for {len(leaves)} tasks", where="TASK", remedy=f"name one, such as {leaves[0]}"
         )
-    dataset, named = tasks.tasks[name]
+    dataset, named = tasks.known(name)
     if strategy is None and name == dataset.id:
         return [dataset.task(item) for item in STRATEGIES]
     if strategy is not None and named not in ("zero_shot", strategy):
@@ -113,7 +113,8 @@ def _chat(tokenizer: str | None, file: str | None) -> Chat | None:
 def _print(seen: Preview, chat: Chat | None) -> None:
     sample = seen.loaded["origin"] == "sample"
     _say(f"{seen.task} ({seen.strategy})", "bold")
-    metadata = registry().tasks[seen.task][0].metadata
+    dataset = registry().known(seen.task)[0]
+    metadata = dataset.metadata
     if metadata.draft:
         _say(f"DRAFT, in no group: {metadata.draft}", "bold yellow")
     for review in metadata.reviews:
@@ -124,7 +125,12 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     artefact = seen.loaded.get("artefact")
     words = f"{seen.loaded['instruction']} words{f' of {artefact}' if artefact else ''}; "
     shots = words + (f"{seen.shots} examples; " if seen.shots else "")
-    _say(f"{shots}settings: {json.dumps(seen.generation, ensure_ascii=False)}")
+    how = (
+        "likelihood of each possible answer"
+        if seen.options
+        else f"settings: {json.dumps(seen.generation, ensure_ascii=False)}"
+    )
+    _say(f"{shots}{how}")
     if seen.official_budget:
         _say(f"a model that does not reason has {seen.official_budget}, as in the suite's own runs")
     _text("prompt without a chat template", seen.prompt, seen.own_text)
@@ -136,11 +142,16 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     _say(seen.target or "(none: this row is predicted, not scored)", "green")
     if seen.gold is not None:
         _say(f"compared as: {_short(seen.gold)}", "dim")
+    if seen.options:
+        _heading(f"possible answers ({len(seen.options)}), each of them behind the prompt")
+        for option in seen.options:
+            _say(repr(option))
+        typer.echo()
+        return
     _heading("how answers are read and scored")
     from medtasks_ext.answers import answer_format
 
-    block = registry().tasks[seen.task][0].blocks["answer"]
-    if lacking := answer_format(block).unknown_language():
+    if lacking := answer_format(dataset.blocks["answer"]).unknown_language():
         _say(lacking, "yellow")
     for answer in seen.answers:
         _print_answer(answer, seen, sample=sample)

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import aligned, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.new import Question
 from medtasks_ext.rows.json_schema import task_schema
@@ -87,9 +87,10 @@ def _asked(question: Question) -> Any:
     """Ask until the answer is one, or `_BACK`; a choice may be given by its number."""
     typer.echo()
     values = question.shown
-    width = max(map(len, values), default=0)
-    for number, value in enumerate(values, start=1):
-        typer.echo(f"  {number:>2}  {value:<{width}}  {(question.choices or {})[value]}")
+    meanings = question.choices or {}
+    choices = [(str(number), value, meanings[value]) for number, value in enumerate(values, start=1)]
+    for line in aligned(choices, {0}):
+        typer.echo(f"  {line}")
     text = question.text + (" (several between commas)" if question.many else "")
     while True:
         try:

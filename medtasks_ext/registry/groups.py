@@ -299,6 +299,28 @@ class Registry(Datasets):
             found[name + LIKELIHOOD_SUFFIX] = closed
         return found
 
+    def asked_for(self, names: Iterable[str], *, likelihood: bool = False) -> dict[str, list[str]]:
+        """Requested name -> its tasks, also names that say by their suffix that likelihood is asked.
+
+        Args:
+            names: as for `resolve`, and `bridge_zh_ll`.
+            likelihood: whether all are asked by likelihood.
+
+        Raises:
+            MedtasksError: as for `resolve` and `by_likelihood`.
+        """
+        given = list(names)
+        chosen = [
+            name
+            for name in given
+            if likelihood
+            or (name.endswith(LIKELIHOOD_SUFFIX) and self.knows(name) and name not in self.tasks)
+        ]
+        return {
+            **self.resolve(name for name in given if name not in chosen),
+            **self.by_likelihood(chosen),
+        }
+
     def knows(self, name: str) -> bool:
         """Whether a name stands for tasks."""
         bare = name.removesuffix(LIKELIHOOD_SUFFIX)

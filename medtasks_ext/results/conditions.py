@@ -77,6 +77,7 @@ class Facts:
     brought: Settings = ()  # settings of generation that the model's own file adds
     rounding: Settings | None = None  # precision, and arguments of the model that round otherwise
     template: bool | str | None = None  # chat template: whether, or which
+    template_hash: str | None = None  # of the chat template that laid prompts out
     own_template: str = ""  # hash of a template of the user's own
     local_template: str = ""  # hash of a template that a model's folder on the user's machine holds
     system: bool | None = None  # whether instructions stand in a system turn
@@ -165,6 +166,12 @@ RULES = (
     Rule("brought", "settings of the model's repository", "they belong to the model", moves=False),
     Rule("rounding", "precision", "they differ in rounding alone", moves=False),
     Rule("template", "chat template", "a template is part of the model it belongs to", moves=False),
+    Rule(
+        "template_hash",
+        "chat template",
+        "a template of the tokenizer's repository is part of the model",
+        moves=False,
+    ),
     Rule("own_template", "chat template", "a template of one's own gives other prompts"),
     Rule(
         "local_template",
@@ -185,7 +192,7 @@ RULES = (
 #: What a paper does not have: versions of our tasks, hashes of our templates, our engines. What a user adds
 #: (arguments, text, templates) is not unknown where nobody states it: nothing was added.
 _NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
-_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding"}
+_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_hash"}
 
 
 @lru_cache(maxsize=2**16)
@@ -357,6 +364,7 @@ def _facts(record: Conditions) -> Facts:
         brought=_with_effect("generation", (engine.generation if engine else None) or {}, Effect.MOVES),
         rounding=None if asked.arguments is None else _rounding(asked, engine),
         template=layout.chat_template,
+        template_hash=layout.own_template or (engine.template if engine else None) or None,
         own_template=layout.own_template or "",
         local_template=(engine.local_template if engine else None) or "",
         system=layout.system_role,

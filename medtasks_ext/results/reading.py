@@ -308,7 +308,8 @@ def _lm_eval_task(
     intervals = {}
     resampled = None
     if samples is not None:
-        metrics = {**_counted(samples), **metrics}
+        # those of the results first, in their order, and as they say
+        metrics = {**metrics, **_counted(samples), **metrics}
         found = aggregations(dataset, strategy)
         records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records, metrics, len(samples))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.registry.lengths import Lengths, count_words, published_lengths
+from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.chat import Counter
@@ -114,7 +115,7 @@ class CountedTask:
     n_shots: int  # how many these are
     answers: Sequence[float]  # tokens of each answer, without what a model writes before it
     steps: bool  # whether the prompt asks for reasoning
-    budget: int  # tokens that the task gives an answer
+    budget: int  # tokens that the task gives an answer; 0 where likelihood is asked
     official_budget: int | None  # those of a model that does not reason, where the suite gives it others
     rows_here: bool
     wording: str
@@ -124,7 +125,8 @@ class CountedTask:
 
     def plan(self, rule: OutputRule, context: Context | None) -> TaskPlan:
         """What the task takes by a rule of its output, within a context."""
-        budget = rule.budget or (self.official_budget if rule.official else None) or self.budget
+        stated = rule.budget or (self.official_budget if rule.official else None)
+        budget = (stated or self.budget) if self.budget else 0
         before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
         plan = TaskPlan(
             task=self.task,
@@ -196,23 +198,30 @@ def count_task(
     Raises:
         MedtasksError: local data that is malformed.
     """
-    dataset, strategy = registry.tasks[name]
-    official = official_budget(dataset, strategy)
+    dataset, strategy = registry.known(name)
+    writes = not by_likelihood(strategy)
+    official = official_budget(dataset, strategy) if writes else None
     task, rows_here = _built(registry, name, settings)
     chosen = _drawn(task.eval_docs)
     prompts = count([str(rendered_prompt(task, item, settings, chat_template)) for item in chosen])
     (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
+    of_shots = prompts[0] - bare
+    if not writes:  # behind a prompt stand its possible answers, one after another
+        prompts = [
+            prompt + sum(count(task.doc_to_choice(item)))
+            for prompt, item in zip(prompts, chosen, strict=True)
+        ]
     counted = CountedTask(
         task=name,
         suite=dataset.metadata.suite,
         strategy=strategy,
         documents=len(task.eval_docs) if rows_here else dataset.n_documents,
         prompts=prompts,
-        shots=prompts[0] - bare,
+        shots=of_shots,
         n_shots=int(task.config.num_fewshot or 0),
-        answers=_answers(chosen, count),
+        answers=_answers(chosen, count) if writes else [0] * len(chosen),
         steps=bool(chosen[0]["cot"]),
-        budget=int(task.config.generation_kwargs["max_gen_toks"]),
+        budget=int(task.config.generation_kwargs["max_gen_toks"]) if writes else 0,
         official_budget=official.tokens(settings.context) if official else None,
         rows_here=rows_here,
         wording=chosen[0].loaded.record["instruction"],
@@ -305,7 +314,7 @@ def _input_tokens(lengths: Lengths, documents: Sequence[Document], inputs: _Text
 
 def _built(registry: Registry, name: str, settings: Settings) -> tuple[Task, bool]:
     """The task with its own rows if they are on this machine, else with the sample rows."""
-    origin = origin_of(registry.tasks[name][0], forced_origin(settings.data))
+    origin = origin_of(registry.known(name)[0], forced_origin(settings.data))
     if origin is not None:
         try:
             with _offline():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.shots import after
+from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task, official_budget
 from medtasks_ext.runner.prompts import rendered_prompt, takes_system_turn
 from medtasks_ext.runs.choice import Choice
@@ -60,7 +61,7 @@ class Preview:
     """One document in one strategy."""
 
     task: str  # with the strategy's suffix
-    strategy: str  # zero_shot, cot or five_shot
+    strategy: str  # zero_shot, cot, five_shot or likelihood
     loaded: LoadedRecord  # what was loaded (origin, file, counts, prompt hash)
     place: int  # of the document in the test file, from 0
     id: str  # of the document
@@ -69,7 +70,7 @@ class Preview:
     target: str  # the gold answer as it is written in prompts; empty where there is none
     gold: Any  # the gold answer as it is compared
     shots: int  # examples in the prompt
-    generation: Config  # lm-eval's settings of the request
+    generation: Config  # lm-eval's settings of the request; none where likelihood is asked
     judged: bool  # whether judges give the score
     #: tokens for a model that does not reason, in words; empty where they are those of `generation`
     official_budget: str = ""
@@ -80,6 +81,8 @@ class Preview:
     #: of `chat_prompt`, special tokens that are not in its text left out; None without a tokenizer
     tokens: int | None = None
     answers: list[PreviewAnswer] = field(default_factory=list)  # example answers, read and scored
+    #: the possible answers, as each stands behind the prompt, where likelihood is asked
+    options: list[str] = field(default_factory=list)
 
 
 def preview(
@@ -111,7 +114,14 @@ def preview(
             remedy="count from 0",
         )
     document = task.eval_docs[place]
-    dataset, strategy = registry.tasks[name]
+    dataset, strategy = registry.known(name)
+    chosen = by_likelihood(strategy)
+    if chosen and response is not None:
+        raise MedtasksError(
+            "no response is read where likelihood is asked",
+            where="--response",
+            remedy=f"leave it out, or preview {dataset.id}",
+        )
     given = {"gold answer": Oracle()} if document["target"] or document["gold"] is not None else {}
     models: dict[str, LM] = {**given, "empty answer": _Says("")}
     if response is not None:
@@ -127,11 +137,16 @@ def preview(
         target=document["target"],
         gold=document["gold"],
         shots=int(task.config.num_fewshot or 0),
-        generation=dict(task.config.generation_kwargs or {}),
+        generation={} if chosen else dict(task.config.generation_kwargs or {}),
         judged=bool(dataset.blocks.get("judge")),
-        official_budget=budget.words if (budget := official_budget(dataset, strategy)) else "",
+        official_budget=budget.words if not chosen and (budget := official_budget(dataset, strategy)) else "",
         trial=document.get("trial"),
-        answers=[_answer(task, settings, place, title, model) for title, model in models.items()],
+        answers=[]
+        if chosen
+        else [_answer(task, settings, place, title, model) for title, model in models.items()],
+        options=[f"{task.config.target_delimiter}{option}" for option in task.doc_to_choice(document)]
+        if chosen
+        else [],
     )
     return _with_chat(seen, registry, settings, chat) if chat else seen
 

@@ -53,13 +53,14 @@ def line(tmp_path, monkeypatch):
     written = count()
     about = yaml.safe_load((EXAMPLE / "task.yaml").read_text().replace("!function", "function"))["about"]
 
-    def write(*talks, strategy="zero_shot", prompt=None, judge=None, **settings):
+    def write(*talks, strategy="zero_shot", prompt=None, judge=None, answer=None, **settings):
         root = tmp_path / str(next(written))  # documents of a folder are made once
         (root / NAME).mkdir(parents=True)
         said = {
             **TASK,
             "about": {**about, "language": "en", "name": "Night line"},
             "prompt": {**TASK["prompt"], **(prompt or {})},
+            "answer": answer or TASK["answer"],
             **({"judge": judge} if judge else {}),
         }
         text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
@@ -226,3 +227,18 @@ def test_the_oldest_turns_give_way_where_a_dialogue_does_not_fit(line):
         assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
         assert [turn for turn in TALK if turn["content"] in text] == kept
         assert cut == ("" if kept == TALK else "input")
+
+
+def test_a_dialogue_ends_with_what_an_answer_by_likelihood_begins_with(line):
+    answer = {"kind": "label", "prefix": "urgency", "labels": ["clinic", "home"]}
+    prompt = {"target": "urgency: clinic"}
+    line([CAREFUL, *TALK], prompt=prompt, answer=answer)
+    task = build_task(registry(), f"{NAME}_ll", Settings(data="sample"))
+    given = {"num_fewshot": 0, "gen_prefix": task.doc_to_prefix(task.eval_docs[0])}
+    assert given["gen_prefix"] == "urgency:"
+    assert task.fewshot_context(task.eval_docs[0], **given).endswith("\n\nAssistant:\nurgency:")
+    templated = {
+        "apply_chat_template": True,
+        "chat_template": lambda turns, **_: f"{len(turns)} turns, then ",
+    }
+    assert task.fewshot_context(task.eval_docs[0], **given, **templated) == "4 turns, then urgency:"

@@ -131,6 +131,27 @@ def test_a_template_of_a_folder_on_ones_machine_is_named_and_keeps_two_runs_of_o
         assert comparable(facts(first), facts(second)).grade == "close"
 
 
+def laid_out(hash_, *, written=False):
+    """Conditions by the hash of the chat template: that of the tokenizer's repository, or a written one."""
+    layout = Layout(chat_template=True, own_template=hash_ if written else None)
+    seen = EngineRecord(template=hash_, repository_template=None if hash_ is None else not written)
+    return facts(Conditions(Asked(decoding=USUAL, arguments={}, layout=layout), Observed(engines=(seen,))))
+
+
+def test_known_hashes_of_two_templates_are_a_difference_and_an_unknown_one_is_no_bar():
+    one, other, written, unknown = (
+        laid_out("text-1"), laid_out("text-2"), laid_out("text-2", written=True), laid_out(None),
+    )  # fmt: skip
+    assert (comparable(one, laid_out("text-1")).grade, kept_apart(one, laid_out("text-1"))) == ("same", ())
+    assert (comparable(one, other).grade, comparable(one, other).known) == ("close", ("chat template",))
+    assert [item.condition for item in kept_apart(one, other)] == ["chat template"]
+    assert comparable(one, written).grade == "other"
+    assert [item.condition for item in comparable(one, written).moving] == ["chat template"]
+    assert comparable(one, unknown).grade == "same"
+    paper = facts(of_the_paper(registry().datasets[TASK], "zero_shot"))
+    assert comparable(one, paper).differences == comparable(unknown, paper).differences
+
+
 # ---------------------------------------------------------------------- through every output
 
 #: What is drawn for every output: some of each source, and what the reviews tried.

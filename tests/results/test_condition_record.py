@@ -66,6 +66,7 @@ RECORD = Conditions(
 ADDED = {
     "generation": None, "stop": r"'\n\n'", "arguments": None, "variant": None, "brought": None,
     "rounding": "dtype=bfloat16",
+    "template_hash": None,
     "own_template": None, "local_template": None, "system_text": None, "delimiter": None,
 }  # fmt: skip
 

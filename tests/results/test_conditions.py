@@ -27,6 +27,7 @@ ASKED = Facts(
     examples_cut=False, source="suite", revision="v", rows="r", documents="all", n=9, n_of_suite=9,
     held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
     decoding=(("top_p", 1),), stop=(), seed=1, rounding=(), template=True, system=True, turns=True,
+    template_hash="text-3",
     jury=((Judge("a"), Judge("b")), None),
     protocol=("likert", "own", "1"), engine="vllm", versions=(("vllm", "1"),),
 )  # fmt: skip
@@ -37,7 +38,7 @@ OTHER = {
     "decoding": (("temperature", 1),), "seed": 2, "template": False, "system": False,
     "generation": (("n", 2),), "stop": ("e",), "differs": True, "system_text": "text-0", "delimiter": "' '",
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
-    "local_template": "text-2",
+    "local_template": "text-2", "template_hash": "text-4",
     "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,
     "jury": ((Judge("c"),), None), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
     "versions": (("vllm", "2"),),
@@ -45,7 +46,7 @@ OTHER = {
 HARMLESS = {
     "template", "system", "variant", "brought", "rounding", "engine", "versions", "seed", "context",
     "held_out", "revision", "artefact",
-    "local_template",
+    "local_template", "template_hash",
 }  # fmt: skip
 
 

@@ -70,6 +70,9 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
     for task in (TASK, OTHER):
         one, other = ours.experiments[task], theirs.experiments[task]
         assert one.metrics == other.metrics and one.intervals == other.intervals
+        written = json.loads(next(plain.glob("results_*.json")).read_text())["results"][task]
+        order = [key.partition(",")[0] for key in written if key.endswith(",answer") and "_stderr" not in key]
+        assert list(other.metrics)[: len(order)] == order
         assert one.words == other.words and one.n == other.n
         assert one.read_resampled() == pytest.approx(other.read_resampled())
         assert one.read_documents().scores == pytest.approx(other.read_documents().scores)

@@ -175,3 +175,35 @@ def test_a_chat_interface_is_refused_before_it_is_asked(medtasks, monkeypatch, m
     outcome = medtasks("run", "--tasks", TASK, "--model", model, *arguments, "-o", "run")
     assert outcome.code == 2 and "at most 20 likeliest tokens" in outcome.err
     assert "local-completions" in outcome.err and len(outcome.err.splitlines()) <= 4
+
+
+def test_a_preview_is_to_the_letter_what_a_run_asks(medtasks, tmp_path):
+    ask(medtasks)
+    (seen,) = json.loads(medtasks("preview", TASK, "--json").out)
+    arguments = lines(tmp_path / "run" / SAMPLES)[0]["arguments"]
+    assert [[seen["prompt"], option] for option in seen["options"]] == arguments
+    assert seen["strategy"] == "likelihood" and not seen["answers"] and not seen["generation"]
+    printed = medtasks("preview", TASK)
+    assert "possible answers (3)" in printed.out and "' contradiction'" in printed.out
+    refused = medtasks("preview", TASK, "--response", "neutral")
+    assert refused.code and "--response: no response is read where likelihood is asked" in refused.err
+
+
+def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
+    monkeypatch.setattr("medtasks_ext.runner.plan.count_by_script", lambda texts: list(map(len, texts)))
+    planned = {}
+    for name in ("bridge_mednli", TASK):
+        outcome = medtasks("plan", "org/model-1b", "--tasks", name, "--json")
+        assert outcome.code == 0, outcome.err
+        planned[name] = json.loads(outcome.out)
+    (written,), (chosen,) = (plan["tasks"] for plan in planned.values())
+    options = sum(map(len, ("entailment", "contradiction", "neutral")))
+    lead = len("\nrelation:")
+    assert chosen["prompt_tokens"] == written["prompt_tokens"] + 10 * (options + lead)
+    assert chosen["output_tokens"] == chosen["most_output_tokens"] == 0 < written["output_tokens"]
+    assert f"--tasks {TASK}" in planned[TASK]["command"]
+    assert any(line.startswith("by likelihood:") for line in planned[TASK]["rules"])
+    group = json.loads(medtasks("plan", "org/model-1b", "--tasks", "bridge_ja_ll", "--json").out)
+    assert [task["task"] for task in group["tasks"]] == sorted(registry().leaves("bridge_ja_ll"))
+    refused = medtasks("plan", "org/model-1b", "--tasks", TASK, "--strategy", "cot")
+    assert refused.code and "is asked by likelihood, not cot" in refused.err
