@@ -3,10 +3,9 @@
 function drawOverview() {
   return [
     standingsPart(),
-    ownEntries.length ? evaluated() : note("This report holds published results only."),
-    ownEntries.length ? atAGlance() : null,
-    thingsToKnow(),
-    publishedPart(),
+    ...(ownEntries.length
+      ? [evaluated(), atAGlance(), thingsToKnow(), publishedPart()]
+      : [note("This report holds published results only."), publishedPart(), thingsToKnow()]),
     howToRead(),
   ];
 }
@@ -188,7 +187,7 @@ function publishedPart() {
     .filter(([, found]) => found.length);
   if (!bySuite.length) return null;
   return titled(
-    "Published results beside them",
+    ownEntries.length ? "Published results beside them" : "Published results",
     make(
       "ul",
       {},
@@ -196,7 +195,7 @@ function publishedPart() {
         make(
           "li",
           {},
-          text("b", "", `${suiteTitle(suite)}: ${plural(found.length, "model")}`),
+          make("b", {}, link(`#leaderboard?suite=${suite}`, `${suiteTitle(suite)}: ${plural(found.length, "model")}`)),
           `. ${[...new Set(found.flatMap((entry) => entries[entry].notes ?? []))].join("; ")}`,
         ),
       ),

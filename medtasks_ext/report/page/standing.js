@@ -87,7 +87,8 @@ function placesLegend(item, median) {
   const parts = [text("span", "key rival", plural(n, "published model"))];
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
-  parts.push(text("span", "key own", item.placed ? "this model, 95 % interval" : "this model: no place"));
+  if (item.placed) parts.push(text("span", "key own", "this model, 95 % interval"));
+  else parts.push(text("span", "key own open", item.alike ? "this model: no place" : "this model, asked otherwise: no place"));
   return make("p", { className: "key-line" }, ...parts);
 }
 
@@ -116,6 +117,8 @@ function byValue(item) {
 function percentiles(item, axis, strips) {
   const label = `${axisTitle(axis)}: share of the published models that ${entries[item.entry].model} is above`;
   const wide = onPaper || innerWidth > 1000;
+  const room = isNarrow() ? 130 : 190;
+  const lines = strips.map(({ value, n }) => wrapped(`${valueTitle(axis, value)} (${n})`, Math.floor(room / 6.5)));
   return picture({
     kind: "percentiles",
     label,
@@ -128,9 +131,10 @@ function percentiles(item, axis, strips) {
     })),
     words: {
       heading: axisTitle(axis),
-      lines: strips.map(({ value, n }) => `${valueTitle(axis, value)} (${n})`),
+      lines,
+      step: Math.max(24, 14 * Math.max(...lines.map((parts) => parts.length))),
       width: wide ? 452 : roomOf(620) - 44,
-      room: isNarrow() ? 130 : 190,
+      room,
       beside: 92,
     },
     values: () =>

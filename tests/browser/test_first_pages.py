@@ -1,0 +1,103 @@
+"""The first page of five kinds of reports: what stands there first, in words and in the picture."""
+
+import json
+import re
+
+import pytest
+
+from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.stats.statistic import mean
+from tests.browser.report_page import on_all, texts, whole
+from tests.report.made import write_run
+from tests.report.test_standing import SOME, TASKS, like
+
+MODEL = "gemma-3-27b-it"
+MEANS = [
+    item
+    for item in TASKS.datasets.values()
+    if item.metadata.suite == "bridge" and score_statistic(item) is mean
+]
+#: kind of report -> its head line, and what the legend says of the own mark
+KINDS = {
+    "comparable": (
+        r"^0\.\d\d on 45 of BRIDGE's 87 tasks; BRIDGE-equivalent .*: place \d+ to \d+ of 99",
+        "this model, 95 % interval",
+    ),
+    "partly": (
+        r"^0\.\d\d on 20 .* by the 5 that were asked .* were: too little for a place",
+        "this model: no place",
+    ),
+    "not at all": (
+        r"no place among 98 published models, which were asked otherwise \(wording in 20\)",
+        "this model, asked otherwise: no place",
+    ),
+    "one task": (
+        r"^0\.\d\d on 1 .*; no place: 1 task with .* 3 tasks with 100 documents are needed",
+        "this model: no place",
+    ),
+}
+
+
+def written(folder, kind):
+    """A run of invented answers, as many right as a published model has."""
+    official, own = {"loaded": {"instruction": "official"}}, {}
+    if kind == "comparable":
+        return write_run(folder, "ORG/med-8b", like("Llama-3.1-8B-Instruct", MEANS), **official)
+    if kind == "one task":
+        return write_run(folder, "ORG/med-8b", like(MODEL, SOME[:1]), **official)
+    if kind == "not at all":
+        return write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **own)
+    write_run(folder, "ORG/med-8b", like(MODEL, SOME[:20]), **official)
+    for item in SOME[5:20]:
+        file = folder / "tasks" / f"{item.id}.json"
+        record = json.loads(file.read_text())
+        record["loaded"]["instruction"] = "own"
+        file.write_text(json.dumps(record))
+    return folder
+
+
+def opened(browser, folder, width):
+    browser.screen(width, 900, phone=width < 500)
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=(folder / "report.html").as_uri())
+    browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+    return browser
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_page_says_what_may_be_claimed(medtasks, report_browser, tmp_path, kind):
+    written(tmp_path / "run", kind)
+    assert medtasks("report", "run", "--strategy", "zero_shot", "-o", "out").code == 0
+    line, legend = KINDS[kind]
+    for width in (1440, 420):
+        browser = opened(report_browser, tmp_path / "out", width)
+        [said] = texts(browser, ".standing .sentence")
+        assert re.search(line, said), said
+        assert texts(browser, ".standing .key.own") == [legend]
+        filled = "getComputedStyle(one, '::before').backgroundColor !== 'rgba(0, 0, 0, 0)'"
+        assert on_all(browser, ".standing .key.own", filled) == [kind == "comparable"]
+        remarks, drawn = texts(browser, ".standing .remarks li"), texts(browser, ".standing svg text")
+        assert drawn and not any("…" in words for words in drawn)
+        assert any(words.startswith("rows and words confirmed in 0 of") for words in remarks)
+        sides = [words for words in remarks if re.match("(above|below) the median", words)]
+        if kind == "comparable":
+            assert any(
+                re.match(r"place \d+ to \d+ of \d+ among models of its size", words) for words in remarks
+            )
+        else:
+            assert not any("place" in words for words in remarks)
+        if kind in ("not at all", "one task"):
+            assert not sides and not texts(browser, ".standing .percentiles")
+        assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.complaints() == []
+
+
+def test_a_report_of_published_results_begins_with_the_suites(medtasks, report_browser, tmp_path):
+    assert medtasks("report", "--published", "all", "-o", "out").code == 0
+    browser = opened(report_browser, tmp_path / "out", 1440)
+    assert texts(browser, "main h3")[:2] == ["Published results", "Know before comparing"]
+    assert not texts(browser, ".standing") and "beside them" not in whole(browser)
+    assert on_all(browser, "main h3 + ul a", "one.textContent")[0] == "BRIDGE: 98 models"
+    browser.click("main h3 + ul a")
+    browser.wait("location.hash.startsWith('#leaderboard') && !!document.querySelector('main table')")
+    assert len(on_all(browser, "main table tbody tr", "1")) >= 98
