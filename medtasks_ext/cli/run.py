@@ -251,7 +251,7 @@ def open_run(run: Run, request: RunRequest, config: EvaluatorConfig) -> dict[str
     run.manifest.allow(sorted(request.egress.allowed))
     built, choices = request.built, request.choices
     if request.design is not None:
-        choices = {**choices, **_drawn_before(run, request.design.wish, choices)}
+        choices = {**choices, **_drawn_before(run, request.design, choices)}
     waiting = {name: task for name, task in built.items() if not run.is_current(name, task, choices[name])}
     if request.design is not None and waiting:
         waiting = dict(built)  # of all of them together it follows what is drawn; nothing is asked twice
@@ -321,16 +321,19 @@ def _design(wanted: RunRequest, wish: Wish) -> Design:
     return design
 
 
-def _drawn_before(run: Run, wish: Wish, choices: dict[str, Choice]) -> dict[str, Choice]:
-    """What an earlier call drew by the same wish."""
+def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
+    """What an earlier call drew by the same wish for the same tasks."""
+    wish, scores = design.wish, tuple(score.name for score in design.scores)
+    states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
+    if not states.keys() <= set(design.tasks):
+        return {}  # a score over more tasks had a part of these documents
     found = {name: run.state(name).choice for name in choices if name in run.manifest.tasks}
     return {
         name: choice
         for name, choice in found.items()
         if (drawn := choice.drawn)
         and (drawn.error, drawn.watched, drawn.seed) == (wish.error, wish.watched, wish.seed)
-        and drawn.against == wish.against
-        and (not wish.scores or drawn.scores == wish.scores)
+        and (drawn.against, drawn.scores) == (wish.against, scores)
     }
 
 

@@ -316,6 +316,7 @@ def _nearness(weights: Array, items: Sequence[Experiment]) -> Nearness | None:
         return None
     return nearness(
         weights[there].tolist(),
+        [items[place].score or 0.0 for place in there],
         [items[place].estimate for place in there],
         [items[place].n for place in there],
     )

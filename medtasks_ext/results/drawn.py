@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,22 +34,26 @@ class Nearness:
 
 
 def nearness(
-    weights: Sequence[float], records: Sequence[EstimateRecord | None], sizes: Sequence[int]
+    weights: Sequence[float],
+    scores: Sequence[float],
+    records: Sequence[EstimateRecord | None],
+    sizes: Sequence[int],
 ) -> Nearness | None:
     """How near a weighted mean of tasks is to that over all documents; None where all of them were asked.
 
     Args:
         weights: of the tasks; they add up to 1.
+        scores: of each.
         records: of each; None of a task that was asked all its documents.
         sizes: documents that each was asked.
     """
     if not any(records):
         return None
     parts = [
-        Estimate(0.0, record["variance"], record["variance"], record["degrees"])
+        Estimate(score, record["variance"], record["variance"], record["degrees"])
         if record
-        else Estimate(0.0, 0.0, 0.0, 1.0)
-        for record in records
+        else Estimate(score, 0.0, 0.0, 1.0)
+        for score, record in zip(scores, records, strict=True)
     ]
     found = weighted(weights, parts)
     tuned = max((record["tuned"] or 0.0 for record in records if record), default=0.0)
@@ -92,6 +96,7 @@ def difference_of(
     units: Mapping[int, Any],
     statistic: Statistic,
     strata: Sequence[Stratum],
+    without_gold: Collection[int] = (),
 ) -> Estimate | None:
     """The difference of two models' scores on the same drawn documents; None where a stratum has none.
 
@@ -99,15 +104,17 @@ def difference_of(
         ours: place -> what a document contributes to the score, of those with gold.
         theirs: the same of the other model.
         units: place -> what it is drawn with.
+        without_gold: places that count in no score, though they were drawn.
     """
-    places = [place for stratum in strata for place in stratum.samples if place in ours and place in theirs]
-    numbers: dict[Any, int] = {}
-    rows = [numbers.setdefault(units[place], len(numbers)) for place in places]
     stratum_of = {place: i for i, stratum in enumerate(strata) for place in stratum.samples}
+    places = [place for place in stratum_of if place in ours and place in theirs]
+    drawn = [*places, *(place for place in stratum_of if place in without_gold)]
+    numbers: dict[Any, int] = {}
+    rows = [numbers.setdefault(units[place], len(numbers)) for place in drawn]
     strata_of_units = np.zeros(len(numbers), dtype=int)
-    strata_of_units[rows] = [stratum_of[place] for place in places]
+    strata_of_units[rows] = [stratum_of[place] for place in drawn]
     sizes = np.array([item.units for item in strata], dtype=float)
-    if len(np.unique(strata_of_units)) < len(sizes):
+    if not places or len(np.unique(strata_of_units)) < len(sizes):
         return None
     sides = [[side[place] for place in places] for side in (ours, theirs)]
     if statistic.labels:  # columns are those labels that occur
@@ -117,7 +124,7 @@ def difference_of(
         pair = _dense(statistic.counts(sides[0])), _dense(statistic.counts(sides[1]))
     k = pair[0].shape[1]
     sums = np.zeros((len(numbers), 2 * k))
-    np.add.at(sums, rows, np.concatenate(pair, axis=1))
+    np.add.at(sums, rows[: len(places)], np.concatenate(pair, axis=1))
 
     def value(counts: Array) -> Array:
         found: Array = statistic.value(counts[..., :k]) - statistic.value(counts[..., k:])

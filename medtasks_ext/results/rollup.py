@@ -85,6 +85,7 @@ def roll_up(
         ),
         estimate=nearness(
             [*weights.values()],
+            [metrics[task]["score"] for task in weights],
             [(estimates or {}).get(task) for task in weights],
             [sizes.get(task, 0) for task in weights],
         ),

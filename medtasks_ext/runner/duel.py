@@ -130,9 +130,10 @@ class Duel(Design):
         ours: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
         super().__init__(registry, tasks, wish)
-        self._theirs = theirs
+        self._theirs, self._blank = theirs, dict[str, set[int]]()
         for name, draw in self._draws.items():
-            unscored = {place for place, row in enumerate(draw.task.eval_docs) if row["gold"] is None}
+            rows = draw.task.eval_docs
+            unscored = self._blank[name] = {place for place, row in enumerate(rows) if row["gold"] is None}
             for side in (theirs, ours or {}):
                 if name in side:
                     self._most[name] = np.minimum(self._most[name], draw.shared({*side[name], *unscored}))
@@ -173,7 +174,7 @@ class Duel(Design):
         draw = self._draws[name]
         ours = {place: item["score"] for place, item in scored.items() if "score" in item}
         strata = draw.strata(self._drawn[name])
-        return difference_of(ours, self._theirs[name], draw.units, draw.statistic, strata)
+        return difference_of(ours, self._theirs[name], draw.units, draw.statistic, strata, self._blank[name])
 
     def _standing(self, name: str, found: Estimate) -> Standing:
         half, value = float(sequence_half_width(found.beyond, _TUNED)), found.value

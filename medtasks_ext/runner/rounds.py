@@ -63,13 +63,17 @@ class RoundsPlanner(RunPlanner):
                 for name, places in drawn.items():
                     if places:
                         yield from self._round_of(self._works[name], places, records)
-                while any(work.under_way for work in self._works.values()):
+                while self._waits():
                     if self.over or not rest():
                         return
                 self._read()
                 scored = {name: scoring.scored for name, scoring in self._scoring.items()}
                 self._said(list(self._design.settle(scored)))
         self._close_all()
+
+    def _waits(self) -> bool:
+        with self.lock:  # an outcome is counted and put by under it
+            return any(work.under_way for work in self._works.values())
 
     def _round_of(
         self, work: RunWork, places: list[int], records: ExitStack
@@ -105,8 +109,11 @@ class RoundsPlanner(RunPlanner):
     def _read(self) -> None:
         while self._unread:
             task, document, text = self._unread.popleft()
-            with public_rows(self._works[task].public):
-                self._scoring[task].add(document, text)
+            try:
+                with public_rows(self._works[task].public):
+                    self._scoring[task].add(document, text)
+            except Exception as error:  # any fault of one task must not cost the others
+                self.failed(self._works[task], error)
 
     def _close_all(self) -> None:
         """Note which documents the results stand over, and have the tasks scored."""

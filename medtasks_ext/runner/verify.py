@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from medtasks_ext.results.document_scores import (
     load_document_scores,
     score_statistic,
 )
+from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.reading import at_odds
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.bound import BoundFiles, asked_with, moved
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.choice import Drawn
     from medtasks_ext.runs.manifest import Identity
     from medtasks_ext.runs.outcomes import Binding
     from medtasks_ext.stats.statistic import Statistic
@@ -100,7 +102,9 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         if entry.state is TaskState.DONE and (asked := registry.asked(task)):
             found.tasks += 1
             with _noting(found, files), collector_paused():
-                found.changes += _task(files, task, asked, answers, manifest.identity, entry.n)
+                found.changes += _task(
+                    files, task, asked, answers, manifest.identity, entry.n, entry.choice.drawn
+                )
                 _compare_loaded(found, task, entry.bound, bound, files.read_task(task)["loaded"])
     for task in judged_files(files.judgements):
         bound = BoundFiles(manifest.identity)
@@ -193,6 +197,7 @@ def _task(
     answers: Mapping[str, Said],
     identity: Identity,
     noted: int | None,
+    drawn: Drawn | None,
 ) -> Iterator[Change]:
     """What a task's samples, scores and result say, against each other and the answers."""
     dataset, strategy = asked
@@ -210,11 +215,24 @@ def _task(
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
     known = {"score": score_statistic(dataset)} if judged else aggregations(dataset, strategy)
-    for name, stated in record["metrics"].items():
-        values = [sample[name] for sample in samples if name in sample]
-        if name in known and values and not _same(stated, float(known[name](values))):
-            yield Change(f"tasks/{task}.json", f"{name} is {stated}, and {known[name](values)} by {file}")
+    found = _values(record["metrics"], samples, known)
+    if drawn is not None:
+        found, _, estimate = drawn_results(samples, record["metrics"], known, drawn)
+        if not _alike(estimate or {}, record.get("estimate") or {}):
+            yield Change(f"tasks/{task}.json", f"its error is not the one that follows from {file}")
+    for name, value in found.items():
+        if not _same(stated := record["metrics"][name], value):
+            yield Change(f"tasks/{task}.json", f"{name} is {stated}, and {value} by {file}")
     yield from _scores(files, task, score_statistic(dataset, strategy), samples)
+
+
+def _values(
+    metrics: Iterable[str],
+    samples: Sequence[Mapping[str, Any]],
+    known: Mapping[str, Callable[..., Any]],
+) -> dict[str, float]:
+    found = {name: [sample[name] for sample in samples if name in sample] for name in metrics}
+    return {name: float(known[name](values)) for name, values in found.items() if name in known and values}
 
 
 def _said(sample: Mapping[str, Any]) -> Said:

@@ -192,8 +192,9 @@ def estimated(
 ) -> Estimate:
     """A task's score from its drawn units.
 
-    As of intervals (`stats.intervals`), one unit more is counted whose value is as uncertain as can be: units
-    that all came out alike would say that nothing varies.
+    As of intervals (`stats.intervals`), one unit more is counted whose value is as uncertain as can be. Units
+    that all came out alike would say that nothing varies: a score of 0 or 1 has the variance of half a unit
+    that came out otherwise.
 
     Args:
         counts: (drawn, k), a row for each unit.
@@ -214,15 +215,18 @@ def estimated(
     moved = linearised(counts, weights[strata], value)
     variances = _within(moved, strata, drawn)
     n, whole = drawn.sum(), most.sum()
+    counted = n  # units whose own variance counts beside the doubt
     if doubt is None and 0 <= score <= 1:
         middle = (score * n + 0.5) / (n + 1)
         doubt = middle * (1 - middle)
+        if not variances.any() and score in (0, 1):
+            counted = 0
     found = []
     for there in (most, np.full(len(most), np.inf)):
         variance = float((most**2 * of_drawn(variances, drawn, there)).sum())
         if doubt is not None:
             share = float(((most / whole) ** 2 * of_drawn(1.0, drawn, there)).sum())
-            variance = (n * variance + doubt * share) / (n + 1)
+            variance = (counted * variance + doubt * share) / (counted + 1)
         found.append(variance)
     return Estimate(score, found[0], found[1], max(1.0, n - np.count_nonzero(drawn)))
 
@@ -275,22 +279,40 @@ def weighted(weights: ArrayLike, tasks: list[Estimate]) -> Estimate:
     return Estimate(float(w @ values), float(parts.sum()), float((w**2 * beyond).sum()), free)
 
 
+def _wilson(estimate: Estimate, variance: float) -> Interval:
+    """Wilson's interval of a score on 0-1, on as many documents as have this variance."""
+    least = 0.5 / (
+        estimate.degrees + 2
+    )  # a score of 0 or 1 has the variance of half a unit that is otherwise
+    middle = min(max(estimate.value, least), 1 - least)
+    low, high = wilson(estimate.value, middle * (1 - middle) / variance, _quantile(estimate))
+    return Interval(float(low), float(high))
+
+
+def _quantile(estimate: Estimate) -> float:
+    return t_quantile(round(max(estimate.degrees, 1.0), 1))
+
+
 def interval_of(estimate: Estimate) -> Estimated:
     """The 95 % interval beside those of scores over all documents: of the expected score.
 
     Wilson's where the score is on 0-1, on as many documents as have the estimate's variance.
     """
-    score, quantile = estimate.value, t_quantile(round(max(estimate.degrees, 1.0), 1))
+    score = estimate.value
     if not 0 <= score <= 1 or estimate.beyond <= 0:
-        half = quantile * float(np.sqrt(max(estimate.beyond, 0.0)))
+        half = _quantile(estimate) * float(np.sqrt(max(estimate.beyond, 0.0)))
         return Estimated(Interval(score - half, score + half), STUDENT)
-    middle = min(max(score, 1e-6), 1 - 1e-6)
-    low, high = wilson(score, max(middle * (1 - middle) / estimate.beyond, 1e-6), quantile)
-    return Estimated(Interval(float(low), float(high)), WILSON_OF_DRAWN)
+    return Estimated(_wilson(estimate, estimate.beyond), WILSON_OF_DRAWN)
 
 
 def half_width(estimate: Estimate) -> float:
-    """Half of the 95 % interval of an estimate, which was taken by a rule that was fixed before."""
+    """Half of the 95 % interval of an estimate, which was taken by a rule that was fixed before.
+
+    The wider side of Wilson's where the score is on 0-1: near the ends Student's is too narrow.
+    """
     if estimate.variance <= 0:
         return 0.0
-    return t_quantile(round(max(estimate.degrees, 1.0), 1)) * float(np.sqrt(estimate.variance))
+    if not 0 <= estimate.value <= 1:
+        return _quantile(estimate) * float(np.sqrt(estimate.variance))
+    found = _wilson(estimate, estimate.variance)
+    return max(found.high - estimate.value, estimate.value - found.low)

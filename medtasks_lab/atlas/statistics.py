@@ -11,12 +11,12 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.published import published
-from medtasks_ext.results.suite_figures import suite_figures
+from medtasks_ext.results.suite_figures import SuiteFigures, suite_figures
 from medtasks_ext.stats.agreement import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
 from medtasks_lab.atlas.cells import Cell, Data, printed_figures
 from medtasks_lab.atlas.claims import claimed
-from medtasks_lab.atlas.models import covariate, marks
+from medtasks_lab.atlas.models import covariate, marks, published_models
 from medtasks_lab.atlas.own_runs import (
     clinician_agreement,
     costs,
@@ -32,6 +32,7 @@ from medtasks_lab.atlas.spec import atlases
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_lab.atlas.models import PaperModel
     from medtasks_lab.atlas.spec import AtlasItem
@@ -78,10 +79,42 @@ def _group_scores(item: AtlasItem, data: Data) -> Iterator[Cell]:
             yield Cell(model.name, item.average, beside, value, model.own)
 
 
+def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:
+    """Win rates of the models that a suite's paper ranks so, by the rule of its table; of other papers none.
+
+    Returns:
+        Name in the table -> share of pairs that it wins, 0-1.
+    """
+    atlas = atlases().get(suite.id)
+    items = [item for item in atlas.items.values() if item.statistic == "win_rates"] if atlas else []
+    if not items:
+        return {}
+    lines = _of_rivals(*_rivals(items[0], published_models(tasks, suite)))
+    return {name: line.win_rate for name, line in lines.items()}
+
+
+def _rivals(
+    item: AtlasItem, models: Sequence[PaperModel]
+) -> tuple[dict[str, Mapping[str, float]], list[str]]:
+    """Published models that have all benchmarks, each with its scores; and these benchmarks."""
+    scores = {model.name: model.scores["zero_shot"] for model in _chosen(item, models) if not model.own}
+    most = max(map(len, scores.values()))
+    rivals = {name: own for name, own in scores.items() if len(own) == most}
+    return rivals, sorted(set.intersection(*(set(own) for own in rivals.values())))
+
+
+def _of_rivals(rivals: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, SuiteFigures]:
+    return suite_figures({name: [own[key] for key in names] for name, own in rivals.items()})
+
+
 def _models(item: AtlasItem, data: Data) -> list[PaperModel]:
+    return _chosen(item, data.models)
+
+
+def _chosen(item: AtlasItem, models: Sequence[PaperModel]) -> list[PaperModel]:
     return [
         model
-        for model in data.models
+        for model in models
         if model.has(item.only) and (model.own or not item.models or model.name in item.models)
     ]
 
@@ -89,12 +122,8 @@ def _models(item: AtlasItem, data: Data) -> list[PaperModel]:
 def _win_rates(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Own runs join one at a time, on the benchmarks that they have."""
     printed = printed_figures(item.printed)
-    scores = {model.name: model.scores["zero_shot"] for model in _models(item, data) if not model.own}
-    most = max(map(len, scores.values()))
-    rivals = {name: own for name, own in scores.items() if len(own) == most}
-    names = sorted(set.intersection(*(set(own) for own in rivals.values())))
-    lines = suite_figures({name: [own[key] for key in names] for name, own in rivals.items()})
-    for name, line in lines.items():
+    rivals, names = _rivals(item, data.models)
+    for name, line in _of_rivals(rivals, names).items():
         for column, value in vars(line).items():
             yield Cell(name, column, printed.get((name, column)), float(value))
     for model in data.models:

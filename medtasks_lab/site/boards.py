@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_lab.site.gather import BoardLine, Site
 
-_FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
+#: what rows can be filtered by
+FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
 _UNIT = 10_000
 
 
@@ -120,8 +121,8 @@ def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
 # ---------------------------------------------------------------------- for the page
 
 
-def front_board(scores: Scores) -> Json:
-    """All suites side by side."""
+def results_board(scores: Scores) -> Json:
+    """All results in all suites, one row each."""
     groups = [group for suite, group in scores.whole.items() if suite is not None and group in scores.groups]
     return _board(scores, groups)
 
@@ -133,7 +134,7 @@ def suite_board(scores: Scores, suite: str | None) -> Json:
 
 
 def _board(scores: Scores, groups: Sequence[Group]) -> Json:
-    tasks, titles = scores.site.tasks, axis_titles()
+    titles = axis_titles()
     suites = list(dict.fromkeys(group.suite for group in groups))
     groups = sorted(groups, key=lambda group: _place_of(group, list(titles)))
     shown = [
@@ -143,16 +144,14 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
     ]
     axes = list(dict.fromkeys(group.axis for group in groups))
     return {
-        "entries": _entries([scores.site.lines[place] for place in shown]),
-        "strategies": [[name, strategy_title(name)] for name in scores.strategies],
-        "axes": [[axis, _axis_title(titles[axis])] for axis in axes],
-        "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
+        **common_parts(scores, groups),
+        "entries": entry_columns([scores.site.lines[place] for place in shown]),
         "columns": [
             [axes.index(group.axis), title(group.axis, group.value), group.n_tasks, suites.index(group.suite)]
             for group in groups
         ],
         "scores": [
-            [[_cell(scores, place, strategy, group) for place in shown] for group in groups]
+            [[cell_of(scores, place, strategy, group) for place in shown] for group in groups]
             for strategy in scores.strategies
         ],
         "intervals": [
@@ -168,6 +167,18 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
             [[scores.classes[suite, strategy].of[place] for place in shown] for suite in suites]
             for strategy in scores.strategies
         ],
+    }
+
+
+def common_parts(scores: Scores, groups: Sequence[Group]) -> Json:
+    """What every table says of its columns: strategies, axes, suites, and what the classes of a suite are."""
+    tasks, titles = scores.site.tasks, axis_titles()
+    suites = list(dict.fromkeys(group.suite for group in groups))
+    axes = list(dict.fromkeys(group.axis for group in groups))
+    return {
+        "strategies": [[name, strategy_title(name)] for name in scores.strategies],
+        "axes": [[axis, _axis_title(titles[axis])] for axis in axes],
+        "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
         "class_words": [
             [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
             for strategy in scores.strategies
@@ -189,7 +200,8 @@ def _suite_title(tasks: Registry, suite: str | None) -> str:
     return "all suites" if suite is None else tasks.suites[suite].title
 
 
-def _entries(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
+def entry_columns(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
+    """What the rows of a table are of, column by column."""
     return {
         "label": [line.entry.model if line.published else line.entry.label for line in lines],
         "page": [line.page for line in lines],
@@ -198,11 +210,11 @@ def _entries(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
         "trust": [line.trust for line in lines],
         "level": [line.lowest.place if line.lowest else None for line in lines],
         "waits": [line.checked.waits for line in lines],
-        **{name: [line.facts.get(name) for line in lines] for name in _FACTS},
+        **{name: [line.facts.get(name) for line in lines] for name in FACTS},
     }
 
 
-def _cell(scores: Scores, place: int, strategy: str, group: Group) -> int | list[int] | None:
+def cell_of(scores: Scores, place: int, strategy: str, group: Group) -> int | list[int] | None:
     """A score; with the number of tasks where it does not stand on all tasks, rows and judgements.
 
     One that stands on all, and is not proven, has a third number.

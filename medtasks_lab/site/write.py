@@ -14,8 +14,10 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.offline_page import offline_page
 from medtasks_ext.registry.citations import cited_by, entries_of
 from medtasks_ext.report import page as report_page
+from medtasks_ext.report.pictures.spec import vendored
 from medtasks_ext.version import __version__
-from medtasks_lab.site.boards import Scores, front_board, scores_of, suite_board
+from medtasks_lab.site.boards import Scores, results_board, scores_of, suite_board
+from medtasks_lab.site.front import front_board
 from medtasks_lab.site.models import ModelPages
 from medtasks_lab.site.tables import TABLES, write_tables
 from medtasks_lab.submissions.flags import undetected
@@ -28,12 +30,21 @@ MARK = "medtasks-site.json"
 _HERE = Path(__file__).parent
 _REPORT = Path(report_page.__file__).parent
 #: Scripts of all pages, some of them the report's, in the order in which they build on each other;
-#: before the last one comes that of the kind of page.
+#: before the last one come those of the kind of page.
 _SCRIPTS = (
     _HERE / "page" / "state.js",
     *(_REPORT / f"{name}.js" for name in ("colours", "dom", "table")),
     *(_HERE / "page" / f"{name}.js" for name in ("frame", "main")),
 )
+#: Kind of page -> its scripts.
+_OF_KIND = {
+    "front": (
+        *vendored(),
+        *(_REPORT / f"{name}.js" for name in ("picture", "frontier")),
+        *(_HERE / "page" / f"{name}.js" for name in ("board", "front")),
+    ),
+    **{name: (_HERE / "page" / f"{name}.js",) for name in ("board", "model", "about")},
+}
 #: Pages of suites, by their place in the site.
 _ACROSS = "across"
 
@@ -79,7 +90,10 @@ def _write(folder: Path, site: Site) -> list[str]:
     scores = scores_of(site)
     frame = _frame(site, scores)
     pages = [
-        _put(folder, "index.html", frame, {**front_board(scores), "kind": "board", "title": "Leaderboard"})
+        _put(folder, "index.html", frame, {**front_board(scores), "kind": "front", "title": "Models"}),
+        _put(
+            folder, "results.html", frame, {**results_board(scores), "kind": "board", "title": "All results"}
+        ),
     ]
     for suite, name in _suites(scores).items():
         title = "All suites" if suite is None else site.tasks.suites[suite].title
@@ -110,9 +124,10 @@ def _suites(scores: Scores) -> dict[str | None, str]:
 
 def _frame(site: Site, scores: Scores) -> Json:
     """What every page says."""
-    links = [["index.html", "Leaderboard"]]
+    links = [["index.html", "Models"]]
     for suite, name in _suites(scores).items():
         links.append([f"{name}.html", "All suites" if suite is None else site.tasks.suites[suite].title])
+    links.append(["results.html", "All results"])
     links.append(["about.html", "About and data"])
     return {
         "made": time.strftime("%Y-%m-%d"),
@@ -145,7 +160,7 @@ def _put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str
     page = offline_page(
         _HERE / "page" / "site.html",
         style=[_REPORT / "report.css", _HERE / "page" / "site.css"],
-        scripts=[*_SCRIPTS[:-1], _HERE / "page" / f"{content['kind']}.js", _SCRIPTS[-1]],
+        scripts=[*_SCRIPTS[:-1], *_OF_KIND[content["kind"]], _SCRIPTS[-1]],
         data={**frame, **content, "home": home, "page": name},
         language="en",
         title=f"{content['title']} · medtasks",

@@ -13,6 +13,7 @@ from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission
 
+PAGES = ("index.html", "results.html", "bridge.html", "mlb.html", "across.html", "about.html")
 HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
@@ -112,7 +113,7 @@ def address(browser):
 @pytest.mark.parametrize("width", [1440, 420])
 def test_every_kind_of_page_is_drawn_without_network_complaint_or_overflow(opened, site, width, dark):
     model = next((site / "models").glob("org-best-8b-*")).name
-    for name in ("index.html", "bridge.html", "mlb.html", "across.html", "about.html", f"models/{model}"):
+    for name in (*PAGES, f"models/{model}"):
         browser = opened(name, width=width, dark=dark)
         assert browser.js("document.querySelector('main').innerText.length") > 200, name
         assert browser.complaints() == [] and browser.requests() == [], name
@@ -123,7 +124,7 @@ def test_every_kind_of_page_is_drawn_without_network_complaint_or_overflow(opene
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_axe_finds_no_barrier_on_any_page(opened, site, width, dark):
     model = next((site / "models").glob("org-best-8b-*")).name
-    for name in ("index.html", "bridge.html", "mlb.html", "across.html", "about.html", f"models/{model}"):
+    for name in (*PAGES, f"models/{model}"):
         assert violations(opened(name, width=width, dark=dark)) == [], name
 
 
@@ -146,7 +147,7 @@ def test_what_is_not_proven_stands_apart_without_a_rank(opened):
 
 def test_ranked_lines_say_what_no_check_proves_and_which_other_scores_nobody_checked(opened):
     """A line that is ranked in one suite may hold a score of another suite that is not proven."""
-    page = opened("index.html")
+    page = opened("results.html")
     note = page.js("[...document.querySelectorAll('p.note')].map((item) => item.textContent).join(' ')")
     assert "No check proves that the named model gave them" in note
     cells = page.js(
@@ -160,7 +161,7 @@ def test_ranked_lines_say_what_no_check_proves_and_which_other_scores_nobody_che
 
 
 def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
-    browser = opened("index.html")
+    browser = opened("results.html")
     before = {name: rank for name, rank, _ in lines(browser)}
     browser.click("#search")
     browser.press(*"gemini")
@@ -200,6 +201,70 @@ def test_a_line_leads_to_its_model_and_back(opened):
     assert "place 1 of 99, above the middle, under rows as you say" in text
     browser.open(address_of(browser, "BRIDGE"))
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, width):
+    browser = opened("index.html", width=width)
+    pinned = browser.js(
+        """[...document.querySelectorAll('.lines .pinned tr.own')]
+            .map((row) => [row.querySelector('a.name').textContent, row.getBoundingClientRect().top])"""
+    )
+    names = {name for name, _ in pinned}
+    assert {"Org/Best-8B", "Org/Own-Words-A", "Org/Part-3B"} <= names and len(names) == len(pinned) == 8
+    assert pinned[0][1] < 900
+    assert browser.js("document.querySelector('.jumps button').getBoundingClientRect().bottom") < 900
+
+
+def test_the_first_page_has_a_row_for_each_model_with_numbers_and_ranks_of_suites(opened):
+    browser = opened("index.html")
+    choose(browser, "kind", "published")
+    cells = browser.js(
+        """[...document.querySelectorAll('.lines tbody tr')]
+            .filter((row) => row.querySelector('a.name')?.textContent === 'DeepSeek-R1')
+            .map((row) => [...row.cells].map((cell) => cell.innerText))"""
+    )
+    titles = browser.js(
+        "[...document.querySelectorAll('.lines thead th')].map((cell) => cell.innerText.trim())"
+    )
+    [row] = cells
+    found = dict(zip([title.split("▼")[0] for title in titles], row, strict=True))
+    assert "of 98" in found["BRIDGE"] and "1 of 9" in found["MedHELM: win rate"]
+    assert found["ClinicBench"] == found["MLB"] == "–"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pictures_by_size_and_date_follow_the_sorted_column_and_the_filters(opened, dark):
+    browser = opened("index.html", dark=dark)
+    headings = "[...document.querySelectorAll('#pictures h3')].map((item) => item.textContent)"
+    marks = "document.querySelectorAll('#pictures section:first-child .mark-symbol.role-mark path').length"
+    assert browser.js(headings) == ["BRIDGE by size", "BRIDGE by date"]
+    every = browser.js(marks)
+    assert every > 50
+    choose(browser, "domain", "medical")
+    assert 0 < browser.js(marks) < every and "domain=medical" in address(browser)
+    browser.click("#reset")
+    browser.js(
+        "[...document.querySelectorAll('.lines thead button')]"
+        ".find((item) => item.textContent.startsWith('MedHELM: win rate')).click()"
+    )
+    assert browser.js(headings) == ["MedHELM: win rate by size", "MedHELM: win rate by date"]
+    browser.reload()
+    assert browser.js(headings)[0] == "MedHELM: win rate by size" and browser.complaints() == []
+
+
+def test_tables_and_pictures_save_their_numbers(opened):
+    browser = opened("index.html")
+    browser.js("document.querySelector('#pictures details').open = true")
+    browser.wait("document.querySelector('#pictures details table') !== null")
+    browser.js(
+        "window.saved = []; saveFile = (content, type, label, ending) => saved.push([content, label, ending])"
+    )
+    buttons = "[...document.querySelectorAll('.tools button')].filter((item) => item.textContent === 'CSV')"
+    browser.js(f"{buttons}.forEach((item) => item.click())")
+    saved = browser.js("saved")
+    assert len(saved) == 2 and all(ending == "csv" for *_, ending in saved)
+    assert any("DeepSeek-R1,671,general,0.442" in content for content, *_ in saved)
 
 
 def test_hostile_words_stay_text(opened, site):

@@ -13,6 +13,8 @@ from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.sampling import (
     DIFFERENCE,
+    FIRST,
+    GROWTH,
     GROWTH_OF_PAIRS,
     LEAST,
     SPREAD,
@@ -21,7 +23,6 @@ from medtasks_ext.stats.sampling import (
     Population,
     half_width,
     of_drawn,
-    weighted,
 )
 from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 from medtasks_ext.stats.statistic import Array
@@ -89,23 +90,46 @@ class Sums:
         self._second = np.concatenate([np.concatenate([[0.0], np.cumsum(one**2)]) for one in found])
 
     def means(self, drawn: Array) -> tuple[Array, Array]:
-        """Mean and variance of the first so many documents of each task."""
+        """Mean and variance of the first so many documents of each task, (..., tasks)."""
         first, second = self._first[self._ends + drawn], self._second[self._ends + drawn]
         mean = first / drawn
         return mean, np.maximum(second - drawn * mean**2, 0) / (drawn - 1)
 
 
-def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None) -> list[Estimate]:
-    """What `sampling.estimated` gives of one stratum a task; a test holds both together."""
+def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None) -> tuple[Array, ...]:
+    """What `sampling.estimated` gives of one stratum a task: values, variances, beyond, degrees.
+
+    Args:
+        drawn: (..., tasks), as all that comes back; a test holds both together.
+    """
     means, variances = sums.means(drawn)
     found = []
+    middle = (means * drawn + 0.5) / (drawn + 1)
+    spread = middle * (1 - middle) if doubt is None else doubt
+    alike = (doubt is None) & (variances == 0) & ((means == 0) | (means == 1))
+    counted = np.where(alike, 0, drawn)
     for there in (sizes, np.full(len(sizes), np.inf)):
         share = of_drawn(1.0, drawn, there)
-        middle = (means * drawn + 0.5) / (drawn + 1)
-        spread = middle * (1 - middle) if doubt is None else doubt
-        found.append((drawn * variances + spread) * share / (drawn + 1))
-    columns = zip(means, found[0], found[1], np.maximum(drawn - 1.0, 1.0), strict=True)
-    return [Estimate(*map(float, column)) for column in columns]
+        found.append((counted * variances + spread) * share / (counted + 1))
+    return means, found[0], found[1], np.maximum(drawn - 1.0, 1.0)
+
+
+def overall(weights: Array, tasks: tuple[Array, ...]) -> list[Estimate]:
+    """What `sampling.weighted` gives of each round; a test holds both together."""
+    values, variances, beyond, degrees = tasks
+    parts = weights**2 * variances
+    below = (parts**2 / degrees).sum(axis=-1)
+    free = np.divide(parts.sum(axis=-1) ** 2, below, out=np.ones(len(parts)), where=below > 0)
+    columns = (values @ weights, parts.sum(axis=-1), beyond @ weights**2, free)
+    return [Estimate(*map(float, column)) for column in zip(*columns, strict=True)]
+
+
+@lru_cache
+def rounds_of(aimed: float, first: float, growth: float) -> tuple[Array, Array]:
+    """Units drawn up to each round, (rounds, tasks), and the share of the cost that they are."""
+    population = bridge().population()
+    drawn = np.array(list(population.rounds(aimed, first=first, growth=growth)))
+    return drawn, drawn @ population.costs / population.cost
 
 
 @dataclass(frozen=True)
@@ -121,20 +145,19 @@ class Ended:
 
 def run(rng: np.random.Generator, scores: Array, wished: float, noise: str, *, watched: bool) -> Ended:
     """Ask in rounds until the interval of the overall score is narrow enough."""
-    suite, population = bridge(), bridge().population()
+    suite, weights = bridge(), bridge().population().weights
     found = documents(rng, scores, suite.sizes, noise)
     truth = float(np.mean([one.mean() for one in found]))
-    sums = Sums(found)
     aimed = variance_for(wished) if watched else (wished / 1.96) ** 2
-    held, rounds = True, 0
-    for drawn in population.rounds(aimed):
-        rounds += 1
-        overall = weighted(population.weights, estimates(sums, drawn, suite.sizes))
-        half = float(sequence_half_width(overall.variance, aimed)) if watched else half_width(overall)
-        held = held and abs(overall.value - truth) <= half + 1e-12
+    rounds, costs = rounds_of(aimed, FIRST, GROWTH)
+    held = True
+    for number, now in enumerate(overall(weights, estimates(Sums(found), rounds, suite.sizes))):
+        half = float(sequence_half_width(now.variance, aimed)) if watched else half_width(now)
+        error = abs(now.value - truth)
+        held = held and error <= half + 1e-12
         if half <= wished:
-            break
-    return Ended(abs(overall.value - truth), half, population.cost_of(drawn) / population.cost, rounds, held)
+            return Ended(error, half, float(costs[number]), number + 1, held)
+    raise AssertionError("of all documents there is no error")
 
 
 @dataclass(frozen=True)
@@ -154,8 +177,7 @@ def compare(
     Args:
         alike: share of the documents on which both have the same luck.
     """
-    suite, population = bridge(), bridge().population()
-    pair = []
+    suite, weights, pair = bridge(), bridge().population().weights, []
     for one, two, n in zip(first, second, suite.sizes.astype(int), strict=True):
         luck = rng.random((2, n))
         luck[1] = np.where(rng.random(n) < alike, luck[0], luck[1])
@@ -165,14 +187,14 @@ def compare(
             ends = np.clip([one, two], 1e-3, 1 - 1e-3)
             values = [betaincinv(2 * p, 2 * (1 - p), luck[i]) for i, p in enumerate(ends)]
             pair.append(values[0] - values[1])
-    sums, gap = Sums(pair), float(np.mean(first) - np.mean(second))
-    tuned = variance_for(TUNED_FOR_PAIRS)
-    for drawn in population.rounds(tuned, first=0, growth=GROWTH_OF_PAIRS):
-        found = weighted(population.weights, estimates(sums, drawn, suite.sizes, DIFFERENCE))
-        half = float(sequence_half_width(found.beyond, tuned))
-        cost = population.cost_of(drawn) / population.cost
-        if abs(found.value) > half:
-            return Decided(int(np.sign(found.value)), found.value * gap > 0, cost)
+    gap, tuned = float(np.mean(first) - np.mean(second)), variance_for(TUNED_FOR_PAIRS)
+    rounds, costs = rounds_of(tuned, 0, GROWTH_OF_PAIRS)
+    for now, cost in zip(
+        overall(weights, estimates(Sums(pair), rounds, suite.sizes, DIFFERENCE)), costs.tolist(), strict=True
+    ):
+        half = float(sequence_half_width(now.beyond, tuned))
+        if abs(now.value) > half:
+            return Decided(int(np.sign(now.value)), now.value * gap > 0, cost)
         if half < margin:
             break
     return Decided(0, True, cost)

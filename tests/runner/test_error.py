@@ -116,6 +116,7 @@ def test_the_rest_follows_and_equals_a_full_run(medtasks, rows, asked):
 def test_the_same_command_asks_nothing_again(medtasks, rows, asked):
     assert medtasks(*RUN, "part", "--error", "5").code == 0
     before, n = comparable("part"), len(asked)
+    assert not verify(Path("part"), registry()).changes
     outcome = medtasks(*RUN, "part", "--error", "5")
     assert outcome.code == 0 and len(asked) == n, outcome.text
     assert comparable("part") == before
@@ -138,6 +139,46 @@ def test_a_run_that_was_cut_off_goes_on(medtasks, rows, asked, monkeypatch):
     assert outcome.code == 0, outcome.text
     assert len(asked) == n == len(set(asked))
     assert comparable("cut") == comparable("whole")
+
+
+def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, asked, monkeypatch):
+    assert medtasks(*RUN, "part", "--error", "6").code == 0
+    n, right = len(asked), Oracle.answer
+
+    def answer(self, request, requests):
+        if len(asked) == n + 20:
+            raise KeyboardInterrupt
+        return right(self, request, requests)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "answer", answer)
+        assert medtasks(*RUN, "part", "--error", "4").code != 0
+    assert not verify(Path("part"), registry()).changes
+    again = medtasks(*RUN, "part", "--error", "6")
+    assert again.code == 0 and len(asked) == n + 20, again.text
+    assert result("part")["estimate"]["asked"] == n
+    assert medtasks(*RUN, "part", "--error", "4").code == 0
+    assert medtasks(*RUN, "alone", "--error", "4").code == 0
+    assert comparable("part") == comparable("alone")
+    assert not verify(Path("part"), registry()).changes
+
+
+def test_an_estimate_of_another_score_is_drawn_anew(medtasks, rows, asked):
+    """Documents that were enough for a score over more tasks are not for this one."""
+    assert medtasks(*RUN, "part", "--error", "5", "--error-of", TASK).code == 0
+    stored = choice("part")["drawn"]
+    assert medtasks(*RUN, "part", "--error", "5").code == 0
+    assert stored["scores"] == [TASK] != choice("part")["drawn"]["scores"]
+    assert len(asked) == len(set(asked))
+
+
+def test_a_task_that_cannot_be_scored_fails_alone(medtasks, rows, asked, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("medtasks_ext.runner.drawing.Scoring.add", lambda *_: 1 / 0)
+        outcome = medtasks(*RUN, "part", "--error", "5")
+    assert outcome.code == 1 and "division by zero" in outcome.text, outcome.text
+    n = len(asked)
+    assert medtasks(*RUN, "part", "--error", "5").code == 0 and n
 
 
 def test_scoring_anew_gives_the_same_estimate(medtasks, rows, asked):
@@ -271,16 +312,19 @@ def test_unlike_runs_are_refused(medtasks, rows, asked):
 
 @pytest.fixture
 def server():
-    """Answers after a moment, right to two documents of three."""
+    """Answers after a moment, right to two documents of three; refuses those whose number ends in `fails`."""
 
     async def script(asked) -> Reply:
         await asyncio.sleep(0.002)
         prompt = asked.body["messages"][-1]["content"]
         number = int(NUMBER.findall(prompt)[-1])
+        if one.fails is not None and number % 10 == one.fails:
+            return Reply({"error": {"message": "no"}}, status=400)
         label = LABELS[number % 4] if crc32(str(number).encode()) % 3 else "睡眠"
         return Reply(chat(f"clinical trial criterion: {label}"))
 
     with Server(script) as one:
+        one.fails = None
         yield one
 
 
@@ -288,6 +332,17 @@ def command(server, folder: str, *more: str) -> tuple[str, ...]:
     arguments = f"model=m,num_concurrent=16,base_url={server.url}/chat/completions"
     return ("run", "--tasks", TASK, "--model", "local-chat-completions", "--model_args", arguments,
             "--apply_chat_template", "--no-preflight", "--output_path", folder, *more)  # fmt: skip
+
+
+def test_a_document_that_fails_is_asked_again_and_changes_nothing(medtasks, rows, server):
+    server.fails = 3
+    outcome = medtasks(*command(server, "part", "--error", "5"))
+    assert outcome.code != 0 and not Path("part", "tasks", f"{TASK}.json").exists(), outcome.text
+    server.fails = None
+    assert medtasks(*command(server, "part", "--error", "5")).code == 0
+    assert medtasks(*command(server, "alone", "--error", "5")).code == 0
+    assert choice("part") == choice("alone")
+    assert result("part")["metrics"] == result("alone")["metrics"]
 
 
 def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtasks, tmp_path):

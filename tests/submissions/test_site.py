@@ -14,6 +14,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.results import frames
 from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
+from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import BoardLine, gather_site
@@ -57,6 +58,57 @@ def test_published_models_stand_there_with_the_scores_that_papers_print(site):
         "Clinical stage",
         "Kind of task",
     }
+
+
+def test_the_first_page_has_a_row_for_each_model_whose_numbers_are_those_of_the_frames(site):
+    board = data_of(site / "index.html")
+    groups = {
+        (row["model"], row["suite"], row["strategy"]): row
+        for row in parquet.read_table(site / "data" / "groups.parquet").to_pylist()
+        if row["axis"] == "suite"
+    }
+    by_model = {}
+    for entry in published_entries(registry()):
+        by_model.setdefault(identity_of(entry).id, []).append(entry)
+    shown = board["entries"]["page"]
+    published = [place for place, flag in enumerate(board["entries"]["published"]) if flag]
+    assert len(published) == len(by_model) and len({shown[place] for place in published}) == len(published)
+    pages = {BoardLine(entries[0], None).page: entries for entries in by_model.values()}
+    joined = 0
+    for place in published:
+        entries = pages[shown[place]]
+        joined += len({entry.paper for entry in entries}) > 1
+        for number, (strategy, _) in enumerate(board["strategies"]):
+            for column, (_, title, _, at) in enumerate(board["columns"]):
+                suite, cell = board["suites"][at][0], board["scores"][number][column][place]
+                rows = [groups.get((item.model, suite, strategy)) for item in entries if item.paper == suite]
+                found = [row for row in rows if row]
+                if "win rate" in title:
+                    continue
+                if not found:
+                    assert cell is None
+                    continue
+                best = max(found, key=lambda row: (row["tasks_scored"] == row["tasks"], row["score"]))
+                assert (cell[0] if isinstance(cell, list) else cell) == whole_of(best["score"])
+                rank = board["ranks"][number][column][place]
+                assert (rank or [None, None]) == [best["rank"], best["rank_of"]]
+    assert joined >= 13
+
+
+def test_win_rates_of_the_first_page_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
+    assert medtasks("reproduce", "medhelm:table1", "-o", "out").code == 0
+    [file] = (tmp_path / "out").glob("**/*table1*.csv")
+    rates = {
+        row["row"]: row["recomputed"]
+        for row in csv.read_csv(file).to_pylist()
+        if row["column"] == "win_rate" and row["recomputed"] is not None
+    }
+    board = data_of(site / "index.html")
+    column = [title for _, title, *_ in board["columns"]].index("MedHELM: win rate")
+    cells = board["scores"][0][column]
+    assert sorted(cell for cell in cells if cell is not None) == sorted(map(whole_of, rates.values()))
+    best = max(range(len(cells)), key=lambda place: cells[place] or 0)
+    assert board["entries"]["label"][best] == "DeepSeek-R1" and board["ranks"][0][column][best] == [1, 9]
 
 
 def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):

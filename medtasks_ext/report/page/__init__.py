@@ -14,8 +14,8 @@ _HERE = Path(__file__).parent
 #: its first line makes the whole script strict.
 _SCRIPTS = (
     "scores", "state", "dom", "colours", "table", "picture", "filters", "columns", "standing",
-    "overview", "leaderboard", "heat_map", "profile", "pairs", "scatter", "strategies", "labels", "validity",
-    "judges", "coverage", "tasks", "model", "main",
+    "overview", "leaderboard", "heat_map", "profile", "pairs", "frontier", "scatter", "strategies", "labels",
+    "validity", "judges", "coverage", "tasks", "model", "main",
 )  # fmt: skip
 
 

@@ -107,13 +107,6 @@ function forgetPictures() {
   shownViews = [];
 }
 
-function saveFile(content, type, label, ending) {
-  const name = label.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "medtasks";
-  const address = URL.createObjectURL(new Blob([content], { type }));
-  make("a", { href: address, download: `${name}.${ending}` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
 // Pixels for a picture's width.
 function roomOf(most = 1080) {
   const { paddingLeft, paddingRight } = getComputedStyle(main);

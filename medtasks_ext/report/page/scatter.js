@@ -83,17 +83,6 @@ function scatterParts(rows, fact, kindOf) {
 
 const MOST_GROUPS = 7;
 
-// Groups of models have the same colours in every picture, those of the papers' tables too; others take the rest.
-function coloursOf(groups) {
-  const { themes } = report.pictures;
-  const known = themes.groups;
-  const { series } = themes[isDark() ? "dark" : "light"];
-  const taken = new Set(groups.map((name) => known[name]));
-  const free = series.map((_, place) => place).filter((place) => !taken.has(place));
-  let next = 0;
-  return groups.map((name) => series[known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]]);
-}
-
 function scatterPicture(rows, fact, kindOf, several) {
   const tally = new Map();
   for (const { entry } of rows) if (kindOf(entry)) tally.set(kindOf(entry), (tally.get(kindOf(entry)) ?? 0) + 1);
@@ -139,31 +128,6 @@ function scatterPicture(rows, fact, kindOf, several) {
       if (isNumber(entry)) location.hash = modelAddress(entry);
     },
     values: () => factTable(rows, fact, kindOf),
-  });
-}
-
-// The models that no other beats with as little: the line in the picture.
-function frontOf(rows, fact) {
-  const sorted = rows
-    .filter((row) => row.scored === row.total)
-    .sort((one, other) => compareValues(fact.value(one), fact.value(other)) || other.score - one.score);
-  let best = -Infinity;
-  return sorted.filter((row) => {
-    const better = row.score > best;
-    best = Math.max(best, row.score);
-    return better;
-  });
-}
-
-// Of the line, those that are so far below each other that their names have room.
-function apart(front, rows) {
-  const scores = rows.map((row) => row.score);
-  const gap = 0.045 * (Math.max(...scores) - Math.min(...scores));
-  let last = Infinity;
-  return [...front].reverse().filter((row) => {
-    const far = last - row.score >= gap;
-    if (far) last = row.score;
-    return far;
   });
 }
 

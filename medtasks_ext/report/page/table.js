@@ -93,6 +93,13 @@ function csvButton(caption, lines) {
   return make("div", { className: "tools" }, button);
 }
 
+function saveFile(content, type, label, ending) {
+  const name = label.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "medtasks";
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  make("a", { href: address, download: `${name}.${ending}` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
 // A text that a spreadsheet would take for a formula gets an apostrophe.
 function csvCell(value) {
   if (value === null || value === undefined || value === NONE) return "";

@@ -31,7 +31,7 @@ function drawBoard() {
   const { rows, sections } = ranked(strategy, by);
   const shown = rows.filter(matches);
   return [
-    text("h2", "", site.title === "Leaderboard" ? "All suites" : site.title),
+    text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
     controls(strategies[strategy], axes[axis]),
     text("p", "note", counted(shown, rows, by)),
@@ -89,6 +89,7 @@ function ranked(strategy, by) {
     rank: null,
     section: cells[entry] === null ? WITHOUT : isPart(cells[entry]) ? PART : UNPROVEN,
   }));
+  const known = site.ranks?.[strategy][by]; // a row may stand for several results, which all count
   const members = new Map();
   for (const row of rows) {
     if (!isRanked(cells[row.entry])) continue;
@@ -102,6 +103,7 @@ function ranked(strategy, by) {
       const before = found[index - 1];
       row.rank = before && cells[before.entry] === cells[row.entry] ? before.rank : index + 1;
       row.of = found.length;
+      if (known?.[row.entry]) [row.rank, row.of] = known[row.entry];
       row.section = few ? ALONE : `class ${id}`;
       row.otherwise = words[id];
       if (few) row.rank = null;

@@ -9,7 +9,7 @@ function drawFrame() {
       onchange: (event) => {
         theme = event.target.value;
         stored(theme);
-        applyTheme();
+        show();
       },
     },
     ...THEMES.map(([value, title]) => make("option", { value, textContent: title, selected: value === theme })),

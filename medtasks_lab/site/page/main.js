@@ -1,13 +1,16 @@
 // Draws the page, and again when the address changes; the focus stays where it was.
 
-const DRAW = { board: () => drawBoard(), model: () => drawModel(), about: () => drawAbout() }; // one of them is here
+const main = document.getElementById("main");
+const DRAW = { front: () => drawFront(), board: () => drawBoard(), model: () => drawModel(), about: () => drawAbout() }; // one of them is here
 
 function show() {
-  const main = document.getElementById("main");
+  applyTheme();
   const key = document.activeElement?.getAttribute?.("data-key");
   const caret = document.activeElement?.selectionStart;
   const scrolled = main.querySelector(".scroll")?.scrollLeft ?? 0;
+  const open = [...main.querySelectorAll("figure details")].map((item) => item.open);
   main.replaceChildren(...DRAW[site.kind]().filter(Boolean));
+  main.querySelectorAll("figure details").forEach((item, place) => { item.open = open[place] ?? false; });
   const table_ = main.querySelector(".scroll");
   if (table_) table_.scrollLeft = scrolled;
   if (!key) return;
@@ -20,7 +23,15 @@ addEventListener("hashchange", () => {
   readAddress();
   show();
 });
-prefersDark.addEventListener("change", applyTheme);
+prefersDark.addEventListener("change", show);
+
+// Pictures have the width of their place.
+let lastWidth = innerWidth;
+addEventListener("resize", () => {
+  if (site.kind !== "front" || innerWidth === lastWidth) return;
+  lastWidth = innerWidth;
+  show();
+});
 readAddress();
 drawFrame();
 show();

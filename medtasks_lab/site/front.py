@@ -1,0 +1,212 @@
+"""The front page: a row for each model, its results in all suites side by side; pictures by size and date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes
+from medtasks_ext.results.models import identity_of, version_of
+from medtasks_lab.atlas.statistics import published_win_rates
+from medtasks_lab.site.boards import (
+    FACTS,
+    Scores,
+    cell_of,
+    common_parts,
+    entry_columns,
+    interval_of,
+    whole_of,
+)
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.report.groups import Group
+    from medtasks_lab.site.gather import BoardLine
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A model with its published results, or one submission."""
+
+    places: tuple[int, ...]  # of its lines
+    lines: tuple[BoardLine, ...]
+
+    @property
+    def published(self) -> bool:
+        """Whether papers print it."""
+        return self.lines[0].published
+
+    @property
+    def label(self) -> str:
+        """What readers see."""
+        first = self.lines[0]
+        if not first.published:
+            return first.entry.label
+        known = identity_of(first.entry)
+        return known.title if known and len(self.lines) > 1 else first.entry.model
+
+    @cached_property
+    def facts(self) -> dict[str, str | float]:
+        """What is known of it; whether it reasons only where all its lines say the same."""
+        found: dict[str, str | float] = {}
+        for line in reversed(self.lines):
+            found |= line.facts
+        if len({line.facts.get("reasoning") for line in self.lines} - {None}) > 1:
+            del found["reasoning"]
+        return found
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of a suite: its mean, or the share of pairs that a model wins."""
+
+    group: Group
+    title: str
+    win_rates: Mapping[int, float] | None = None  # place of a line -> share; None: the column has means
+
+
+def model_rows(lines: Sequence[BoardLine]) -> list[ModelRow]:
+    """Published lines joined by the registry of models; submissions each for itself."""
+    found: dict[str, list[int]] = {}
+    for place, line in enumerate(lines):
+        found.setdefault(line.model if line.published else f"submission {place}", []).append(place)
+    return [ModelRow(tuple(places), tuple(lines[place] for place in places)) for places in found.values()]
+
+
+def front_board(scores: Scores) -> Json:
+    """All models, and what each suite says of them.
+
+    Where a paper prints several versions of a model, the one with the best mean stands there, and says which.
+    """
+    rows = model_rows(scores.site.lines)
+    columns = _columns(scores)
+
+    def table(of: Callable[[str, _Column, int], Any]) -> list[list[list[Any]]]:
+        """Strategy, column, row -> what is said of the line that stands there."""
+        return [
+            [
+                [
+                    None if place is None else of(strategy, column, place)
+                    for place in chosen[strategy, column.group]
+                ]
+                for column in columns
+            ]
+            for strategy in scores.strategies
+        ]
+
+    chosen = {
+        (strategy, column.group): [_best(scores, row, strategy, column.group) for row in rows]
+        for strategy in scores.strategies
+        for column in columns
+    }
+    of_rows = {place: row for row in rows for place in row.places}
+    ranks = {
+        (strategy, number): _ranks(scores, strategy, column)
+        for strategy in scores.strategies
+        for number, column in enumerate(columns)
+    }
+    numbers = {id(column): number for number, column in enumerate(columns)}
+    return {
+        **common_parts(scores, [column.group for column in columns]),
+        "entries": {
+            **entry_columns([row.lines[0] for row in rows]),
+            "label": [row.label for row in rows],
+            **{name: [row.facts.get(name) for row in rows] for name in FACTS},
+        },
+        "columns": [
+            [0, column.title, column.group.n_tasks, _suites(columns).index(column.group.suite)]
+            for column in columns
+        ],
+        "scores": table(lambda strategy, column, place: _value(scores, strategy, column, place)),
+        "intervals": table(lambda strategy, column, place: _interval(scores, strategy, column, place)),
+        "ranks": table(lambda strategy, column, place: ranks[strategy, numbers[id(column)]].get(place)),
+        "versions": table(
+            lambda strategy, column, place: _version(scores, strategy, column.group, of_rows[place], place)
+        ),
+        "dates": table(lambda _strategy, _column, place: scores.site.lines[place].facts.get("date")),
+        "classes": [
+            [
+                [
+                    None if place is None else scores.classes[group.suite, strategy].of[place]
+                    for place in chosen[strategy, group]
+                ]
+                for group in dict.fromkeys(column.group for column in columns)
+            ]
+            for strategy in scores.strategies
+        ],
+        "pictures": {
+            "kinds": {name: kinds()[name] for name in ("config", "scatter")},
+            "themes": themes(),
+            "font": FONT,
+            "licences": licences(),
+        },
+    }
+
+
+def _suites(columns: Sequence[_Column]) -> list[str | None]:
+    return list(dict.fromkeys(column.group.suite for column in columns))
+
+
+def _columns(scores: Scores) -> list[_Column]:
+    """Every suite's mean; before it the win rates of a suite whose paper ranks by them."""
+    tasks, found = scores.site.tasks, []
+    for suite, group in scores.whole.items():
+        if suite is None or group not in scores.groups:
+            continue
+        name = tasks.suites[suite].title
+        rates = published_win_rates(tasks, tasks.suites[suite])
+        places = {
+            place: rates[line.entry.model]
+            for place, line in enumerate(scores.site.lines)
+            if line.published and line.entry.paper == suite and line.entry.model in rates
+        }
+        if places:
+            found.append(_Column(group, f"{name}: win rate", places))
+        found.append(_Column(group, f"{name}: mean" if places else name))
+    return found
+
+
+def _best(scores: Scores, row: ModelRow, strategy: str, group: Group) -> int | None:
+    """The line of a model with its best mean on a whole suite; a part only where it has nothing else."""
+    found = [
+        (scores.rows[place, strategy, group], place)
+        for place in row.places
+        if (place, strategy, group) in scores.rows
+    ]
+    return max(found, key=lambda item: (item[0].whole, item[0].score or 0.0))[1] if found else None
+
+
+def _value(scores: Scores, strategy: str, column: _Column, place: int) -> int | list[int] | None:
+    if column.win_rates is None:
+        return cell_of(scores, place, strategy, column.group)
+    rate = column.win_rates.get(place) if strategy == scores.strategies[0] else None
+    return None if rate is None else whole_of(rate)
+
+
+def _interval(scores: Scores, strategy: str, column: _Column, place: int) -> tuple[int, int, int] | None:
+    row = scores.rows.get((place, strategy, column.group))
+    return interval_of(row) if row and column.win_rates is None else None
+
+
+def _ranks(scores: Scores, strategy: str, column: _Column) -> dict[int, tuple[int, int]]:
+    """Place of a line -> its rank and among how many, as the paper ranks."""
+    if column.win_rates is None:
+        return scores.ranks(strategy, column.group)
+    if strategy != scores.strategies[0]:
+        return {}
+    rates = [whole_of(rate) for rate in column.win_rates.values()]
+    return {
+        place: (1 + sum(other > whole_of(rate) for other in rates), len(rates))
+        for place, rate in column.win_rates.items()
+    }
+
+
+def _version(scores: Scores, strategy: str, group: Group, row: ModelRow, place: int) -> str | None:
+    """Which version a published number is of, and of how many it is the best."""
+    if not row.published:
+        return None
+    version = version_of(scores.site.lines[place].entry) or ""
+    n = sum((other, strategy, group) in scores.rows for other in row.places)
+    return ", ".join(filter(None, [version, f"best of {n}" if n > 1 else ""])) or None
