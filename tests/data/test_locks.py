@@ -119,12 +119,12 @@ def test_no_dataset_counts_as_pinned_without_a_sha256_of_each_file():
 def test_rows_of_copies_do_not_pin_a_file():
     copies = [item for item in LOCKED.values() if item.lock.rows and item.lock.rows.basis == "copies"]
     cantemist = {f"bridge_cantemist_{part}" for part in ("coding", "ner", "norm")}
+    codiesp = {f"bridge_codiesp_icd10_{part}" for part in ("cm", "pcs")}
     clinicbench = {"clinicbench_medqa", "clinicbench_mmlu_med"}
     medhelm = {"medhelm_medhallu"}
     leaderboard = {name for name in LOCKED if re.fullmatch(r"open_medical_llm_(medqa|mmlu_\w+)", name)}
-    assert {item.id for item in copies} == {*clinicbench, *medhelm, *cantemist, *leaderboard} and len(
-        leaderboard
-    ) == 7
+    assert {item.id for item in copies} == {*clinicbench, *medhelm, *cantemist, *codiesp, *leaderboard}
+    assert len(leaderboard) == 7
     # of MMLU the rows are known and the bytes are not; of MedQA others state the digest of the bytes
     assert all(
         TASKS.datasets[item.id].is_pinned == ("medqa" in item.id)

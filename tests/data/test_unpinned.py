@@ -4,7 +4,11 @@ import csv
 import hashlib
 import io
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -192,6 +196,56 @@ def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
     shutil.rmtree(tmp_path / "cache")
     change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
     assert f" bytes, not {len(csv_):,}" in medtasks("data", "fetch", URL).err
+
+
+def on_another_machine(hub, folder, seed):
+    """Run what `make sources` runs, in a process of its own with nothing in its caches; its `tasks`."""
+    folder.mkdir()
+    for key in KEYS:
+        shutil.copytree(folder.parent / "tasks" / key, folder / "tasks" / key)
+    for name, key in ((URL, KEYS[0]), (BRANCH, KEYS[1])):  # a suite's part of just these rows
+        card = folder / "tasks" / key / "card.yaml"
+        text = re.sub(r"n_test: \d+", f"n_test: {len(rows_of(name))}", card.read_text(encoding="utf-8"))
+        card.write_text(text, encoding="utf-8")
+    declare_suites(folder / "tasks")
+    names = {"MEDTASKS_TASKS_DIR": "tasks", "MEDTASKS_CACHE": "cache", "HF_HOME": "hub", "HOME": "home"}
+    where = {name: str(folder / place) for name, place in names.items()}
+    hosts = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
+    own = {"PYTHONHASHSEED": str(seed), "TZ": f"X{seed}", "LC_ALL": "C" if seed else "C.UTF-8"}
+    left_out = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE"}
+    outcome = subprocess.run(
+        [sys.executable, "-m", "medtasks_ext.data.probe", "--pin", str(folder / "sources.csv"), URL, BRANCH],
+        env={key: value for key, value in os.environ.items() if key not in left_out} | where | hosts | own,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    return folder / "tasks"
+
+
+def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tmp_path, monkeypatch):
+    hub.commits = {"main": "d" * 40}
+    hub.put("Larxel/healthqa-br", "d" * 40, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
+    one, other = (on_another_machine(hub, tmp_path / f"machine{seed}", seed) for seed in (0, 7))
+    names = [f"{key}/{file}" for key in KEYS[:2] for file in ("data.lock", "documents.lock")]
+    assert [name for name in names if not (one / name).is_file()] == []
+    day = re.compile(rb'"day": "\d{4}-\d\d-\d\d"')  # midnight may lie between the two
+    for name in names:
+        left, right = (day.sub(b"", (root / name).read_bytes()) for root in (one, other))
+        assert left == right, name
+    table, again = ((root.parent / "sources.csv").read_bytes() for root in (one, other))
+    assert table == again and table.count(b",ok,") == 2
+
+    # who has a lock and none of its files pins to what it says, the day and the name of who saw it first too
+    before = {name: (one / name).read_bytes() for name in names}
+    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(one))
+    hub.take_place(monkeypatch, tmp_path / "third")
+    forget()
+    outcome = medtasks("data", "pin", URL, BRANCH, "--by", "somebody else")
+    assert outcome.code == 0 and outcome.out.count("nothing new") == 2, outcome.text
+    assert {name: (one / name).read_bytes() for name in names} == before
 
 
 def test_data_pin_writes_what_all_files_hold_and_refuses_what_is_pinned_otherwise(medtasks, hub, tmp_path):
