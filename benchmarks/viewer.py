@@ -52,7 +52,9 @@ def make_run(folder: str, n: int) -> float:
     run_command(["--tasks", TASK, "--model", "random-label", "--data", "sample", "--output_path", str(made)])
     (run_folder / "tasks").mkdir(parents=True)
     (run_folder / "responses").mkdir()
-    (run_folder / "run.json").write_bytes((made / "run.json").read_bytes())
+    manifest = json.loads((made / "run.json").read_text(encoding="utf-8"))
+    manifest["tasks"][TASK]["n"] = n
+    (run_folder / "run.json").write_text(json.dumps(manifest))
     record = json.loads((made / "tasks" / f"{TASK}.json").read_text(encoding="utf-8"))
     (run_folder / "tasks" / f"{TASK}.json").write_text(json.dumps({**record, "n": n}))
     lines = (made / f"samples_{TASK}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -24,7 +24,7 @@ def lock(
     """Write tasks.lock: what scores follow from.
 
     Where prompts, readings or scores of sample rows changed and the version's number did not, nothing is
-    written, and the task is named.
+    written, and the task is named. Of two lines of a dataset, as a merge leaves them, the newest is kept.
 
     Example: medtasks dev lock --check
 
@@ -33,7 +33,7 @@ def lock(
     tasks = Registry(tasks_folder())  # tasks of one's own have no lock
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
-    old = read_lock(path)
+    old = read_lock(path, newest=not check)
     chosen = (
         {leaf for leaves in tasks.resolve(names).values() for leaf in leaves} if names else set(tasks.tasks)
     )

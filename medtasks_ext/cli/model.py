@@ -151,6 +151,7 @@ def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/compl
     """
     import lm_eval.models  # noqa: F401  registers lm-eval's own models
     from lm_eval.api.registry import get_model
+    from rich.console import Console
 
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
 
@@ -178,7 +179,8 @@ def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/compl
 
             engine = load(arguments, extra)
             return Loaded(engine.lm, engine)
-        return Loaded(kind.create_from_arg_obj(arguments, extra))
+        with Console(stderr=True).status("loading the model"):  # drawn on a terminal alone
+            return Loaded(kind.create_from_arg_obj(arguments, extra))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None
     except (OSError, TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, forget, registry
 from medtasks_ext.registry.build import check_names
-from medtasks_ext.registry.folders import writable
+from medtasks_ext.registry.folders import is_checkout, writable
 from medtasks_ext.registry.new import Draft, draft, questions, suite_of
 from medtasks_ext.registry.suites import NO_SUITE, RESERVED
 
@@ -106,6 +106,8 @@ def new(
         steps.append(f"mkdir -p {data}; {'; '.join(copies)}; medtasks data check")
     if found and found.hub and not found.hub.gated:
         steps.append(f"medtasks data pin {folder.task}     writes what the files hold into data.lock")
+    if is_checkout() and tasks.root in folder.folder.parents:
+        steps.append(f"medtasks dev lock {folder.task}; make test-task TASK={folder.task}")
     typer.echo("\nnext:\n" + "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, start=1)))
     return 0
 

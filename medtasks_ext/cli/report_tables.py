@@ -19,6 +19,7 @@ from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
+from medtasks_ext.report.sureness import sureness_words
 from medtasks_ext.results.confirmed import State, confirmed_words
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.labels import is_within
@@ -94,6 +95,10 @@ def print_report(report: Report, *, files: bool) -> None:
             _sure(report),
         ),
         ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
+        (
+            "by likelihood: how sure the model is, means over tasks",
+            sureness_words(report.sureness, report.tasks),
+        ),
         ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
         ("without a score", _lacking(report)),
         ("cost", _costs(report)),

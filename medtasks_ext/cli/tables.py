@@ -299,10 +299,19 @@ def _score(row: Row) -> Text:
     return Text(f"{row.score:.4f} [{interval}]{rough}")
 
 
+#: what is counted, and what is said of one and of several
 _CUT = {
-    "answers_cut": "answers fill the token budget: raise max_gen_toks, unless it is the suite's own",
-    "shots_dropped": "prompts carry fewer shots than asked for, to fit the context",
-    "inputs_cut": "inputs lost a part, to fit the context",
+    "answers_cut": (
+        "answer",
+        "fills the token budget: raise max_gen_toks, unless it is the suite's own",
+        "fill the token budget: raise max_gen_toks, unless it is the suite's own",
+    ),
+    "shots_dropped": (
+        "prompt",
+        "carries fewer shots than asked for, to fit the context",
+        "carry fewer shots than asked for, to fit the context",
+    ),
+    "inputs_cut": ("input", "lost a part, to fit the context", "lost a part, to fit the context"),
 }
 
 
@@ -318,11 +327,12 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
         )
     if how_much := _of_format(results):
         lines.append(how_much)
-    for key, text in _CUT.items():
+    for key, (noun, one, several) in _CUT.items():
         counts = {name: item["cut"].get(key, 0) for name, item in results.items()}
         if total := sum(counts.values()):
             most = max(counts, key=counts.__getitem__)
-            lines.append(f"{total:,} {text} (most: {most}, {counts[most]:,})")
+            text = one if total == 1 else several
+            lines.append(f"{counted(total, noun)} {text} (most: {most}, {counts[most]:,})")
     held = {
         name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]
     }

@@ -33,7 +33,10 @@ _LISTS = re.compile(r"option|choice|ending|answer|proposition|candidate|alternat
 _FAMILY = re.compile(r"(?P<before>.*?)(?P<label>[a-jA-J]|10|[0-9])(?P<after>[a-z_]{0,4})")
 _LETTERS = re.compile(r"[A-Za-z](?:\s*[,;/ ]?\s*[A-Za-z])*")
 #: How options in a text are marked; of two that read as many rows the first.
-_MARKS = ("\n{%s}. ", "\n{%s}) ", "\n({%s}) ", "\n{%s}- ", "\n{%s}: ", "\n{%s} ", "\n{%s}.", "\n{%s})")
+_MARKS = (
+    *("\n{%s}. ", "\n{%s}) ", "\n({%s}) ", "\n{%s}- ", "\n{%s}: ", "\n{%s} ", "\n{%s}.", "\n{%s})"),
+    *("{%s}. ", "{%s}) ", "{%s}.", "{%s})"),  # anywhere in a line: where lines begin in several ways
+)
 _PROSE = 15  # characters of a text that is read
 
 
@@ -112,7 +115,8 @@ def _in_text(rows: Sequence[Mapping[str, Any]], names: Sequence[str], language: 
         best = max(marks, key=lambda mark: sum(n > 1 for n in counts[mark]))
         if sum(n > 1 for n in counts[best]) >= _MOST * len(texts):
             letters = best.partition("{")[2].partition("}")[0]
-            return Options((name,), "text", tuple(letters[: max(counts[best])]), best)
+            used = letters[: max(counts[best])]
+            return Options((name,), "text", tuple(used), best.replace(letters, used))
     return None
 
 

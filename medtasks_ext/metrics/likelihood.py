@@ -67,10 +67,36 @@ def confidences(items: Sequence[Sureness]) -> tuple[Array, Array]:
     return sure, right
 
 
+def _bins(sure: Array) -> Array:
+    return np.asarray(np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1))
+
+
+def reliability(sure: Array, right: Array) -> Array:
+    """(BINS, 3): sums of confidence and of rightness, and the number of documents, by confidence.
+
+    Args:
+        sure: (n,) probability of the likeliest answer of each document.
+        right: (n,) whether it is the right one.
+    """
+    columns = (sure, right, np.ones(len(sure)))
+    return np.stack([np.bincount(_bins(sure), column, BINS) for column in columns], axis=1)
+
+
+def risks(sure: Array, right: Array) -> Array:
+    """(n,) share of errors among the k surest documents, over all k; arguments as for `reliability`.
+
+    Documents of one confidence count alike, whatever their order.
+    """
+    _, places, counts = np.unique(-sure, return_inverse=True, return_counts=True)
+    errors = np.bincount(places, weights=1 - right)
+    shares = np.repeat(errors / counts, counts)  # of one confidence: the mean
+    return np.asarray(np.cumsum(shares) / np.arange(1, len(sure) + 1))
+
+
 def _binned(items: Sequence[Sureness]) -> Array:
     """(documents, 2 bins): confidence less rightness in the document's bin, and one document of it."""
     sure, right = confidences(items)
-    places = np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1)
+    places = _bins(sure)
     counts = np.zeros((len(items), 2 * BINS))
     rows = np.arange(len(items))
     counts[rows, places] = sure - right
@@ -96,11 +122,7 @@ def risk_coverage(items: Sequence[Sureness]) -> float:
     """
     if not items:
         return 0.0
-    sure, right = confidences(items)
-    _, places, counts = np.unique(-sure, return_inverse=True, return_counts=True)
-    errors = np.bincount(places, weights=1 - right)
-    shares = np.repeat(errors / counts, counts)  # of one confidence: the mean
-    return float(np.mean(np.cumsum(shares) / np.arange(1, len(items) + 1)))
+    return float(np.mean(risks(*confidences(items))))
 
 
 #: As lm-eval takes them.

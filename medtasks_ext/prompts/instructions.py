@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset
+from medtasks_ext.registry.strategies import OPEN_KINDS
 from medtasks_ext.registry.suites import Lines
 from medtasks_ext.rows.authors import ReleasedInstruction, authors_of
 from medtasks_ext.rows.spec import DatasetSpec
@@ -138,9 +139,6 @@ class Instructions:
         return f"{instruction}\n{self.strategy}" if self.cot else instruction
 
 
-#: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
-_OPEN = frozenset({"free_text", "prose"})
-
 #: Where a suite says nothing else (`strategy_lines` of its `suite.yaml`).
 LINES = Lines(
     answer="Reply with nothing but the answer.",
@@ -160,7 +158,7 @@ def strategy_line(dataset: Dataset, spec: DatasetSpec, *, cot: bool) -> str:
     own = spec.prompt.strategy_lines
     if (line := own.reason if cot else own.answer) is not None:
         return line
-    if not cot and spec.answer.get("kind") in _OPEN:
+    if not cot and spec.answer.get("kind") in OPEN_KINDS:
         return ""
     given = dataset.suite.strategy_lines
     lines = given.get(dataset.metadata.language) or given.get("en") or LINES

@@ -19,7 +19,7 @@ from medtasks_ext.registry.folders import PACKAGE, writable
 from medtasks_ext.registry.functions import TASK_CLASS
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata, TaskFacts
-from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.registry.strategies import OPEN_KINDS, SUFFIX
 from medtasks_ext.registry.suites import NO_SUITE, SUITE_FILE, TERMS, Suite, code_of, three_letter_names
 from medtasks_ext.registry.tasks import CARD_FILE, TASK_FILE, facts_of
 from medtasks_ext.registry.yamlfile import read_mapping, yaml_text
@@ -299,11 +299,26 @@ def _task_file(task: str, suite: Suite, template: DatasetTemplate, answers: Mapp
         *([f"oracle_max: {template.oracle_max}"] if template.oracle_max else []),
         "",
         (download if answers["access"] == "open" and not _PINNED.search(template.block) else "")
-        + template.block,
+        + _with_lines(template, suite, answers["language"]),
         "metadata: {version: 1-A}",
         "",
     ]
     return "\n".join(lines)
+
+
+def _with_lines(template: DatasetTemplate, suite: Suite, language: str) -> str:
+    """The template's block, with places for strategy lines where those of the suite would be in English."""
+    if language == "en" or {language, "en"} & suite.strategy_lines.keys():
+        return template.block
+    lines = {
+        "answer": "in the language of the rows: reply with nothing but the answer",
+        "reason": "in the language of the rows: reason step by step, then write the answer alone after a word"
+        " such as Answer, on a last line",
+    }
+    if template.kind in OPEN_KINDS:  # has no line where it is answered at once
+        del lines["answer"]
+    written = "".join(f'    {key}: "{PLACEHOLDER} {text}"\n' for key, text in lines.items())
+    return template.block.replace("\n  input: ", f"\n  strategy_lines:\n{written}  input: ", 1)
 
 
 def _card(suite: Suite, answers: Mapping[str, Any]) -> str:

@@ -88,3 +88,7 @@ def dataset_and_strategy(name: str) -> tuple[str, str] | None:
     if found is None:
         return None
     return found["dataset"], asked_strategy(_WAYS[found["way"]], int(found["shots"]))
+
+
+#: Answers that are texts of any length: "nothing but the answer" would ask for a short one.
+OPEN_KINDS = frozenset({"free_text", "prose"})

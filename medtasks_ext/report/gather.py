@@ -21,6 +21,7 @@ from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_sco
 from medtasks_ext.report.judged import judgement_frame
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import standings
+from medtasks_ext.report.sureness import Sureness, sureness
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
@@ -162,6 +163,7 @@ class Report:
     comparisons: list[Compared]  # of entries on a suite with one strategy
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
+    sureness: list[Sureness]  # of tasks that were asked by likelihood
     # the frames, whose columns `medtasks_ext.results.frames` has
     groups: pa.Table  # a row per entry, strategy and group
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
@@ -249,6 +251,7 @@ def gather(
         gaps=gap_frame(own, tasks, strategies),
         judgements=judgement_frame(own, faults),
         differences=differences(entries, comparisons),
+        sureness=sureness(own, faults),
         faults=faults,
         labels=by_label,
     )

@@ -132,6 +132,7 @@ def payload(report: Report, text: Text = "open") -> Json:
         "comparisons": [_comparison(item, place) for item in report.comparisons],
         "labels": _labels(report),
         "judges": _judges(report, place),
+        "sureness": _sureness(report, place),
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
     }
@@ -430,6 +431,23 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
             **{"value": number(row["value"]), "missing": row["missing"]},
         }
         for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+    ]
+
+
+def _sureness(report: Report, place: Mapping[str, int]) -> list[Json]:
+    entries = _places(report)
+    figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
+    return [
+        {
+            "entry": entries[one.entry],
+            "dataset": place[one.item.dataset.id],
+            "strategy": report.strategies.index(one.item.strategy),
+            "documents": one.documents,
+            **{name: number(one.item.metrics.get(name)) for name in figures},
+            "bins": _matrix(one.bins),
+            "risks": [number(value) for value in one.risks.tolist()],
+        }
+        for one in report.sureness
     ]
 
 

@@ -7,7 +7,7 @@ under any weights, so paired tests and bootstraps need no responses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -49,6 +49,8 @@ class DocumentScores:
     unclosed: Array  # (n,) 1 where reasoning never ended; NaN where it is not reported
     counts: Array  # (n, k) what the score is computed from; rows that are not `scored` are 0
     statistic: Statistic  # how the score follows from column sums of `counts`
+    #: (n,) probability of the likeliest of the possible answers; NaN where the model wrote its answer
+    confidence: Array = field(default_factory=lambda: np.zeros(0))
     labels: tuple[str, ...] = ()  # hashes of the labels that the columns stand for, where these are labels
 
     @property
@@ -129,6 +131,7 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
         unclosed=_column(ordered, "unclosed_reasoning"),
         counts=counts,
         statistic=statistic,
+        confidence=np.array([_confidence(sample) for sample in ordered], dtype=float),
         labels=_labels([ordered[i]["score"] for i in rows], statistic),
     )
 
@@ -137,6 +140,11 @@ def _labels(items: Sequence[Any], statistic: Statistic) -> tuple[str, ...]:
     """Hashes: models may answer with words of a patient's record."""
     labels = statistic.labels(items) if statistic.labels else ()
     return tuple(sha256(str(label).encode()).hexdigest()[:16] for label in labels)
+
+
+def _confidence(sample: Mapping[str, Any]) -> float:
+    said = sample.get("calibration_error")
+    return max(said[0]) if isinstance(said, list | tuple) else float("nan")
 
 
 def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
@@ -174,6 +182,7 @@ def as_table(scores: DocumentScores) -> pa.Table:
             "valid": pa.array(scores.valid, pa.float64()),
             "unclosed": pa.array(scores.unclosed, pa.float64()),
             "counts": counts,
+            "confidence": pa.array(scores.confidence if len(scores.confidence) else np.full(n, np.nan)),
         },
         metadata={
             "medtasks_schema": str(SCHEMA),
@@ -211,6 +220,10 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
         unclosed=column["unclosed"].to_numpy(zero_copy_only=False),
         counts=counts,
         statistic=statistic,
+        # files of an earlier version have none
+        confidence=column["confidence"].to_numpy(zero_copy_only=False)
+        if "confidence" in column
+        else np.full(n, np.nan),
         labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
     )
 

@@ -285,6 +285,10 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "counts:numbers",
             "the numbers from which the task's score is computed; empty if that is the mean of `score`",
         ),
+        Columns(
+            "confidence:double",
+            "by likelihood: probability of the likeliest possible answer; `score` says if it is right",
+        ),
     ),
 }
 

@@ -136,6 +136,7 @@ def _chosen(scores: DocumentScores, places: Array) -> DocumentScores:
         valid=scores.valid[places],
         unclosed=scores.unclosed[places],
         counts=scores.counts[places],
+        confidence=scores.confidence[places],
     )
 
 

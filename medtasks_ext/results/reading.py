@@ -105,7 +105,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(Fault(str(folder), what, "medtasks verify RUN", skipped=False))
         try:
             stored = files.read_task(name)
-            item = _medtasks_task(files, name, stored, shared, entry, tasks, faults)
+            item = task_of_run(files, name, stored, shared, entry, tasks, faults)
             older += is_older(stored)
             add_experiment(experiments, item, name, where, faults)
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
@@ -133,7 +133,7 @@ def _note_of(older: int) -> list[str]:
     return [f"{tasks} scored by an earlier version, {what}"]
 
 
-def _medtasks_task(
+def task_of_run(
     files: RunFolder,
     name: str,
     stored: TaskRecord,
@@ -142,6 +142,18 @@ def _medtasks_task(
     tasks: Registry,
     faults: list[Fault],
 ) -> Experiment:
+    """The result of a task of a run of medtasks.
+
+    Args:
+        stored: as its file holds it.
+        run: what all tasks of the run share.
+        entry: of the run's manifest.
+        faults: what is no number is added here.
+
+    Raises:
+        MedtasksError: it is at odds with itself or with the manifest.
+        KeyError, TypeError, ValueError: it is damaged.
+    """
     choice, noted, where = entry.choice, entry.n, files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
@@ -234,37 +246,16 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
                 skipped=False,
             )
         )
-    run = content.get("config") or {}
-    # lm-eval records what it was given, keys and tokens included
-    arguments = dropped_secrets(_arguments(run.get("model_args")))
-    flags = with_effect("flag", run, Effect.MOVES)
-    settings = {
-        # lm-eval records its text: empty where a server applies its own, null where none is applied
-        "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
-        "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
-        "system_instruction": content.get("system_instruction"),
-        "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
-        "limit": run.get("limit"),
-        "system_role": next(
-            ((named[name].get("metadata") or {}).get("system_role", True) for name in known), True
-        ),
-    }
-    manifest = {
-        "versions": {"lm_eval": content.get("lm_eval_version")},
-        "started": _moment(content.get("date")),
-        "identity": {
-            "model": {
-                "model": run.get("model"),
-                "model_args": {**arguments, **{f"--{name}": value for name, value in flags.items()}},
-            },
-            "settings": settings,
-        },
-    }
+    manifest = lm_eval_manifest(content, known)
     shared = run_conditions(manifest)
     experiments: dict[str, Experiment] = {}
     for name in known:
-        item = _lm_eval_task(file, name, content, shared, choice_of(manifest, name), tasks, faults)
+        samples = _lm_eval_samples(samples_file(file, name), faults)
+        choice = choice_of(manifest, name)
+        item = task_of_lm_eval(file, name, content, shared, choice, tasks, samples, faults)
         add_experiment(experiments, item, name, str(file), faults)
+    run = content.get("config") or {}
+    arguments = manifest["identity"]["model"]["model_args"]
     return Entry(
         model=str(
             arguments.get("pretrained")
@@ -281,15 +272,61 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     )
 
 
-def _lm_eval_task(
+def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """What a results file of plain lm_eval says of its run, as a manifest says it.
+
+    Args:
+        content: of the file.
+        names: of the tasks that are known.
+    """
+    run = content.get("config") or {}
+    # lm-eval records what it was given, keys and tokens included
+    arguments = dropped_secrets(_arguments(run.get("model_args")))
+    flags = with_effect("flag", run, Effect.MOVES)
+    settings = {
+        # lm-eval records its text: empty where a server applies its own, null where none is applied
+        "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
+        "fewshot_as_multiturn": content.get("fewshot_as_multiturn"),
+        "system_instruction": content.get("system_instruction"),
+        "gen_kwargs": dropped_secrets(_arguments(run.get("gen_kwargs"))),
+        "limit": run.get("limit"),
+        "system_role": next(
+            ((content["configs"][name].get("metadata") or {}).get("system_role", True) for name in names),
+            True,
+        ),
+    }
+    return {
+        "versions": {"lm_eval": content.get("lm_eval_version")},
+        "started": _moment(content.get("date")),
+        "identity": {
+            "model": {
+                "model": run.get("model"),
+                "model_args": {**arguments, **{f"--{name}": value for name, value in flags.items()}},
+            },
+            "settings": settings,
+        },
+    }
+
+
+def task_of_lm_eval(
     file: Path,
     name: str,
     content: Mapping[str, Any],
     run: RunConditions,
     choice: Choice,
     tasks: Registry,
+    samples: list[Sample] | None,
     faults: list[Fault],
 ) -> Experiment:
+    """The result of a task of plain lm_eval.
+
+    Args:
+        file: its results file.
+        content: of the file.
+        run: what all tasks of the file share.
+        samples: lm-eval's records; without them there are no intervals.
+        faults: what is no number is added here.
+    """
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
     recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}
@@ -304,7 +341,6 @@ def _lm_eval_task(
     )
     faults += nan
     logged = samples_file(file, name)
-    samples = _lm_eval_samples(logged, faults)
     intervals = {}
     resampled = None
     if samples is not None:

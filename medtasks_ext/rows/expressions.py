@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 _LABELS = re.compile(r"\{([^\s{}]{2,})\}")
 #: What may stand between two options besides blanks, where options have an end.
 _BETWEEN = " \t\r\n,;"
+#: Other ways to write a label: alef is often written without its hamza.
+_WRITTEN = {"أ": "أاإآ"}
+#: Lengthens an Arabic letter, and is no letter: `هـ` is `ه`.
+_TATWEEL = "\u0640"
 
 
 class SplitQuestion(TypedDict):
@@ -48,7 +52,7 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
         text: question and options.
         mark: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `.
             What is not in braces is compared to the letter. A line break there (`\\n{ABCD}. `) asks for
-            options at the beginnings of lines.
+            options at the beginnings of lines. Arabic labels may have tatweel, and alef any form.
         end: what stands after each option, such as a quotation mark.
 
     Raises:
@@ -74,7 +78,8 @@ def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
             f"the mark {mark!r} does not hold labels of options in braces, as '{{ABCD}}) ' does"
         )
     before, labels, after = parts
-    pattern = f"(?=({re.escape(before)}([{re.escape(labels)}]){re.escape(after)}))"
+    written = "".join(_WRITTEN.get(label, label) for label in labels)
+    pattern = f"(?=({re.escape(before)}([{re.escape(written)}]){_TATWEEL}?{re.escape(after)}))"
     return labels, re.compile(pattern), not before
 
 
@@ -82,11 +87,16 @@ def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
     """The labels, and all places of marks: begin, end, which label."""
     labels, pattern, label_first = _compiled_marks(mark)
     found = [
-        (match.start(1), match.end(1), labels.index(match[2]))
+        (match.start(1), match.end(1), _label(labels, match[2]))
         for match in pattern.finditer(text)
         if not (label_first and match.start() and _ends_a_word(text[match.start() - 1]))
     ]
     return labels, found
+
+
+def _label(labels: str, written: str) -> int:
+    """Which label it is, however it is written."""
+    return next(place for place, label in enumerate(labels) if written in _WRITTEN.get(label, label))
 
 
 def _ends_a_word(before: str) -> bool:

@@ -193,8 +193,12 @@ def _short(text: str) -> str:
 # ---------------------------------------------------------------------- the file
 
 
-def read_lock(path: Path) -> dict[str, Locked]:
+def read_lock(path: Path, *, newest: bool = False) -> dict[str, Locked]:
     """The lock, dataset -> what is locked; empty where there is no file.
+
+    Args:
+        newest: take the line with the higher `N` where a dataset has two, as after a merge of two branches
+            that raised versions; of two with one `N` the later.
 
     Raises:
         MedtasksError: a line is none of a lock, or a dataset has two.
@@ -205,15 +209,23 @@ def read_lock(path: Path) -> dict[str, Locked]:
         if not line or line.startswith("#"):
             continue
         name, _, rest = line.partition(" ")
-        if not _LINE.fullmatch(line) or name in found:
+        if not _LINE.fullmatch(line):
             raise MedtasksError(
-                f"a second line of {name}" if _LINE.fullmatch(line) else "not a line of a lock",
+                "not a line of a lock",
                 where=f"{path}:{number}",
                 remedy="delete the line; `medtasks dev lock` writes what is missing",
             )
+        if name in found and not newest:
+            raise MedtasksError(
+                f"a second line of {name}, as a merge leaves it",
+                where=f"{path}:{number}",
+                remedy=f"call `medtasks dev lock {name}`, which keeps the newest",
+            )
         version, *rows = rest.split(" ")
         parts = [row.split(":") for row in rows]
-        found[name] = Locked(version, {row: (prompts, scores) for row, prompts, scores in parts})
+        locked = Locked(version, {row: (prompts, scores) for row, prompts, scores in parts})
+        if name not in found or int(found[name].number) <= int(locked.number):
+            found[name] = locked
     return found
 
 

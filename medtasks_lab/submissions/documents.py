@@ -159,7 +159,8 @@ def write_documents(path: Path, found: Sequence[PublicScores]) -> None:
 def _table(item: PublicScores) -> pa.Table:
     import pyarrow as pa
 
-    table = as_table(item.scores).drop_columns(["document", "content"]).replace_schema_metadata(None)
+    own = ["document", "content", "confidence"]
+    table = as_table(item.scores).drop_columns(own).replace_schema_metadata(None)
     if item.sums is None:
         return table
     n = table.num_rows

@@ -264,6 +264,31 @@ def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_
     assert outcome.code == 0, outcome.text
 
 
+@pytest.mark.parametrize(("rows", "asked"), [(FRENCH, True), (COLUMNS, False)], ids=["fr", "en"])
+def test_lines_of_the_strategies_are_asked_for_where_they_would_be_english_in_another_language(
+    medtasks, own, rows, asked
+):
+    write_jsonl(Path("test.jsonl"), rows)
+    assert medtasks(*NEW).code == 0
+    task = (own / "mine" / "task.yaml").read_text("utf-8")
+    assert task.count('"TODO: in the language of the rows: rep') == asked
+    assert task.count('"TODO: in the language of the rows: reason') == asked
+
+
+def test_arabic_options_are_found_where_rows_write_their_letters_and_lines_in_several_ways(medtasks, own):
+    ways = ("\nأ. {}\nب. {}\nج. {}", " ا. {}\nب. {}\nج. {}", "\n أ. {}\n ب. {}\n ج. {}")
+    rows = [
+        {
+            "Question": f"ما سبب المرض رقم {n}؟" + ways[n % 3].format(*(f"سبب {n}{x}" for x in (1, 2, 3))),
+            "Answer": f"{'أبج'[n % 3]}. سبب {n}{n % 3 + 1}",
+        }
+        for n in range(12)
+    ]
+    write_jsonl(Path("test.jsonl"), rows)
+    made = medtasks(*NEW)
+    assert made.code == 0 and "7 of 12 rows can be asked" in made.out, made.text
+
+
 def test_on_a_terminal_one_prompt_is_shown_and_nothing_is_kept_that_is_not_wanted(medtasks, own, monkeypatch):
     write_jsonl(Path("test.jsonl"), FRENCH)
     write_jsonl(Path("train.jsonl"), FRENCH)

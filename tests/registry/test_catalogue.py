@@ -23,7 +23,8 @@ def test_a_section_has_every_fact_of_the_metadata(dataset):
     record, text = dataset.metadata, SECTIONS[dataset.id]
     facts = [
         record.name, record.summary, f"`{dataset.id}`, version {dataset.version}", record.licence.title,
-        f"use: {record.use}", f"text to a third party: {record.third_party_api}", f"<{record.licence.place}>",
+        f"use: {record.use}", f"text to a third party: {record.third_party_api}",
+        *([f"<{record.licence.place}>"] if record.licence.evidence else []),
         f"<{record.url}>", f"score: `{record.primary_metric}`", f"test rows: {record.n_test:,}",
         f"access: {record.access}", *record.open_questions,
         vocabulary()["languages"][record.language], vocabulary()["task_types"][record.task_type],

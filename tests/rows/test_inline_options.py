@@ -60,6 +60,17 @@ def test_marks_in_texts_do_no_harm_where_one_reading_is_left(text, options):
     assert question_and_options(text, "{ABCD}) ")["options"] == options
 
 
+@pytest.mark.parametrize("alef", ["أ", "ا", "إ"])
+@pytest.mark.parametrize("ha", ["ه", "هـ"])
+def test_arabic_labels_are_found_however_they_are_written(alef, ha):
+    text = f"يفرز الأنسولين من: {alef}. الكبد ب. البنكرياس ج. الكظر د. النخامية {ha}. الكلية"
+    found = question_and_options(text, "{أبجده}. ")
+    assert found == {
+        "question": "يفرز الأنسولين من:",
+        "options": ["الكبد", "البنكرياس", "الكظر", "النخامية", "الكلية"],
+    }
+
+
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Z"), exclude_characters="()"), min_size=1)
 TEXT = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
 

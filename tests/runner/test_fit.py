@@ -61,7 +61,7 @@ def test_a_long_input_loses_its_end_and_never_the_instruction(medtasks, chip_ctc
     assert len(cut) == 4000 - 10
     assert cut.startswith("[system] The input is a clinical text") and "[user] 始很长" in cut
     assert "末" not in cut and "[assistant]" not in cut
-    assert "1 inputs lost a part" in outcome.out
+    assert "1 input lost a part" in outcome.out
 
 
 def test_answers_that_fill_the_budget_are_counted(medtasks, chip_ctc, small):
@@ -106,7 +106,7 @@ def record(data_dir, small):
         done = medtasks("run", "--model", "oracle", "--tasks", "medhelm_medalign",
                         "--output_path", "run", "--gen_kwargs", "max_gen_toks=10", "--prompts", prompts,
                         "--no-preflight")  # fmt: skip
-        assert done.code == 0 and "1 inputs lost a part" in done.out, done.text
+        assert done.code == 0 and "1 input lost a part" in done.out, done.text
         (line,) = Path("run/samples_medhelm_medalign.jsonl").read_text().splitlines()
         return json.loads(line)["arguments"][0][0]
 

@@ -207,3 +207,29 @@ def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
     assert [task["task"] for task in group["tasks"]] == sorted(registry().leaves("bridge_ja_ll"))
     refused = medtasks("plan", "org/model-1b", "--tasks", TASK, "--strategy", "cot")
     assert refused.code and "is asked by likelihood, not cot" in refused.err
+
+
+def test_a_report_says_how_sure_the_model_is(medtasks, unsure, tmp_path):
+    ask(medtasks)
+    outcome = medtasks("report", "run", "-o", "report")
+    samples = lines(tmp_path / "run" / SAMPLES)
+    record = read(tmp_path / "run" / RESULT)["metrics"]
+    assert f"calibration error {record['calibration_error']:.3f}" in " ".join(outcome.out.split())
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    (found,) = json.loads(page.split('id="data">')[1].split("</script>")[0])["sureness"]
+    assert found["documents"] == sum(n for *_, n in found["bins"]) == 10
+    assert sum(right for _, right, _ in found["bins"]) == sum(sample["acc"] for sample in samples)
+    sure = sum(max(sample["calibration_error"][0]) for sample in samples)
+    assert sum(one for one, *_ in found["bins"]) == pytest.approx(sure, abs=1e-3)
+    assert found["risks"][-1] == pytest.approx(1 - record["acc"])
+    assert found["acc_norm"] == pytest.approx(record["acc_norm"])
+    differs = record["acc_norm"] != record["acc"]
+    assert ("acc_norm" in outcome.out.partition("by likelihood: how sure")[2]) == differs
+
+
+def test_documents_keep_their_confidence_in_a_store(medtasks, unsure, tmp_path):
+    ask(medtasks)
+    assert medtasks("ingest", "run", "--store", "store").code == 0
+    one, other = (medtasks("report", name) for name in ("run", "store"))
+    words = [outcome.out.partition("by likelihood: how sure")[2].split("\n\n")[0] for outcome in (one, other)]
+    assert words[0] and words[0].split(": calibration")[1] == words[1].split(": calibration")[1]

@@ -227,7 +227,6 @@ def test_scores_that_cannot_be_computed_here_stay_as_they_were():
         ("<<<<<<< HEAD", "not a line of a lock"),
         ("=======", "not a line of a lock"),
         ("bridge_other 1-A 0123abcd:0123abcd", "not a line of a lock"),
-        ("bridge_mednli 1-A", "a second line of bridge_mednli"),
     ],
 )
 def test_a_line_that_is_none_is_one_error_with_its_place(locked, medtasks, line, message):
@@ -237,6 +236,38 @@ def test_a_line_that_is_none_is_one_error_with_its_place(locked, medtasks, line,
     outcome = medtasks("dev", "lock")
     assert outcome.code == 2 and f"{path}:{n + 1}: {message}" in outcome.err
     assert "→ delete the line" in outcome.err and "Traceback" not in outcome.text
+
+
+def doubled(path: Path, task: str, number: int) -> None:
+    """What a merge by union leaves where another branch has another version of a dataset."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    place = next(place for place, line in enumerate(lines) if line.startswith(f"{task} "))
+    other = f"{task} {number}-A 01234567:89abcdef:01234567\n"
+    path.write_text("".join([*lines[: place + 1], other, *lines[place + 1 :]]), encoding="utf-8")
+
+
+def test_a_doubled_line_is_refused_and_mended_by_keeping_the_newest(locked, medtasks):
+    path = locked / LOCK_FILE
+    written = path.read_text(encoding="utf-8")
+    doubled(path, "bridge_mednli", 0)
+    refused = medtasks("dev", "lock", "--check")
+    place = next(n for n, line in enumerate(written.splitlines(), 2) if line.startswith("bridge_mednli "))
+    assert refused.code == 2 and f"{path}:{place}: a second line of bridge_mednli" in refused.err
+    assert "→ call `medtasks dev lock bridge_mednli`" in refused.err
+    again()
+    assert medtasks("dev", "lock", "bridge_mednli").code == 0
+    assert path.read_text(encoding="utf-8") == written
+    again()
+    assert medtasks("dev", "lock", "--check").code == 0
+
+
+def test_the_newest_of_doubled_lines_stands_wherever_it_is(tmp_path):
+    path = tmp_path / LOCK_FILE
+    for lines in ("one 9-A\none 10-A\n", "one 10-A\none 9-A\n"):
+        path.write_text(lines)
+        assert read_lock(path, newest=True) == {"one": Locked("10-A")}
+        with pytest.raises(MedtasksError, match="a second line of one"):
+            read_lock(path)
 
 
 def test_what_is_written_is_read_back_in_the_order_of_names(tmp_path):

@@ -234,9 +234,9 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
         if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
             lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
-        lines.append(f"{cut:,} answers fill the token budget.")
+        lines.append(f"{cut:,} answer{' fills' if cut == 1 else 's fill'} the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
-        lines.append(f"{shortened:,} inputs lost a part, to fit the context.")
+        lines.append(f"{shortened:,} input{'' if shortened == 1 else 's'} lost a part, to fit the context.")
     lines += entry.notes
     if entry.root:
         lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")

@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 _SCRIPTS = (
     "scores", "state", "dom", "colours", "table", "picture", "filters", "columns", "standing",
     "overview", "leaderboard", "heat_map", "profile", "pairs", "frontier", "scatter", "strategies", "labels",
-    "validity", "judges", "coverage", "tasks", "model", "main",
+    "validity", "sureness", "judges", "coverage", "tasks", "model", "main",
 )  # fmt: skip
 
 

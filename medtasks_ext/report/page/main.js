@@ -81,6 +81,18 @@ const PARTS = [
     about:
       "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
   },
+  ...(report.sureness.length
+    ? [
+        {
+          id: "sureness",
+          title: "Sureness",
+          draw: drawSureness,
+          filters: true,
+          about:
+            "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
+        },
+      ]
+    : []),
   {
     id: "judges",
     title: "Judges",

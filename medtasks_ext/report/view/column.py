@@ -84,7 +84,7 @@ class Column:
         self._kind = str(answers.dataset.config["answer"]["kind"])
         self._judged = _judged(answers)
         self._disputed = _disputed(answers, self._judged or {})
-        self._statistic = score_statistic(answers.dataset) if "score" in answers.metrics else mean
+        self._statistic = mean if answers.score is None else score_statistic(answers.dataset)
         self._cut_off: frozenset[str] | None = None  # keys of requests whose budget ran out
         self.keys: list[str] = []  # of the documents, in the order of the file
         self.flags = array("B")  # `Flag` of each

@@ -138,7 +138,7 @@ class DatasetPage:
             "strategy": answers.strategy,
             "state": answers.state,
             "score": answers.score,
-            "n": answers.n,
+            "n": answers.result["n"] if answers.result else None,
             "read": len(column.keys),
             "complete": column.complete,
             "sample": answers.sample,

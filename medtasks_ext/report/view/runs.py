@@ -5,9 +5,8 @@ Nothing of the answers is read here, so that a run of any size opens at once.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,23 +15,33 @@ from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.entries import runs_below
-from medtasks_ext.results.experiments import Fault
-from medtasks_ext.results.reading import asked_task, run_folder, samples_file, unknown_tasks
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, Kind
+from medtasks_ext.results.reading import (
+    asked_task,
+    choice_of,
+    lm_eval_manifest,
+    run_folder,
+    samples_file,
+    task_of_lm_eval,
+    task_of_run,
+    unknown_tasks,
+)
+from medtasks_ext.results.result_frame import result_parts
+from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
-from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
+from medtasks_ext.runs.manifest import Manifest, TaskState
 from medtasks_ext.runs.outcomes import outcome_files
 from medtasks_ext.runs.seal import look
-from medtasks_ext.stats.bootstrap import intervals_of_record
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
-    from medtasks_ext.runs.records import TaskRecord
-    from medtasks_ext.stats.intervals import Interval
 
 #: States of tasks that have no end yet.
 GOING_ON = (TaskState.WAITING, TaskState.ANSWERED)
+#: Columns of the frame `results` that the viewer shows.
+_FIGURES = ["value", "interval_low", "interval_high", "interval_rough", "valid", "n"]
 #: What writes the samples of plain lm_eval.
 LOG_SAMPLES = "run lm_eval again with --log_samples"
 
@@ -48,25 +57,19 @@ class Answers:
     samples: Path  # lm-eval's records; there is no such file before a task is scored
     folder: Path | None  # of the run; None of plain lm_eval
     state: str  # of the task (`runs.manifest.TaskState`)
-    metrics: Mapping[str, Any] = field(default_factory=dict)  # of the whole task, where it is scored
-    interval: Interval | None = None  # of the score
-    n: int | None = None  # documents of the task, where the run knows
     sample: bool = False  # whether its rows are synthetic
+    #: the task's row of the frame `results` with its score; None where it has no result yet
+    result: Mapping[str, Any] | None = None
 
     @property
     def scored(self) -> bool:
         """Whether the task has its samples."""
         return self.samples.is_file()
 
-    def metric(self, name: str) -> float | None:
-        """A figure of the whole task as the run says it; None where there is none."""
-        value = self.metrics.get(name)
-        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
     @property
     def score(self) -> float | None:
         """The task's score as the run says it."""
-        return self.metric("score")
+        return self.result["value"] if self.result else None
 
     @property
     def is_open(self) -> bool:
@@ -136,14 +139,24 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
         faults.append(_no_texts(chosen, str(folder)))
     if unknown := [name for name in manifest.tasks if registry.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(folder)))
-    answers = []
+    answers, experiments = [], {}
     for name, entry in known.items():
+        result = None
         try:
-            item = _answers(place, name, entry, files, registry, manifest)
+            if entry.state is TaskState.DONE and (stamp := _stamp(files.task_file(name))):
+                result, noted = _experiment(folder, name, stamp, registry)
+                faults += noted
         except (MedtasksError, KeyError, TypeError, ValueError) as error:
             what = error.what if isinstance(error, MedtasksError) else f"damaged ({type(error).__name__})"
             faults.append(Fault(str(files.task_file(name)), what, "medtasks rescore RUN"))
             continue
+        dataset, strategy = (result.dataset, result.strategy) if result else asked_task(registry, name, {})
+        # before it is scored, its rows are synthetic only if the run asked for such
+        sample = result.sample if result else manifest.identity.settings.get("data") == "sample"
+        file = files.samples_file(name)
+        item = Answers(place, name, dataset, strategy, file, folder, entry.state.value, sample)
+        if result:
+            experiments[name] = result
         if item.scored or item.state != TaskState.DONE:
             if item.scored or outcome_files(files.responses, name):
                 answers.append(item)
@@ -151,6 +164,7 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
             remedy = f"medtasks rescore {folder}"
             what = f"{item.samples.name} is missing: its answers are not shown"
             faults.append(Fault(str(folder), what, remedy))
+    answers = _with_results(answers, "medtasks", experiments, registry)
     return Viewed(manifest.identity.model_name, str(folder), answers, going_on, manifest)
 
 
@@ -174,37 +188,31 @@ def _manifest(folder: Path, stamp: tuple[int, ...]) -> Manifest:
     return Manifest.read(folder)
 
 
+@lru_cache(maxsize=64)
+def _shared(folder: Path, stamp: tuple[int, ...]) -> RunConditions:
+    """What all tasks of a run share, likewise."""
+    return run_conditions(_manifest(folder, stamp).record())
+
+
 @lru_cache(maxsize=4096)
-def _record(file: Path, stamp: tuple[int, ...]) -> TaskRecord:
-    """A task's result likewise."""
-    record: TaskRecord = read_json(file)
-    return record
+def _experiment(
+    folder: Path, name: str, stamp: tuple[int, ...], registry: Registry
+) -> tuple[Experiment, list[Fault]]:
+    """A task's result, and what is no number in it, likewise."""
+    files, faults = RunFolder(folder), list[Fault]()
+    seen = _stamp(files.manifest)
+    stored, entry = files.read_task(name), _manifest(folder, seen).tasks[name]
+    return task_of_run(files, name, stored, _shared(folder, seen), entry, registry, faults), faults
 
 
-def _answers(
-    place: int, name: str, entry: TaskEntry, files: RunFolder, registry: Registry, manifest: Manifest
-) -> Answers:
-    stored: Mapping[str, Any] = {}
-    if entry.state is TaskState.DONE and (stamp := _stamp(file := files.task_file(name))):
-        stored = _record(file, stamp)
-    dataset, strategy = asked_task(registry, name, stored.get("config") or {})
-    metrics = stored.get("metrics") or {}
-    return Answers(
-        run=place,
-        task=name,
-        dataset=dataset,
-        strategy=strategy,
-        samples=files.samples_file(name),
-        folder=files.path,
-        state=entry.state.value,
-        metrics=metrics,
-        interval=intervals_of_record(stored["intervals"], metrics, stored["n"]).get("score")
-        if "intervals" in stored
-        else None,
-        n=stored.get("n"),
-        # before it is scored, its rows are synthetic only if the run asked for such
-        sample="SAMPLE_DATA" in metrics or manifest.identity.settings.get("data") == "sample",
-    )
+def _with_results(
+    answers: Sequence[Answers], kind: Kind, experiments: Mapping[str, Experiment], registry: Registry
+) -> list[Answers]:
+    """Answers with the rows of the frame `results` that are theirs."""
+    entry = Entry(model="", label="", kind=kind, experiments=dict(experiments))
+    rows = result_parts([entry], registry, metrics=("score",)).table().select(_FIGURES).to_pylist()
+    of_task = dict(zip(experiments, rows, strict=True))
+    return [replace(item, result=of_task.get(item.task)) for item in answers]
 
 
 def _results_files(path: Path) -> list[Path]:
@@ -238,33 +246,30 @@ def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]
     if bare:
         what = f"no answers of {len(bare)} of {len(known)} tasks were kept (first: {bare[0]})"
         faults.append(Fault(str(file), what, LOG_SAMPLES))
-    answers = [_lm_eval_answers(place, name, file, content, registry) for name in known if name not in bare]
+    recorded = lm_eval_manifest(content, known)
+    shared = run_conditions(recorded)
+    experiments = {
+        # no samples: a file of any size opens at once
+        name: task_of_lm_eval(file, name, content, shared, choice_of(recorded, name), registry, None, faults)
+        for name in known
+        if name not in bare
+    }
+    answers = [
+        Answers(
+            run=place,
+            task=name,
+            dataset=item.dataset,
+            strategy=item.strategy,
+            samples=samples_file(file, name),
+            folder=None,
+            state=TaskState.DONE.value,
+            sample=item.sample,
+        )
+        for name, item in experiments.items()
+    ]
     run = content.get("config") or {}
     model = str(content.get("model_name") or run.get("model") or file.parent.name)
-    return Viewed(model, str(file), answers)
-
-
-def _lm_eval_answers(
-    place: int, name: str, file: Path, content: Mapping[str, Any], registry: Registry
-) -> Answers:
-    dataset, strategy = asked_task(registry, name, content["configs"][name])
-    metrics = {
-        key.partition(",")[0]: value
-        for key, value in content["results"][name].items()
-        if key.endswith(",answer") and "_stderr" not in key
-    }
-    return Answers(
-        run=place,
-        task=name,
-        dataset=dataset,
-        strategy=strategy,
-        samples=samples_file(file, name),
-        folder=None,
-        state=TaskState.DONE.value,
-        metrics=metrics,
-        n=(content.get("n-samples", {}).get(name) or {}).get("effective"),
-        sample="SAMPLE_DATA" in metrics,
-    )
+    return Viewed(model, str(file), _with_results(answers, "lm_eval", experiments, registry))
 
 
 def _label(runs: list[Viewed]) -> None:

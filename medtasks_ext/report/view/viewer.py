@@ -145,9 +145,9 @@ class Viewer:
         known.look(run.manifest, STEP / sum(item.going_on for item in self.runs))
         return known.figures(
             {
-                item.task: (valid, item.n)
+                item.task: (item.result["valid"], item.result["n"])
                 for item in run.answers
-                if item.n and (valid := item.metric("valid")) is not None
+                if item.result and item.result["n"] and item.result["valid"] is not None
             }
         )
 
@@ -175,11 +175,11 @@ class Viewer:
                     "strategy": strategy_title(item.strategy),
                     "task": item.task,
                     "score": item.score,
-                    "low": item.interval.low if item.interval else None,
-                    "high": item.interval.high if item.interval else None,
-                    "rough": item.interval.rough if item.interval else False,
-                    "valid": item.metric("valid"),
-                    "n": item.n,
+                    "low": (row := item.result or {}).get("interval_low"),
+                    "high": row.get("interval_high"),
+                    "rough": row.get("interval_rough") or False,
+                    "valid": row.get("valid"),
+                    "n": row.get("n"),
                     "state": item.state,
                 }
                 for item in items

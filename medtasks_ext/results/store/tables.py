@@ -146,7 +146,7 @@ def write_documents(
     columns = _columns(model, run, experiments, lengths, sample=sample)
     own = pa.concat_tables([as_table(scores) for _, scores in found])
     columns |= {name: own[name] for name in own.column_names}
-    for name in ("score", "valid", "unclosed"):
+    for name in ("score", "valid", "unclosed", "confidence"):
         columns[name] = pa.array(own[name].to_numpy(), from_pandas=True)
     _write(folder / DOCUMENTS, table("documents", columns))
     starts = np.cumsum([0, *lengths]).tolist()
@@ -183,7 +183,7 @@ def read_document_scores(path: Path, rows: Rows, statistic: Statistic) -> Docume
     Raises:
         MedtasksError: the file cannot be read.
     """
-    columns = ("document", "content", "unit", "scored", "score", "valid", "unclosed", "counts")
+    columns = ("document", "content", "unit", "scored", "score", "valid", "unclosed", "counts", "confidence")
     return from_table(read_rows(path, rows.first, rows.n, columns), statistic)
 
 
