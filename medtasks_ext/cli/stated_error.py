@@ -73,7 +73,10 @@ def wish_of(
     if against is not None:
         if not Path(against, FILE).is_file():
             raise MedtasksError(
-                f"{against} is no run's folder", where="--against", remedy="name a run of the same tasks"
+                f"{against} is no run's folder. A published model has scores and no answers, so that nothing "
+                "says how its errors go with this model's",
+                where="--against",
+                remedy="name a run of the same tasks; beside published scores, `--error` gives an interval",
             )
         error, watched = MARGIN if error is None else error, True
     if error is None:

@@ -19,6 +19,7 @@ from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import is_derived
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
 from medtasks_ext.stats.intervals import width_as_sd
@@ -112,7 +113,10 @@ def payload(report: Report, text: Text = "open") -> Json:
         "version": __version__,
         "sample": report.sample,
         "text": text,
-        "entries": [_entry(*pair) for pair in zip(report.entries, costs, strict=True)],
+        "entries": [
+            _entry(entry, cost, _estimates(report, entry))
+            for entry, cost in zip(report.entries, costs, strict=True)
+        ],
         "datasets": [*dataset_facts(report.tasks)],
         "axes": [
             {"key": key, "title": titles[key], "values": [[value, named[key, value]] for value in values]}
@@ -201,7 +205,18 @@ def _title(report: Report) -> str:
     return f"Medical evaluation of {some(models, 3)}"
 
 
-def _entry(entry: Entry, cost: Json) -> Json:
+def _estimates(report: Report, entry: Entry) -> list[str]:
+    """How near the suites' scores of drawn documents are to those of all documents, in words of tables."""
+    if not entry.limited:
+        return []
+    return [
+        f"{row['title']}: {Nearness(row['estimate_half'], row['documents'], row['documents_of']).words}"
+        for row in report.groups.to_pylist()
+        if row["entry"] == entry.label and row["axis"] == "suite" and row["estimate_half"] is not None
+    ]
+
+
+def _entry(entry: Entry, cost: Json, estimates: list[str]) -> Json:
     counted, usd = cost["counted"], cost["usd"]
     return {
         "label": entry.label,
@@ -209,6 +224,7 @@ def _entry(entry: Entry, cost: Json) -> Json:
         "kind": entry.kind,
         "sample": entry.sample,
         "limited": entry.limited,
+        "estimates": estimates,
         "suite": entry.paper or None,
         "settings": entry.words,
         "notes": list(entry.notes),

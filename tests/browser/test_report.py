@@ -277,6 +277,10 @@ def test_an_entry_that_was_asked_some_documents_only_is_marked_and_not_ranked(sh
     shown = leaderboard(browser)[other["entries"][0]["label"]]
     assert shown["place"] == "" and shown["section"].startswith("Limited")
     assert "limited" in texts(browser, "main .model .tag")
+    words = "BRIDGE: an estimate ± 0.010, 26,894 of 138,483 documents"
+    other["entries"][0]["estimates"] = [words]
+    marks = texts(show("leaderboard?kind=own", of=other), "main .model .tag")
+    assert words in marks and "limited" not in marks
 
 
 # ---------------------------------------------------------------------- how it looks

@@ -235,6 +235,10 @@ def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
     report = medtasks("report", "part", "--published", "none").text
     assert words in " ".join(report.split()), report
     assert "drawn for ±5 points: compared by its interval alone, and in no rank" in " ".join(report.split())
+    medtasks("report", "part", "--published", "none", "-o", "page")
+    [page] = [*Path("page").glob("*.html")]
+    [half, *_] = re.findall(r"± ([0-9.]+)", outcome.out)
+    assert f"an estimate ± {half}, {words}" in page.read_text()
     refused = medtasks("card", "part", "-o", "card").text
     assert f"{len(asked)} of {N} answers" in refused and not Path("card").exists()
     assert "covers a part of the test rows (drawn for ±5 points)" in medtasks("export", "bridge", "part").text

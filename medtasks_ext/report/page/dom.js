@@ -123,10 +123,12 @@ const modelAddress = (entry) => address("model", entries[entry].label);
 const taskAddress = (task) => address("task", datasets[task].id);
 
 function modelLink(entry) {
-  const { label, sample, limited, kind } = entries[entry];
+  const { label, sample, limited, estimates, kind } = entries[entry];
   const parts = [link(modelAddress(entry), label, { className: "name" })];
   if (sample) parts.push(tag("sample", "SAMPLE", "Synthetic rows: the score means nothing"));
-  if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));
+  if (estimates.length)
+    parts.push(tag("partial", estimates.join("; "), "Documents were drawn (--error): compared by its interval alone, and in no rank"));
+  else if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));
   if (kind === "published" && !/published/i.test(label)) parts.push(tag("", "published"));
   return make("span", { className: "model" }, ...parts);
 }
