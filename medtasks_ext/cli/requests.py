@@ -13,6 +13,7 @@ from medtasks_ext.cli.arguments import lm_eval_config, own_flags, quiet
 from medtasks_ext.cli.batch import ForModel, say_written
 from medtasks_ext.cli.model import create_model, output_folder
 from medtasks_ext.cli.run import (
+    ANSWERS,
     REFUSED,
     RunRequest,
     build_request,
@@ -120,6 +121,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("-o", default="requests.jsonl")
     own_parser.add_argument("--shard")
+    own_parser.set_defaults(ask=ANSWERS)  # files of a batch interface hold texts to answer
     own, rest = own_parser.parse_known_args(arguments)
     if own.shard is not None:
         raise MedtasksError(

@@ -96,7 +96,7 @@ Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.
 """
 #: The usual way to ask: the model writes its answer.
-_ANSWERS = "answers"
+ANSWERS = "answers"
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: lm-eval flags that have no meaning where every response is stored and tasks run one by one.
 REFUSED = {
@@ -663,7 +663,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
 
     own_parser = own_flags(asks=True)
     own_parser.add_argument("--prompts")
-    own_parser.add_argument("--ask", type=_way, default=_ANSWERS)
+    own_parser.add_argument("--ask", type=_way, default=ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
@@ -680,9 +680,9 @@ def _way(text: str) -> str:
     Raises:
         MedtasksError: there is no such way.
     """
-    if text not in (_ANSWERS, LIKELIHOOD):
+    if text not in (ANSWERS, LIKELIHOOD):
         raise MedtasksError(
-            f"{text!r} is no way to ask", where="--ask", remedy=f"write {_ANSWERS} or {LIKELIHOOD}"
+            f"{text!r} is no way to ask", where="--ask", remedy=f"write {ANSWERS} or {LIKELIHOOD}"
         )
     return text
 

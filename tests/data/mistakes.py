@@ -226,7 +226,7 @@ MISTAKES = [
     Mistake(M + "hospice_referral", "the record is cut", say("{{ context }}", "{{ context[:80] }}")),
     Mistake(M + "medbullets", "a misspelt column", say("{{ question }}", "{{ qestion }}")),
     Mistake(C + "gad", "no place for the strategy", say(" {{ strategy }}", "")),
-    Mistake(M + "medhallu", "left to fill in", say("The reply is one integer", "TODO: which reply")),
+    Mistake(M + "medhallu", "left to fill in", say("The reply is a single integer", "TODO: which reply")),
     Mistake(
         C + "pubmedqa",
         "each row shows the first context",
