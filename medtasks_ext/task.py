@@ -332,7 +332,7 @@ class MedicalTask(ConfigurableTask):
         if not apply_chat_template or chat_template is None:
             return as_text(turns) + (f"\n{gen_prefix}" if gen_prefix else "")
         try:
-            return chat_template(turns, add_generation_prompt=True) + (gen_prefix or "")
+            asked = chat_template(turns, add_generation_prompt=True)
         except TemplateError as error:
             quotes = any(
                 turn["content"] in str(error) for turn in turns
@@ -342,6 +342,8 @@ class MedicalTask(ConfigurableTask):
                 where=self.config.task,
                 remedy="choose a template that takes such roles, or lay turns out as text (metadata.layout)",
             ) from None
+        # an interface of chats takes the turns themselves, behind which nothing can stand
+        return asked + gen_prefix if gen_prefix and isinstance(asked, str) else asked
 
     def dump_config(self) -> Config:
         """The task as results record it: lm-eval's keys and those of the file."""

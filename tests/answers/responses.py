@@ -95,6 +95,8 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
             return rng.choice(labels)
         case "option_letter":
             return f"Answer: {rng.choice(block['letters'])}"
+        case "verified_letter":
+            return f"\\boxed{{{rng.choice(block['letters'])}}}"
         case "drug_list":
             return "Final Answer:\n" + "\n".join(rng.sample(DRUGS, rng.randint(1, 4)))
         case "entity_list" | "spans":

@@ -417,7 +417,7 @@ def test_broken_lines_are_named_and_the_others_taken(results, medtasks, tmp_path
     [
         (None, "No such file or directory"),
         ("requests", "holds requests"),
-        ("folder", "Is a directory"),
+        ("folder", "is no plain file"),
     ],
 )
 def test_a_file_that_is_none_of_results_is_refused(written, medtasks, tmp_path, content, message):
