@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -94,6 +95,14 @@ def declare_suites(root: Path) -> None:
             (folder / SUITE_FILE).write_text(
                 yaml.safe_dump(content, allow_unicode=True, sort_keys=False), encoding="utf-8"
             )
+
+
+@pytest.fixture(autouse=True)
+def levels_of_logs():
+    """A command sets levels for its own process; those of a test end with the test."""
+    yield
+    for name in ("medtasks_ext.metrics", "medtasks_ext.prompts.load"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture
