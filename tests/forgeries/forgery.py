@@ -114,7 +114,7 @@ class Forgery:
         """Keep some documents, and let everything fit."""
         found = self.documents[task].scores
         columns = {name: getattr(found, name)[places] for name in
-                   ("units", "scored", "scores", "valid", "unclosed", "counts")}  # fmt: skip
+                   ("units", "scored", "scores", "valid", "unclosed", "counts", "confidence")}  # fmt: skip
         columns["units"] = np.arange(len(places), dtype=np.int32)
         made = replace(found, documents=[""] * len(places), contents=[""] * len(places), **columns)
         self.documents[task] = PublicScores(made)
