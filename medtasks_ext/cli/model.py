@@ -139,12 +139,11 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
         )
 
 
-def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/completions") -> Loaded:
+def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     """Load a model, or connect to it.
 
     Args:
-        endpoint: how the address of a server ends, for the message when none answers; None for a model
-            whose server is not asked.
+        asked: whether a server is asked, and has to be there.
 
     Raises:
         MedtasksError: the type is unknown, a package is missing, no server answers, or loading fails.
@@ -164,10 +163,11 @@ def create_model(config: EvaluatorConfig, endpoint: str | None = "/v1/chat/compl
     except ImportError as error:
         raise _not_installed(config, error) from None
     arguments = dict(config.model_args)
-    if endpoint is None:
+    if not asked:
         arguments.pop("base_url", None)  # lm-eval would ask it for its tokenizer
     else:
-        _check_endpoint(arguments.get("base_url"), endpoint)
+        chats = "chat" in config.model
+        _check_endpoint(arguments.get("base_url"), "/v1/chat/completions" if chats else "/v1/completions")
     extra = {
         "batch_size": config.batch_size,
         "max_batch_size": config.max_batch_size,

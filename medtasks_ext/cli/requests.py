@@ -84,7 +84,7 @@ def requests(context: typer.Context) -> int:
         waiting = open_run(run, wanted, config)
         if not waiting:
             return _nothing_left(run, wanted)
-        model = create_model(config, endpoint=None).lm
+        model = create_model(config, asked=False).lm
         waiting, settings = fitted(run, model, waiting, wanted)
         if server := _server(config, model):
             wanted.egress.check(server, [text_of(task) for task in waiting.values()])

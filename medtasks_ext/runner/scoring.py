@@ -142,9 +142,8 @@ def main(folder: str, root: str, *own: str) -> None:
     with redirect_stdout(sys.stderr):  # libraries print
         os.environ.setdefault("TQDM_DISABLE", "1")  # the run shows its own progress
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
-        logging.getLogger("medtasks_ext.metrics").setLevel(
-            logging.ERROR
-        )  # the run's end names what lacks data
+        # the run's end names what lacks data
+        logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)
         from medtasks_ext.registry import Registry
         from medtasks_ext.runner.evaluate import build_task
         from medtasks_ext.runner.run import Run, failed

@@ -186,7 +186,7 @@ def _model(config: EvaluatorConfig) -> tuple[Loaded, Config]:
         # the server splits the text as its model needs it, beginning-of-text token included
         config.model_args.setdefault("tokenized_requests", False)
     try:
-        loaded = create_model(config, endpoint="/v1/completions")
+        loaded = create_model(config)
     except MedtasksError as error:
         if is_api and "tokenizer" not in config.model_args and error.where == "--model_args":
             raise MedtasksError(

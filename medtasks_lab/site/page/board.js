@@ -207,20 +207,33 @@ function tableColumns(columns, strategy, by) {
       cell: (row) => (row.rank === null ? NONE : withTip(text("span", "", String(row.rank)), `${row.rank} of ${row.of}`)),
     },
     { key: "model", title: "Model", head: true, value: ({ entry }) => site.entries.label[entry], cell: modelCell },
-    { key: "size", title: "Size, B", numeric: true, className: "size", value: ({ entry }) => site.entries.size[entry], cell: ({ entry }) => sizeText(site.entries.size[entry]) },
-    ...columns.map((column) => ({
-      key: `c${column}`,
-      title: columnTitle(column),
-      hint: plural(site.columns[column][2], "task"),
-      numeric: true,
-      className: column === by ? "current" : "",
-      value: ({ entry }) => valueOf(cells[column][entry]),
-      cell: ({ entry, section }) => scoreCell(cells[column][entry], column, strategy, entry, section),
-    })),
+    SIZE_COLUMN,
+    ...scoreColumns(columns, strategy, by, ({ entry, section }, column) => scoreCell(cells[column][entry], column, strategy, entry, section)),
   ];
 }
 
+// A column for each suite or part of one; `cell(row, column)` draws it.
+const scoreColumns = (columns, strategy, by, cell) =>
+  columns.map((column) => ({
+    key: `c${column}`,
+    title: columnTitle(column),
+    hint: plural(site.columns[column][2], "task"),
+    numeric: true,
+    className: column === by ? "current" : "",
+    value: ({ entry }) => valueOf(site.scores[strategy][column][entry]),
+    cell: (row) => cell(row, column),
+  }));
+
 const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
+
+const SIZE_COLUMN = {
+  key: "size",
+  title: "Size, B",
+  numeric: true,
+  className: "size",
+  value: ({ entry }) => site.entries.size[entry],
+  cell: ({ entry }) => sizeText(site.entries.size[entry]),
+};
 
 function modelCell({ entry }) {
   const { label, page, published, invented, trust, waits, organisation, access, domain, reasoning } = site.entries;

@@ -68,21 +68,12 @@ function jumps(own, beside) {
 }
 
 function frontColumns(columns, strategy, by) {
-  const cells = site.scores[strategy];
-  const { label, size, date } = site.entries;
+  const { label, date } = site.entries;
   return [
     { key: "model", title: "Model", head: true, value: ({ entry }) => label[entry], cell: modelCell },
-    { key: "size", title: "Size, B", numeric: true, className: "size", value: ({ entry }) => size[entry], cell: ({ entry }) => sizeText(size[entry]) },
+    SIZE_COLUMN,
     { key: "date", title: "Released", className: "size", sort: "desc", value: ({ entry }) => date[entry], cell: ({ entry }) => (date[entry] ? withTip(text("span", "month", date[entry].slice(0, 7)), date[entry]) : NONE) },
-    ...columns.map((column) => ({
-      key: `c${column}`,
-      title: columnTitle(column),
-      hint: plural(site.columns[column][2], "task"),
-      numeric: true,
-      className: column === by ? "current" : "",
-      value: ({ entry }) => valueOf(cells[column][entry]),
-      cell: ({ entry }) => frontCell(strategy, column, entry),
-    })),
+    ...scoreColumns(columns, strategy, by, ({ entry }, column) => frontCell(strategy, column, entry)),
   ];
 }
 
@@ -99,7 +90,7 @@ function frontCell(strategy, column, entry) {
     rank && !alone ? `${rank[0]} of ${rank[1]}` : null,
     isPart(cell) ? (cell[1] < tasks ? `on ${cell[1]} of ${tasks}` : "on a part") : null,
     isUnproven(cell) ? "not proven" : words ? "asked otherwise" : null,
-    site.versions[strategy][column][entry],
+    site.versions[strategy][column][entry]?.replace(/^(?=\d)/, "version "),
   ].filter(Boolean);
   const shown = make(
     "span",
