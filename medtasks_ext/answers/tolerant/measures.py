@@ -24,9 +24,7 @@ _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈]")
 #: numbers and signs between them: three numbers or more, or a sign that joins no range
 _SIGN = r"\s*[+×·*÷/−–-]\s*"
-_CALCULATION = regex.compile(
-    rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*"
-)
+_CALCULATION = regex.compile(rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*")
 
 
 def _past_blanks(text: str, place: int) -> int:
@@ -124,7 +122,11 @@ class NumberReader:
         """The one number behind the last calculation of a reply; None where there are several, or a range."""
         ends = [match.end() for match in _CALCULATION.finditer(text)]
         behind = [value for value in values if ends and value.start >= ends[-1]]
-        return behind[0] if len({value.number for value in behind}) == 1 and behind[0].number is not None else None
+        return (
+            behind[0]
+            if len({value.number for value in behind}) == 1 and behind[0].number is not None
+            else None
+        )
 
     def _result(self, text: str, value: _Value) -> _Value:
         """Of a calculation behind an announcement its result: what follows the last sign on the line."""

@@ -493,7 +493,7 @@ class _Reading:
         return None
 
     def _concluded(self, begin: int) -> bool:
-        """Whether a last clause of words that say nothing leads to a place, or several such words: `…, so B`."""
+        """Whether words that say nothing lead to a place: a last clause of them, or several: `…, so B`."""
         if self._skipped_before(begin) >= _SEVERAL_WORDS:
             return True
         clause = _LAST_CLAUSE.search(self.text, 0, begin)
@@ -511,7 +511,9 @@ class _Reading:
     def _skipped_before(self, place: int) -> int:
         """How many words that say nothing stand right before a place."""
         words, begin = 0, max(0, place - 60)
-        ends = {match.end(): match.start() for match in self.phrases.skipped.finditer(self.text, begin, place)}
+        ends = {
+            match.end(): match.start() for match in self.phrases.skipped.finditer(self.text, begin, place)
+        }
         while (end := len(self.text[:place].rstrip(" *_`\"'("))) in ends:
             words, place = words + 1, ends[end]
         return words
