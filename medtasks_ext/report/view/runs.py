@@ -210,7 +210,7 @@ def _with_results(
 ) -> list[Answers]:
     """Answers with the rows of the frame `results` that are theirs."""
     entry = Entry(model="", label="", kind=kind, experiments=dict(experiments))
-    rows = result_parts([entry], registry, metrics=("score",)).table().select(_FIGURES).to_pylist()
+    rows = result_parts([entry], registry, metrics=("score",)).rows(_FIGURES)
     of_task = dict(zip(experiments, rows, strict=True))
     return [replace(item, result=of_task.get(item.task)) for item in answers]
 
