@@ -198,9 +198,7 @@ class ResultParts:
         import pyarrow as pa
 
         columns = {
-            name: taken(part.table[name], pa.array(part.row))
-            for part in self.parts
-            for name in part.columns
+            name: taken(part.table[name], pa.array(part.row)) for part in self.parts for name in part.columns
         }
         return table("results", columns)
 
@@ -208,9 +206,7 @@ class ResultParts:
         """The same as lines of CSV, the header first."""
         columns = names("results")
         yield ",".join(columns) + "\n"
-        of_part = {
-            name: number for number, part in enumerate(self.parts) for name in part.columns
-        }
+        of_part = {name: number for number, part in enumerate(self.parts) for name in part.columns}
         cells = []
         for number, some in groupby(columns, key=of_part.__getitem__):
             part = self.parts[number]
