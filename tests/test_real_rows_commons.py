@@ -1,7 +1,7 @@
 """Whole files of the commons' datasets, at their pinned commits: their digests, numbers and gold answers.
 
-`MEDTASKS_REAL_REPOSITORIES` names a folder with git directories OWNER+NAME/repo; without it these tests skip. Gold
-answers are computed here anew from the files, without the task files' templates.
+`MEDTASKS_REAL_REPOSITORIES` names a folder with git directories OWNER+NAME/repo; without it these tests skip.
+Gold answers are computed here anew from the files, without the task files' templates.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ TASK_KEYS: dict[str, Json] = {
     "doc_to_image": TEXT,
     "doc_to_audio": TEXT,
     "doc_to_choice": {"type": ["string", "object", "array"]},
-    "unsafe_code": {"type": "boolean"},
+    "unsafe_code": {"enum": [False], "description": "No dataset's answers are run outside the sandbox."},
     "process_results": {**TEXT, "description": "Answer and gold to values; `!function` and its name."},
     "use_prompt": TEXT,
     "description": TEXT,
@@ -100,6 +100,38 @@ TASK_KEYS: dict[str, Json] = {
     "about": MAPPING,
     **{name: {} for name in TaskFacts.model_fields},
 }
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "array": (list, tuple), "object": (Mapping,), "integer": (int,), "boolean": (bool,),
+}  # fmt: skip
+_IN_WORDS = {"string": "a text", "array": "a list", "object": "keys and values", "integer": "a whole number",
+             "boolean": "true or false"}  # fmt: skip
+
+
+def check_types(config: Mapping[str, Any], *, where: Path) -> None:
+    """Refuse what lm-eval's keys and blocks cannot hold. A function may stand where a text is expected.
+
+    Raises:
+        MedtasksError: a value of a wrong type, or a number that is too small.
+    """
+    for key, value in config.items():
+        known = TASK_KEYS.get(key, {}) if key != "strategy" else {}
+        types = known.get("type", [])
+        types = [types] if isinstance(types, str) else types
+        right = not types or ("string" in types and callable(value))
+        right |= value is None and "boolean" not in types
+        for name in types:
+            right |= isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+        expected = " or ".join(_IN_WORDS[name] for name in types)
+        if isinstance(value, int) and value < known.get("minimum", value):
+            right, expected = False, f"{expected}, at least {known['minimum']}"
+        if isinstance(value, list) and not value:
+            right, expected = False, "a list that holds something"
+        if "enum" in known and value not in known["enum"]:
+            right, expected = False, " or ".join(str(item).lower() for item in known["enum"])
+        if not right:
+            raise MedtasksError(f"{key}: should be {expected}", where=where, remedy=_KEYS)
 
 
 #: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
@@ -327,6 +359,7 @@ class Dataset:
                 where=self.file,
                 remedy="tasks/README.md lists the keys of a task file",
             )
+        check_types(self.config, where=self.file)
         check_kind(facts.kind, where=self.file)
         check_metrics(self.config, where=self.file)
         try:
@@ -346,7 +379,8 @@ class Dataset:
     @property
     def version(self) -> str:
         """Comparability version `N-X`: scores of different N are not comparable."""
-        return str((self.config.get("metadata") or {}).get("version", ""))
+        said = self.config.get("metadata")
+        return str(said.get("version", "")) if isinstance(said, Mapping) else ""
 
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
