@@ -24,7 +24,7 @@ def model(tmp_path_factory) -> Path:
     return make(tmp_path_factory.mktemp("model"), layers=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 

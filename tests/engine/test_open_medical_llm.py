@@ -19,7 +19,7 @@ from tests.engine.tiny_model import make
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 SUITE = "open_medical_llm"
-#: a folder of rows in the layout of MEDTASKS_DATA_DIR (`open_medical_llm/DATASET/test.jsonl`), for this test alone
+#: names a folder of rows for this test, as MEDTASKS_DATA_DIR does: `open_medical_llm/DATASET/test.jsonl`
 ROWS = "MEDTASKS_OPEN_MEDICAL_LLM_ROWS"
 #: documents of each task that are asked of such rows
 MOST = 100

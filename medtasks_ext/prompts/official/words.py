@@ -294,8 +294,8 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
         raise MedtasksError(
             f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
             where=where,
-            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole; or ask"
-            " in our own words: --prompts own",
+            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole,"
+            " or ask in our own words: --prompts own",
         )
     return found
 
