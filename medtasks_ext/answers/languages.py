@@ -73,16 +73,16 @@ def languages() -> dict[str, Words]:
     Raises:
         MedtasksError: the file has an unknown key or lacks one.
     """
-    found = {}
+    by_code = {}
     for code, said in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
         }
         try:
-            found[code] = Words(**values)
+            by_code[code] = Words(**values)
         except TypeError as error:
             raise MedtasksError(str(error), where=f"{FILE}, {code}", remedy="give each key once") from None
-    return found
+    return by_code
 
 
 @lru_cache(maxsize=64)
