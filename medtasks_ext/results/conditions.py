@@ -317,8 +317,8 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
 def _cut_short(asked: Facts) -> bool:
     """Whether answers may have been cut that another result, whose budget nobody stated, has whole.
 
-    A paper whose budget hangs on the context of each model, or that states none, is taken to have given answers
-    what the suite or the task gives. What fills that much or more was cut there as well.
+    A paper whose budget hangs on the context of each model, or that states none, is taken to have given
+    answers what the suite or the task gives. What fills that much or more was cut there as well.
     """
     return bool(asked.less_room) and asked.answers_cut is not False
 
