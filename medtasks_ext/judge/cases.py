@@ -178,7 +178,7 @@ def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
     """
     if not is_judged(dataset):
         return None
-    judging = dataset_spec(dataset.blocks, where=dataset.file).judge
+    judging = dataset_spec(dataset).judge
     return Rubric(judging, words=jury_words(dataset, judging, prompts)) if judging else None
 
 

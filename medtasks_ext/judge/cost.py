@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.prices import JudgePrice
-from medtasks_ext.results.suite_figures import jury_cost_bound
-
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.results.prices import JudgePrice
     from medtasks_ext.runs.outcomes import Judgement
 
 
@@ -83,6 +81,18 @@ class JuryBound:
             return JuryBound(self.usd + other.usd, None)
         halves = [item.usd if item.batch is None else item.batch for item in (self, other)]
         return JuryBound(self.usd + other.usd, sum(halves))
+
+
+def jury_cost_bound(
+    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
+) -> float:
+    """Upper bound of judging answers by MedHELM's rule, in US dollars.
+
+    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
+    are not counted. The published jury costs follow from the published tokens by this rule.
+    """
+    read = input_tokens + documents * answer_budget
+    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
 
 
 def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> JuryBound | None:

@@ -20,7 +20,7 @@ def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
 
 def source_of(dataset: Dataset) -> Source:
     """What the dataset's YAML says of where rows come from."""
-    return dataset_spec(dataset.blocks, where=dataset.file).rows
+    return dataset_spec(dataset).rows
 
 
 def where_it_goes(dataset: Dataset) -> str:

@@ -225,6 +225,7 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "samples"), "unknown data origin"),
         (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
+        (("run", "--config", "qwen3-8b-thinkin", "--tasks", "bridge_mie"), "did you mean Qwen3-8B-Thinking"),
         (
             ("run", "--model", "oracle", "--tasks", "bridge_brateca_mortality"),
             "files go to bridge/Brateca-Mortality.SFT.json",
