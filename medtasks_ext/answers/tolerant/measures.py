@@ -22,6 +22,9 @@ _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈]")
+#: numbers and signs between them: three numbers or more, or a sign that joins no range
+_SIGN = r"\s*[+×·*÷/−–-]\s*"
+_CALCULATION = regex.compile(rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*")
 
 
 def _past_blanks(text: str, place: int) -> int:
@@ -96,6 +99,8 @@ class NumberReader:
         weak = [item.what for item in reached if item.sort < 3]
         if weak:
             return said(weak[-1], "said to be the answer")
+        if result := self._behind_calculation(text, values):
+            return said(result, "the only number behind a calculation")
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
@@ -112,6 +117,16 @@ class NumberReader:
         """Whether a verb of being, or the like, stands right before a place."""
         before = text[max(0, place - 16) : place].rstrip(" *_")
         return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))
+
+    def _behind_calculation(self, text: str, values: list[_Value]) -> _Value | None:
+        """The one number behind the last calculation of a reply; None where there are several, or a range."""
+        ends = [match.end() for match in _CALCULATION.finditer(text)]
+        behind = [value for value in values if ends and value.start >= ends[-1]]
+        return (
+            behind[0]
+            if len({value.number for value in behind}) == 1 and behind[0].number is not None
+            else None
+        )
 
     def _result(self, text: str, value: _Value) -> _Value:
         """Of a calculation behind an announcement its result: what follows the last sign on the line."""
