@@ -45,6 +45,9 @@ from medtasks_ext.registry.suites import (
 from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
 from medtasks_ext.strict import fault_of
 
+#: Tokens of an answer where no file says otherwise: room for models that reason before they answer.
+ANSWER_BUDGET = 4000
+
 # ----------------------------------------------------------------------
 # What a task file may say at its top level.
 
@@ -230,6 +233,11 @@ class Dataset:
         """Tokens of an answer in the suite's own runs: the dataset's figure, else the suite's rule."""
         own = self.metadata.official_budget
         return AnswerBudget(at_most=own) if own else self.suite.official_budget
+
+    @property
+    def answer_budget(self) -> int:
+        """Tokens that the task gives an answer where nobody says otherwise."""
+        return int((self.config.get("generation_kwargs") or {}).get("max_gen_toks") or ANSWER_BUDGET)
 
     @cached_property
     def n_documents(self) -> int:
