@@ -261,14 +261,14 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
     Raises:
         MedtasksError: the text does not hold it word for word.
     """
-    found = _found(text, wanted)
-    if found is None:
+    matched = _found(text, wanted)
+    if matched is None:
         raise MedtasksError(
             f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
             where=where,
             remedy="make the text anew from the paper, without hyphens at line ends and with its table whole",
         )
-    return found
+    return matched
 
 
 @lru_cache(maxsize=256)
