@@ -435,19 +435,17 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
 
 
 def _sureness(report: Report, place: Mapping[str, int]) -> list[Json]:
-    entries = _places(report)
+    rows = records(report.sureness)
     figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
     return [
         {
-            "entry": entries[one.entry],
-            "dataset": place[one.item.dataset.id],
-            "strategy": report.strategies.index(one.item.strategy),
-            "documents": one.documents,
-            **{name: number(one.item.metrics.get(name)) for name in figures},
-            "bins": _matrix(one.bins),
-            "risks": [number(value) for value in one.risks.tolist()],
+            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            "documents": row["documents"],
+            **{name: number(row[name]) for name in figures},
+            "bins": [[*map(number, part)] for part in row["bins"]],
+            "risks": [*map(number, row["risks"])],
         }
-        for one in report.sureness
+        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.frames import axes, names, schema, table
+from medtasks_ext.results.frames import axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
@@ -266,6 +266,16 @@ def result_parts(
             Part(dict(zip(_OF_METRIC, of_metric, strict=True)), np.arange(len(row))),
         )
     )
+
+
+def condition_frame(entries: Sequence[Entry]) -> pa.Table:
+    """The frame `conditions`: under which each result came about."""
+    rows = (
+        {"entry": entry.label, "task": name, **item.shown}
+        for entry in entries
+        for name, item in entry.experiments.items()
+    )
+    return table_of("conditions", rows)
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
