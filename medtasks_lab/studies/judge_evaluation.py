@@ -166,8 +166,8 @@ def judge_figures(
         for judge, ratings in by_judge.items():
             if ratings:
                 decisions[judge][keys[document]] = bool(ratings[AXIS])
-    found = {name: evaluate(cases, expert, decided, name) for name, decided in decisions.items()}
-    return JudgeFigures(found, beside)
+    figures = {name: evaluate(cases, expert, decided, name) for name, decided in decisions.items()}
+    return JudgeFigures(figures, beside)
 
 
 def write_evaluation(folder: Path, evaluated: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
@@ -196,9 +196,9 @@ def _values(truth: Sequence[bool], given: Sequence[bool]) -> dict[str, float | N
             truth, given, labels=[False, True], pos_label=True, average="binary", zero_division=np.nan
         )
         kappa = cohen_kappa_score(truth, given, labels=[False, True])
-    found = (accuracy_score(truth, given), precision, recall, f1, kappa)
+    values = (accuracy_score(truth, given), precision, recall, f1, kappa)
     return {
-        name: None if math.isnan(value) else float(value) for name, value in zip(METRICS, found, strict=True)
+        name: None if math.isnan(value) else float(value) for name, value in zip(METRICS, values, strict=True)
     }
 
 
@@ -210,7 +210,7 @@ def _intervals(truth: Sequence[bool], given: Sequence[bool], questions: Sequence
     statistics = {name: Statistic(name, as_they_are, value) for name, value in OF_COUNTS.items()}
     counts = Counts(by_unit(as_they_are(rows), questions), statistics)
     draws = {name: item.values for name, item in resample([counts], TASK).items()}
-    return {name: found.interval for name, found in intervals_of(counts, draws).items()}
+    return {name: estimated.interval for name, estimated in intervals_of(counts, draws).items()}
 
 
 # ---------------------------------------------------------------------- counts, and published rates
