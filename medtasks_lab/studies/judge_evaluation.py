@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_suffix(".yaml")
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
+#: Decisions of a published evaluation, at most.
+_LARGEST = 1500
 #: How tables call metrics.
 TITLES = {name: name for name in METRICS} | {"f1": "F1", "cohen_kappa": "kappa"}
 TASK = "scoring_points"
@@ -292,23 +294,23 @@ def published_table() -> list[PublishedEvaluation]:
     return rows
 
 
-def sizes_that_fit(shares: Sequence[float], largest: int, digits: int = 4) -> list[int]:
-    """Numbers of decisions, up to `largest`, of which every printed share is a whole number."""
-    return [n for n in range(1, largest + 1) if n_fitting(shares, n, digits) == len(shares)]
+def sizes_that_fit(shares: Sequence[float]) -> list[int]:
+    """Numbers of decisions, up to 1,500, of which every printed share is a whole number."""
+    return [n for n in range(1, _LARGEST + 1) if n_fitting(shares, n) == len(shares)]
 
 
-def n_fitting(shares: Sequence[float], n: int, digits: int = 4) -> int:
-    """How many of the shares are k / n, rounded, for a whole number k."""
-    return sum(round(round(share * n) / n, digits) == round(share, digits) for share in shares)
+def n_fitting(shares: Sequence[float], n: int) -> int:
+    """How many of the shares are k / n, rounded to four digits, for a whole number k."""
+    return sum(round(round(share * n) / n, 4) == round(share, 4) for share in shares)
 
 
-def published_sizes(rows: Sequence[PublishedEvaluation], largest: int = 1500) -> tuple[int, int, int]:
+def published_sizes(rows: Sequence[PublishedEvaluation]) -> tuple[int, int, int]:
     """What Table 5 was computed on: decisions, how many of them are met, and how many recalls fit that.
 
-    The size is the only one up to `largest` that gives all accuracies. The points met are, within the
+    The size is the only one up to 1,500 that gives all accuracies. The points met are, within the
     shares that the rows imply, the number that gives most of the recalls.
     """
-    [size] = sizes_that_fit([row.printed["accuracy"] for row in rows], largest)
+    [size] = sizes_that_fit([row.printed["accuracy"] for row in rows])
     recalls = [row.printed["recall"] for row in rows]
     shares = [row.share_met for row in rows]
     possible = range(math.floor(size * min(shares)), math.ceil(size * max(shares)) + 1)
