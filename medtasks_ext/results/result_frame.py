@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,16 @@ import numpy as np
 
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.frames import axes, names, schema, table
+from medtasks_ext.results.frames import axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
@@ -51,8 +53,30 @@ def _condition(name: str) -> Callable[[Experiment], Any]:
     return lambda item: item.shown[field]
 
 
+class _Columns(Mapping[str, Sequence[Any]]):
+    """Columns that are worked out when they are first asked for."""
+
+    def __init__(self, items: Sequence[Any], values: _Values) -> None:
+        self._items, self._values = items, values
+        self._found: dict[str, list[Any]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        """The values of a column, one for each item."""
+        if name not in self._found:
+            self._found[name] = [*map(self._values[name], self._items)]
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many columns there are."""
+        return len(self._values)
+
+
 @lru_cache(maxsize=8)
-def _of_datasets(tasks: Registry) -> pa.Table:
+def _of_datasets(tasks: Registry) -> _Columns:
     known = axis_values(tasks, tuple(axes()))
 
     def listed(axis: str) -> Callable[[Dataset], str | None]:
@@ -67,7 +91,7 @@ def _of_datasets(tasks: Registry) -> pa.Table:
         "control_of": lambda dataset: dataset.metadata.control_of,
         "draft": lambda dataset: dataset.metadata.draft,
     }
-    return _of_each(list(tasks.datasets.values()), values)
+    return _Columns(list(tasks.datasets.values()), values)
 
 
 _OF_ENTRY: _Values = {
@@ -131,8 +155,18 @@ class Part:
         row: row of the whole table -> row of these columns.
     """
 
-    columns: pa.Table
+    columns: Mapping[str, Sequence[Any]]
     row: Array
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The columns as Arrow has them."""
+        import pyarrow as pa
+
+        known = schema("results")
+        return pa.table(
+            {name: pa.array(values, known.field(name).type) for name, values in self.columns.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -153,7 +187,32 @@ class ResultParts:
     @property
     def experiments(self) -> pa.Table:
         """A row per experiment, with the columns that do not depend on the metric."""
-        return self.parts[2].columns
+        return self.parts[2].table
+
+    def scores(self) -> Mapping[str, Sequence[Any]]:
+        """The columns of the metric `score`, a value per experiment; None where it has no score."""
+        of_score = {
+            place: row
+            for row, (place, metric) in enumerate(
+                zip(self.parts[2].row.tolist(), self.parts[3].columns["metric"], strict=True)
+            )
+            if metric == "score"
+        }
+        rows = [of_score.get(place) for place in range(len(self.parts[2].columns["task"]))]
+        return {
+            name: [None if row is None else values[row] for row in rows]
+            for name, values in self.parts[3].columns.items()
+        }
+
+    def rows(self, columns: Sequence[str]) -> list[Json]:
+        """The rows with some of their columns, without Arrow, whose start takes longer than a few rows."""
+        lists = [
+            [part.columns[name][place] for place in part.row.tolist()]
+            for name in columns
+            for part in self.parts
+            if name in part.columns
+        ]
+        return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def table(self) -> pa.Table:
         """The frame."""
@@ -175,9 +234,7 @@ class ResultParts:
         import pyarrow as pa
 
         columns = {
-            name: taken(part.columns[name], pa.array(part.row))
-            for part in self.parts
-            for name in part.columns.column_names
+            name: taken(part.table[name], pa.array(part.row)) for part in self.parts for name in part.columns
         }
         return table("results", columns)
 
@@ -185,31 +242,14 @@ class ResultParts:
         """The same as lines of CSV, the header first."""
         columns = names("results")
         yield ",".join(columns) + "\n"
-        of_part = {
-            name: number for number, part in enumerate(self.parts) for name in part.columns.column_names
-        }
+        of_part = {name: number for number, part in enumerate(self.parts) for name in part.columns}
         cells = []
         for number, some in groupby(columns, key=of_part.__getitem__):
             part = self.parts[number]
-            texts = [line[:-1] for line in csv_lines(part.columns.select([*some]))[1:]]
+            texts = [line[:-1] for line in csv_lines(part.table.select([*some]))[1:]]
             cells.append(map(texts.__getitem__, part.row.tolist()))
         for row in zip(*cells, strict=True):
             yield ",".join(row) + "\n"
-
-
-def _part(items: Sequence[Any], values: _Values, row: Array) -> Part:
-    return Part(_of_each(items, values), row)
-
-
-def _of_each(items: Sequence[Any], values: _Values) -> pa.Table:
-    return _columns({name: [*map(value, items)] for name, value in values.items()})
-
-
-def _columns(values: Mapping[str, Sequence[Any]]) -> pa.Table:
-    import pyarrow as pa
-
-    known = schema("results")
-    return pa.table({name: pa.array(column, known.field(name).type) for name, column in values.items()})
 
 
 def usd_of(entry: Entry, item: Experiment) -> float | None:
@@ -245,15 +285,28 @@ def result_parts(
     ]
     place, *of_metric = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
     row = np.array(place, dtype=np.int64)
-    costs = iter([usd_of(entry, item) for entry in entries for item in entry.experiments.values()])
+    owner = {id(item): entry for entry in entries for item in entry.experiments.values()}
     return ResultParts(
         (
             Part(_of_datasets(tasks), np.array(of_dataset, dtype=np.int64)[row]),
-            _part(entries, _OF_ENTRY, np.array(of_entry, dtype=np.int64)[row]),
-            _part(experiments, {**_OF_EXPERIMENT, "usd": lambda item: next(costs)}, row),
-            Part(_columns(dict(zip(_OF_METRIC, of_metric, strict=True))), np.arange(len(row))),
+            Part(_Columns(entries, _OF_ENTRY), np.array(of_entry, dtype=np.int64)[row]),
+            Part(
+                _Columns(experiments, {**_OF_EXPERIMENT, "usd": lambda item: usd_of(owner[id(item)], item)}),
+                row,
+            ),
+            Part(dict(zip(_OF_METRIC, of_metric, strict=True)), np.arange(len(row))),
         )
     )
+
+
+def condition_frame(entries: Sequence[Entry]) -> pa.Table:
+    """The frame `conditions`: under which each result came about."""
+    rows = (
+        {"entry": entry.label, "task": name, **item.shown}
+        for entry in entries
+        for name, item in entry.experiments.items()
+    )
+    return table_of("conditions", rows)
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:

@@ -83,9 +83,7 @@ class Scorer:
                 yield task, self._here(task)
                 if equal:
                     yield from self.poll(generates=False)
-            elif equal and (entry := self._received(wait=True)) is not None:
-                yield entry
-            elif self._in_hand is not None and (entry := self._received(wait=False)) is not None:
+            elif (entry := self._received(wait=equal)) is not None:
                 yield entry
             elif self._in_hand is not None:
                 self._lost(self._in_hand)
