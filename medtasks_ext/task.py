@@ -240,10 +240,10 @@ class MedicalTask(ConfigurableTask):
 
     def process_results(self, doc: Document, results: Any) -> Any:
         """The metrics of a document; under plain lm-eval those alone that its table needs."""
-        found = super().process_results(doc, results)
+        values = super().process_results(doc, results)
         if self.with_records:
-            return found
-        return {name: value for name, value in found.items() if name not in _FOR_RECORDS}
+            return values
+        return {name: value for name, value in values.items() if name not in _FOR_RECORDS}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Take the rows and render them. lm-eval calls this once, as the task is built.
