@@ -118,10 +118,10 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("entry task", "as in the results"),
         Columns(
             "strategy version wording artefact prompt examples examples_cut:bool source revision rows "
-            "differs:bool documents n:int64 n_of_suite:int64 held_out:int64 budget:int64 answers_cut:bool "
-            "context:int64 inputs_cut:bool decoding generation stop seed:int64 arguments variant brought "
-            "rounding template template_hash own_template local_template system system_text turns delimiter "
-            "jury protocol judged:double engine versions",
+            "differs:bool documents n:int64 n_of_suite:int64 held_out:int64 budget:int64 less_room:bool "
+            "answers_cut:bool context:int64 inputs_cut:bool decoding generation stop seed:int64 arguments "
+            "variant brought rounding template template_hash own_template local_template system system_text "
+            "turns delimiter jury protocol judged:double engine versions",
             "the [conditions](comparability.md#the-conditions) that are compared",
         ),
     ),
