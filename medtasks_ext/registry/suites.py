@@ -101,6 +101,7 @@ RESERVED = frozenset(
             "oracle_max",
             "gold_loss",
             "published_strategy",
+            "strategies",
             "official_budget",
             "control_of",
             "draft",
