@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -164,8 +165,12 @@ def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
     }
 
 
+@cache
 def _prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
-    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut."""
+    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut.
+
+    None where it has no such row. It is rendered once for all sites of a process.
+    """
     from medtasks_ext.runner.evaluate import Settings, build_task
     from medtasks_ext.runner.prompts import rendered_prompt
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from medtasks_lab.atlas.cells import Data
@@ -15,7 +15,7 @@ from medtasks_lab.atlas.write import best, cells_csv, check_words, decimals, tex
 from medtasks_lab.site.page_files import file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
@@ -80,8 +80,13 @@ class Block:
         }
 
 
-def blocks(tasks: Registry) -> Iterator[Block]:
+@lru_cache(maxsize=1)
+def blocks(tasks: Registry) -> tuple[Block, ...]:
     """All blocks of the papers of known suites, worked out of published data alone."""
+    return tuple(_blocks(tasks))
+
+
+def _blocks(tasks: Registry) -> Iterator[Block]:
     for suite, atlas in atlases().items():
         if suite not in tasks.suites:
             continue
@@ -91,7 +96,7 @@ def blocks(tasks: Registry) -> Iterator[Block]:
             yield Block(suite, of_suite.title, name, item, cells_of(item, data))
 
 
-def index(found: list[Block], tasks: Registry) -> Json:
+def index(found: Sequence[Block], tasks: Registry) -> Json:
     """The page that lists them."""
     first = next((one for one in found if (one.suite, one.name) == _FIRST), None)
     return {

@@ -90,7 +90,7 @@ def _write(folder: Path, site: Site) -> list[str]:
     models = ModelPages(scores)
     for name, lines in site.models.items():
         put(folder, f"models/{name}", frame, {**models.page(lines), "kind": "model"})
-    papers = list(blocks(site.tasks))
+    papers = blocks(site.tasks)
     pages.append(put(folder, "pictures.html", frame, picture_index(papers, site.tasks)))
     for one in papers:
         put(folder, f"{one.file}.html", frame, one.page())

@@ -12,7 +12,7 @@ function drawPaper() {
     text("h2", "", site.title),
     text("p", "note", [site.suite[1], site.source, `figures ${site.state}`].join(" · ")),
     site.check ? text("p", "lead", `${site.check}.`) : null,
-    ...site.drawings.map((drawing, number) => drawnLater(420, () => paperPicture(drawing, title, number ? null : () => paperTable(title)))),
+    ...site.drawings.map((drawing, number) => drawnLater(420, () => paperPicture(drawing, site.drawings.length > 1 ? `${title}, ${drawing.words.x_title ?? drawing.words.measure ?? ""} (${number + 1})` : title, number ? null : () => paperTable(title)))),
     site.wanted && !site.drawings.length ? note(`This picture is of own runs: medtasks reproduce ${site.key} RUN -o atlas`) : null,
     site.note ? note(site.note) : null,
     make("p", {}, link(`${site.home}${site.csv}`, "All figures as CSV", { download: "" }), `, printed and recomputed. The same with own runs beside: medtasks reproduce ${site.key} RUN -o atlas`),
