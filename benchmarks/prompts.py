@@ -99,7 +99,7 @@ def jinja(n: int, written_out: bool) -> dict[str, Any]:
 
     dataset = Dataset(DATASET)
     block = dataset.blocks
-    spec = dataset_spec(block, where=dataset.file)
+    spec = dataset_spec(dataset)
     prompt = block["prompt"]
     # the loader trims line ends behind block tags, lm-eval's environment does not
     instruction = re.sub(r"%}\n", "-%}\n", prompt["instruction"])

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
-from tests.answers.replies import HandWritten, written_before, written_later
+from tests.answers.replies import HandWritten, written_before, written_later, written_second, written_third
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,6 +183,8 @@ def counts() -> None:
     table("Hand-written replies, written last", unseen())
     table("Kinds of no paper, written before the reader", neutral(written_before()))
     table("Kinds of no paper, written when it was finished", neutral(written_later()))
+    table("Kinds of no paper, with twists", neutral(written_second()))
+    table("Kinds of no paper, as models write", neutral(written_third()))
 
 
 if __name__ == "__main__":

@@ -96,12 +96,12 @@ def compare(*paths: str | os.PathLike[str]) -> Changes:
         MedtasksError: there are no two, or they have no scored task in common.
     """
     pl, tasks = _polars(), registry()
-    found = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
+    compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
     return Changes(
-        _frame(pl.from_arrow(found.groups)),
-        _frame(pl.from_arrow(found.tasks)),
-        _frame(pl.from_arrow(found.flipped)),
-        tuple(map(str, found.faults)),
+        _frame(pl.from_arrow(compared.groups)),
+        _frame(pl.from_arrow(compared.tasks)),
+        _frame(pl.from_arrow(compared.flipped)),
+        tuple(map(str, compared.faults)),
     )
 
 
@@ -138,5 +138,5 @@ def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return frame
 
 
-def _frame(found: pl.DataFrame | pl.Series) -> pl.DataFrame:
-    return cast("pl.DataFrame", found)  # of a table, not of a column
+def _frame(polars_frame: pl.DataFrame | pl.Series) -> pl.DataFrame:
+    return cast("pl.DataFrame", polars_frame)  # of a table, not of a column

@@ -63,35 +63,58 @@ def steps() -> tuple[list[Step], list[str]]:
     return followed, left_out
 
 
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the tree, in which commands run as a contributor calls them."""
+
+    tree: Path
+
+    @classmethod
+    def made(cls, tree: Path) -> Checkout:
+        """Copy what a contributor's commands read."""
+        tree.mkdir(parents=True)
+        for name in COPIED:
+            source = ROOT / name
+            copied = shutil.copytree if source.is_dir() else shutil.copy
+            copied(source, tree / name)
+        command = tree / ".bin" / "medtasks"
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m medtasks_ext "$@"\n')
+        command.chmod(0o755)
+        return cls(tree)
+
+    def run(self, script: str) -> str:
+        """What a shell script prints; it must succeed."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
+        environment |= {"PATH": f"{self.tree}/.bin:{os.environ['PATH']}", "PYTHONPATH": str(self.tree)}
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.tree, env=environment, text=True, capture_output=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def follow(self, *renamed: tuple[str, str]) -> str:
+        """Do what the page says, for a dataset of another name where wished; what was printed."""
+        printed = ""
+        for step in steps()[0]:
+            content, name = step.content, step.file
+            for old, new in renamed:
+                content, name = content.replace(old, new), name and name.replace(old, new)
+            if name is None:
+                printed += self.run(content)
+            else:
+                file = self.tree / name
+                assert file.parent.is_dir(), f"{name}: no earlier step made its folder"
+                file.write_text(content, encoding="utf-8")
+        return printed
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """A copy of the tree in which all steps were followed, and what was printed."""
-    tree = tmp_path_factory.mktemp("contributing") / "medtasks"
-    for name in COPIED:
-        source = ROOT / name
-        copied = shutil.copytree if source.is_dir() else shutil.copy
-        tree.mkdir(exist_ok=True)
-        copied(source, tree / name)
-    command = tree / ".bin" / "medtasks"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m medtasks_ext "$@"\n')
-    command.chmod(0o755)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MEDTASKS_")}
-    environment |= {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(tree)}
-    printed = ""
-    for step in steps()[0]:
-        if step.file is None:
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", step.content],
-                cwd=tree, env=environment, text=True, capture_output=True, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-            assert done.returncode == 0, f"{step.content}\n{done.stdout}\n{done.stderr}"
-            printed += done.stdout
-        else:
-            file = tree / step.file
-            assert file.parent.is_dir(), f"{step.file}: no earlier step made its folder"
-            file.write_text(step.content, encoding="utf-8")
-    return tree, printed
+    checkout = Checkout.made(tmp_path_factory.mktemp("contributing") / "medtasks")
+    return checkout.tree, checkout.follow()
 
 
 def test_the_example_is_a_dataset_that_does_not_exist():
@@ -144,6 +167,70 @@ def test_what_follows_from_the_new_task_is_built_and_locked(copy):
     before, after = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, tree))
     (added,) = set(after) - set(before)
     assert added.startswith(f"{TASK} 1-A ") and set(before) < set(after)
+
+
+# ---------------------------------------------------------------------- branches
+
+ROWS = [
+    {
+        "q": f"Which vaccine does invented traveller {n} need first?",
+        "options": ["MMR", "Tdap", "IPV"],
+        "key": "ABC"[n % 3],
+    }
+    for n in range(12)
+]
+
+
+def by_the_wizard(checkout: Checkout) -> None:
+    """A dataset from a file of rows, with what is marked TODO written."""
+    (checkout.tree / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    checkout.run(
+        "medtasks new --from rows.jsonl --id commons_vaccines --access open --citation made2026vaccines"
+        " --task-type multiple_choice --document-types exam_question --specialties general"
+        " --stage initial_assessment"
+    )
+    folder = checkout.tree / "tasks" / "commons" / "vaccines"
+    for name in ("task.yaml", "card.yaml"):
+        text = (folder / name).read_text("utf-8")
+        (folder / name).write_text(re.sub(r"TODO: ?", "", text), "utf-8")
+    (folder / "citation.bib").write_text(
+        "@misc{made2026vaccines, title={Invented Vaccines}, author={Nobody}, year={2026}}\n"
+    )
+    split = [{"_split": ("fewshot", "test")[place > 4], **row} for place, row in enumerate(ROWS)]
+    (folder / "sample.jsonl").write_text("".join(json.dumps(row) + "\n" for row in split))
+    checkout.run("medtasks dev lock commons_vaccines")
+
+
+def test_branches_that_follow_the_page_or_the_wizard_merge(tmp_path):
+    """Three datasets, each on a branch of its own: no conflict, and all is right after it."""
+    checkout = Checkout.made(tmp_path / "medtasks")
+    shutil.copy(ROOT / ".gitattributes", checkout.tree)
+    shutil.copy(ROOT / ".gitignore", checkout.tree)
+    checkout.run(
+        "git init -q -b main; git config user.name A; git config user.email a@example.org;"
+        "git config commit.gpgsign false; git add .gitattributes .gitignore tasks tasks.lock;"
+        "git commit -qm base"
+    )
+    sleep = (
+        ("falls_clinic", "sleep_clinic"), ("falls-clinic", "sleep-clinic"), ("FallsClinic", "SleepClinic"),
+        ("2026falls", "2026sleep"), ("A Dataset that Does Not Exist", "A Second Dataset that Does Not Exist"),
+    )  # fmt: skip
+    for branch, write in (
+        ("falls", checkout.follow),
+        ("sleep", lambda: checkout.follow(*sleep)),
+        ("vaccines", lambda: by_the_wizard(checkout)),
+    ):
+        checkout.run(f"git switch -q -c {branch} main")
+        write()
+        checkout.run("git add tasks tasks.lock; git commit -qm 'one dataset'")
+        changed = checkout.run("git diff --name-only main").split()
+        assert [name for name in changed if not name.startswith("tasks/")] == ["tasks.lock"]
+    checkout.run("git switch -q main; git merge -q falls; git merge -q sleep; git merge -q vaccines")
+    new = ("medhelm_falls_clinic", "medhelm_sleep_clinic", "commons_vaccines")
+    assert "3 checked, 0 with problems" in checkout.run(f"medtasks dev validate {' '.join(new)}")
+    assert f"{len(registry().datasets) + 3} datasets agree" in checkout.run("medtasks dev lock --check")
+    lines = (checkout.tree / "tasks.lock").read_text().splitlines()
+    assert [sum(line.startswith(f"{name} ") for line in lines) for name in new] == [1, 1, 1]
 
 
 # ---------------------------------------------------------------------- the tests of the others

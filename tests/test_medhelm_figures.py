@@ -10,15 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from medtasks_ext.judge.cost import jury_cost_bound
 from medtasks_ext.registry import registry
 from medtasks_ext.results.prices import JudgePrice, Price
-from medtasks_ext.results.suite_figures import (
-    cost_bound,
-    jury_cost_bound,
-    minimum_detectable_effect,
-    normalised,
-    suite_figures,
-)
+from medtasks_ext.suites.helm_scores import normalised
+from medtasks_lab.atlas.medhelm import minimum_detectable_effect, suite_figures
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
 
@@ -175,7 +171,7 @@ def test_published_costs_follow_from_tokens_and_prices(row):
     documents = sizes(row["model"])
     budget = {name: 4000 if row["model"] in REASONING else BUDGETS.get(name, 1) for name in documents}
     written = sum(documents[name] * budget[name] for name in documents)
-    total = cost_bound(price, int(row["benchmark_tokens"]) - written, 1, written)
+    total = price.of(int(row["benchmark_tokens"]) - written, written)
     assert total == pytest.approx(float(row["benchmark_cost_usd"]), abs=37 * CENTS)
 
     judged = [item["benchmark"] for item in read("medhelm_benchmarks.csv") if item["metric"] == "Jury Score"]

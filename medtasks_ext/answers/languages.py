@@ -67,22 +67,38 @@ LISTS = tuple(item.name for item in fields(Words) if item.name not in ("decimal"
 
 
 @lru_cache(maxsize=1)
+def _file() -> dict[str, dict[str, Any]]:
+    said: dict[str, dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return said
+
+
+@lru_cache(maxsize=1)
 def languages() -> dict[str, Words]:
     """Language -> its words.
 
     Raises:
         MedtasksError: the file has an unknown key or lacks one.
     """
-    found = {}
-    for code, said in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
+    by_code: dict[str, Words] = {}
+    for code, said in _file().items():
         values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in said.items()
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in said.items()
+            if key not in ("like", "source")
         }
+        if like := said.get("like"):
+            shared = {item.name: getattr(by_code[like], item.name) for item in fields(Words)}
+            values = {**shared, **{key: (*own, *shared[key]) for key, own in values.items()}}
         try:
-            found[code] = Words(**values)
+            by_code[code] = Words(**values)
         except TypeError as error:
             raise MedtasksError(str(error), where=f"{FILE}, {code}", remedy="give each key once") from None
-    return found
+    return by_code
+
+
+def sources() -> dict[str, dict[str, list[str]]]:
+    """Language -> list of words -> the groups of which words stand there; all else is our own."""
+    return {code: said["source"] for code, said in _file().items()}
 
 
 @lru_cache(maxsize=64)

@@ -211,6 +211,12 @@ class Group(TyperGroup):
         assert isinstance(self.commands, LazyCommands)
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.commands.short_help(name)) for name in self.commands])
+        if name := DEFAULTS.get(self.name or ""):
+            command = self.commands[name]
+            inner = command.context_class(command, info_name=name, parent=ctx)
+            records = [parameter.get_help_record(inner) for parameter in command.get_params(inner)]
+            with formatter.section(f"Without a command, as in `{ctx.command_path} {name}`"):
+                formatter.write_dl([record for record in records if record and record[0] != "--help"])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the command that is meant before words that are none."""

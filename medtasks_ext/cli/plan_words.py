@@ -65,7 +65,7 @@ def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
         beside: the plan that it stands beside, if it says how to choose it.
     """
     figures = estimate_in_words(plan.total)
-    if beside is None and plan.total.gpus and plan.total.cost is None:
+    if beside is None and plan.total.gpus and plan.total.hours is not None and plan.total.cost is None:
         figures += ", cost: give --gpu-hour-price"
     if alone:
         return figures
@@ -207,7 +207,7 @@ def tokens_in_words(n: float) -> str:
 
 
 def estimate_in_words(total: RunCost) -> str:
-    """The figures in one line."""
+    """The figures in one line, or that none is known; the rules below say why."""
     parts = []
     if total.gpu_hours is not None:
         digits = ".2g" if total.gpu_hours < 100 else ",.0f"
@@ -218,4 +218,4 @@ def estimate_in_words(total: RunCost) -> str:
         parts.append(f"about {money(total.cost)}")
     if total.batch_cost is not None:
         parts.append(f"{money(total.batch_cost).removesuffix(' USD')} as a batch (medtasks batch out)")
-    return ", ".join(parts)
+    return ", ".join(parts) or "time and cost are not known"

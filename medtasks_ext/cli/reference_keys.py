@@ -26,7 +26,7 @@ _BLOCKS = {
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
     "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
     "judge": ("Judging",),
-    "official": ("Official", "TextLocation", "Passage"),
+    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "TextLocation"),
 }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _sources(tasks: Registry) -> Iterator[str]:
     for name, dataset in sorted(tasks.datasets.items()):
         if not dataset.folder.is_relative_to(tasks.root):
             continue
-        layouts = dataset_spec(dataset.blocks, where=dataset.file).rows.original
+        layouts = dataset_spec(dataset).rows.original
         if layouts:
             files = " or ".join(", ".join(f"`{file}`" for file in layout.patterns) for layout in layouts)
             pinned = "yes" if dataset.blocks["rows"].get("download") else "no"

@@ -71,7 +71,7 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
                       count them, and are of a part of the rows
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
-  --data ORIGIN       read data from: local, hub, release (BRIDGE's published inputs, no gold)
+  --data ORIGIN       read data from: local, hub, release (published inputs without gold)
                       or sample (synthetic rows, marked everywhere)
   --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
                       answers is, for tasks with closed answers, which are then called TASK_ll
@@ -169,7 +169,7 @@ def run_command(arguments: list[str]) -> int:
                 wanted.design = _design(wanted, wish)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
-        _say_without_gold(wanted.built)
+        _say_without_gold(wanted)
         _say_parts(wanted)
         say_wording(wanted.built)
         _say_terms(wanted)
@@ -337,16 +337,19 @@ def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[
     }
 
 
-def _say_without_gold(built: dict[str, Task]) -> None:
+def _say_without_gold(wanted: RunRequest) -> None:
     from medtasks_ext.runner.run import loaded_record
 
-    records = {name: loaded_record(task) for name, task in built.items()}
+    records = {name: loaded_record(task) for name, task in wanted.built.items()}
     blind = [name for name, record in records.items() if record["n_without_gold"] == record["n_test"]]
     if blind:
-        say(
-            f"no gold answers for {len(blind)} of {len(built)} tasks ({some(blind)}): "
-            "they are predicted, not scored; `medtasks export bridge` writes the leaderboard's files"
+        said = (
+            f"no gold answers for {len(blind)} of {len(records)} tasks ({some(blind)}): predicted, not scored"
         )
+        suites = (wanted.registry.known(name)[0].suite for name in blind)
+        exported = sorted({suite.id for suite in suites if suite.leaderboard})
+        said += "".join(f"; `medtasks export {name}` writes the leaderboard's files" for name in exported)
+        say(said)
 
 
 def _say_parts(wanted: RunRequest) -> None:

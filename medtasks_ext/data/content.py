@@ -50,7 +50,7 @@ class ContentCheck:
 
     def __init__(self, dataset: Dataset, right: list[Row] | None = None) -> None:
         self.dataset = dataset
-        spec = dataset_spec(dataset.blocks, where=dataset.file)
+        spec = dataset_spec(dataset)
         self.source, self.judged = spec.rows, spec.judge is not None
         self.form = answer_format(spec.answer, where=dataset.file)
         authors = authors_of(dataset, spec.rows)

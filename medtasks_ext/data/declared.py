@@ -26,7 +26,7 @@ from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
-from medtasks_ext.rows.spec import DatasetSpec, RowSchema
+from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec, spec_model
 from medtasks_ext.strict import fault_of
 
 #: Rows that a sample has at least.
@@ -94,7 +94,7 @@ class DeclaredFolder:
 
     @cached_property
     def _spec(self) -> DatasetSpec:
-        return DatasetSpec(**self.dataset.blocks)
+        return dataset_spec(self.dataset)
 
     @cached_property
     def _form(self) -> AnswerFormat:
@@ -126,7 +126,7 @@ class DeclaredFolder:
         suite, task = self.dataset.suite.id, config.get("task")
         if suite != NO_SUITE and isinstance(task, str) and not task.startswith(f"{suite}_"):
             yield f"{TASK_FILE}: task: {task!r} does not begin with {suite}_ → rename it"
-        yield from _faults(DatasetSpec.model_validate, self.dataset.blocks, "", _NEEDED)
+        yield from _faults(spec_model(self.dataset).model_validate, self.dataset.blocks, "", _NEEDED)
         if isinstance(answer, dict):
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)

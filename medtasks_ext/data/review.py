@@ -61,7 +61,7 @@ class Review:
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
-        self.spec = dataset_spec(dataset.blocks, where=dataset.file)
+        self.spec = dataset_spec(dataset)
         self.rows: Rows = load_rows(dataset, self.spec.rows, "sample")
 
     def problems(self) -> Iterator[str]:

@@ -257,7 +257,8 @@ def left_out(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     # a text in Chinese or Japanese has no blanks, either
     short = all(text.isascii() and len(text) < 80 and not re.search(r"\s", text.strip()) for text in written)
     unique = len(set(written)) == len(written)
-    if _IDS.search(name) and (short or unique):
+    answers = _rank(name) < len(_GOLD) and 2 * len(set(written)) <= len(written)  # the key of an examination
+    if _IDS.search(name) and (short or unique) and not answers:
         return "identifier"
     if unique and len(written) > 4 and short and all(re.search(r"\d", text) for text in written):
         return "identifier" if all(isinstance(cell, str | int) for cell in held) else ""

@@ -58,7 +58,7 @@ def write_template(dataset: Dataset, root: Path, form: Form = "jsonl") -> Templa
     Raises:
         MedtasksError: the folder cannot be written.
     """
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     examples = _examples(dataset)
     schema = _schema_of(dataset, spec, examples[0])
     needed, optional = columns_of(spec, schema)

@@ -280,8 +280,8 @@ class Client:
         reply = await self.exchange("POST", path, body, quote=quote, text=text)
         if isinstance(reply, Failed):
             return reply
-        found = read(reply.body, quote)
-        return replace(found, seconds=reply.seconds) if isinstance(found, Answer) else Failed(found)
+        outcome = read(reply.body, quote)
+        return replace(outcome, seconds=reply.seconds) if isinstance(outcome, Answer) else Failed(outcome)
 
     async def exchange(
         self,
@@ -372,10 +372,10 @@ class _Held(aiohttp.ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await super().resolve(host, port, family)
-        if not all(self._egress.holds(item["host"]) for item in found):
+        addresses = await super().resolve(host, port, family)
+        if not all(self._egress.holds(item["host"]) for item in addresses):
             raise OSError(f"{host} has an address outside of the trusted networks")
-        return found
+        return addresses
 
 
 def seconds_asked(retry_after: str, now: datetime) -> float | None:

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.prices import JudgePrice
-from medtasks_ext.results.suite_figures import jury_cost_bound
-
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Fault
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.results.prices import JudgePrice
     from medtasks_ext.runs.outcomes import Judgement
 
 
@@ -34,16 +32,16 @@ class JudgingCost:
         Args:
             unsure: US dollars at most of requests whose reply never came.
         """
-        found = list(replies)
-        priced = [reply.cost for reply in found if reply.cost is not None]
+        counted = list(replies)
+        priced = [reply.cost for reply in counted if reply.cost is not None]
         return cls(
             usd=sum(priced) if priced else None,
             unsure=unsure,
-            replies=len(found),
-            unpriced=len(found) - len(priced),
+            replies=len(counted),
+            unpriced=len(counted) - len(priced),
             estimated=sum(
                 reply.cost is not None and reply.usage is not None and not reply.usage.counted
-                for reply in found
+                for reply in counted
             ),
         )
 
@@ -85,6 +83,18 @@ class JuryBound:
         return JuryBound(self.usd + other.usd, sum(halves))
 
 
+def jury_cost_bound(
+    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
+) -> float:
+    """Upper bound of judging answers by MedHELM's rule, in US dollars.
+
+    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
+    are not counted. The published jury costs follow from the published tokens by this rule.
+    """
+    read = input_tokens + documents * answer_budget
+    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
+
+
 def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> JuryBound | None:
     """The bound for one task; None where a judge has no price, or is asked point by point.
 
@@ -107,9 +117,9 @@ def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int
 
 
 def _in_batches(judges: Sequence[JudgePrice]) -> list[JudgePrice]:
-    found = []
+    in_batches = []
     for judge in judges:
         share = judge.price.batch or 1.0
         price = replace(judge.price, input=judge.price.input * share, output=judge.price.output * share)
-        found.append(replace(judge, price=price))
-    return found
+        in_batches.append(replace(judge, price=price))
+    return in_batches

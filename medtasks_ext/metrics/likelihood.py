@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy.special import softmax
 
 from medtasks_ext.stats.statistic import Statistic
 
@@ -40,6 +39,8 @@ def process_results(
         options: the possible answers as they were asked.
         gold: place of the right one; None where there is none, or where several are right.
     """
+    from scipy.special import softmax  # takes longer to load than most commands to run
+
     sample = {"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}
     if gold is None:
         return {"scored": 0.0, **sample}

@@ -267,7 +267,7 @@ def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
         rows: of any origin, as they are or changed.
     """
     faults = Faults(check=True)
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     with collector_paused():
         try:
             splits = _rendered(dataset, spec, rows, _Use(False, 0, True, "own"), faults)
@@ -277,7 +277,7 @@ def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
 
 
 def _documents(dataset: Dataset, forced: Origin | None, use: _Use, faults: Faults) -> dict[str, Documents]:
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     origin = find_origin(dataset, spec.rows, forced)
     if origin is None:
         raise missing_data(dataset, forced)

@@ -77,8 +77,8 @@ def _access_row(suite: Suite, records: list[Metadata]) -> list[str]:
 def _axis_table(axis: str, counted: _Counted) -> list[str]:
     counts = [Counter(value for record in records for value in record.axis(axis)) for _, records in counted]
     titles = {value: title for suite, _ in counted for value, title in suite.terms(TERMS[axis]).items()}
-    found = ((suite, value) for (suite, _), count in zip(counted, counts, strict=True) for value in count)
-    titles |= {value: suite.title_of_value(axis, value) for suite, value in found if value not in titles}
+    values = ((suite, value) for (suite, _), count in zip(counted, counts, strict=True) for value in count)
+    titles |= {value: suite.title_of_value(axis, value) for suite, value in values if value not in titles}
     rows = [
         [title, *(str(count[value] or "") for count in counts)]
         for value, title in titles.items()

@@ -195,8 +195,8 @@ class ReadRows(Strict):
         """The share that is wrong, in per cent with its 95 % interval (Wilson, rows as units)."""
         from medtasks_ext.stats.intervals import of_shares
 
-        found = of_shares([1.0] * self.wrong + [0.0] * (self.read - self.wrong))
-        around = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found else ""
+        interval = of_shares([1.0] * self.wrong + [0.0] * (self.read - self.wrong))
+        around = f" [{100 * interval.low:.1f}, {100 * interval.high:.1f}]" if interval else ""
         return f"{self.wrong} of {self.read}, {100 * self.wrong / self.read:.1f} %{around}"
 
 
@@ -233,8 +233,8 @@ class Reviewed(Strict):
         prompt = {True: "prompt accepted", False: "prompt not accepted", None: ""}[self.prompt]
         rows = f"sample rows wrong: {self.rows.rate}" if self.rows else ""
         gold = f"gold answers wrong: {self.gold.rate}" if self.gold else ""
-        found = "; ".join(filter(None, (prompt, rows, gold)))
-        return f"{self.by} (native: {', '.join(self.native)}), {self.day}: {found or 'nothing read'}"
+        what = "; ".join(filter(None, (prompt, rows, gold)))
+        return f"{self.by} (native: {', '.join(self.native)}), {self.day}: {what or 'nothing read'}"
 
 
 class Card(Strict):

@@ -12,6 +12,8 @@ from medtasks_ext.errors import MedtasksError
 
 #: Folders of `model_configs` whose files are lm-eval's; juries and recipes have other forms.
 _CONFIG_FOLDERS = (".", "open", "api")
+#: Some that are named where a name resembles none.
+_EXAMPLES = "vllm, openai_compatible or Qwen3-8B-Thinking"
 
 
 def find_config(name: str) -> Path:
@@ -25,11 +27,15 @@ def find_config(name: str) -> Path:
     bundled = bundled_configs()
     if name in bundled:
         return bundled[name]
-    close = get_close_matches(name, bundled, n=3)
+    folded = {known.casefold(): known for known in bundled}
+    close = [folded[near] for near in get_close_matches(name.casefold(), folded, n=3)]
     raise MedtasksError(
         "no such file or bundled configuration",
         where=f"--config {name}",
-        remedy=f"did you mean {' or '.join(close)}?" if close else f"bundled: {', '.join(sorted(bundled))}",
+        remedy=f"did you mean {' or '.join(close)}?"
+        if close
+        else f"name a YAML file, or one of the {len(bundled)} that come with medtasks, as {_EXAMPLES} "
+        "(model_configs/README.md lists them)",
     )
 
 

@@ -5,8 +5,7 @@ No official sentence is kept. The blocks name a released file by its version and
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -79,19 +78,16 @@ class Artefact(Strict):
 
 
 class Adapters(Strict):
-    """Prompts that adapters make of instances, in one user turn.
+    """Prompts that code of the suite's own makes of rows.
 
     Attributes:
-        code: dotted name of the class that reads adapters, in a module of `medtasks_ext.suites`.
+        code: dotted name of the class that makes them (`prompts.official.words.Words`), in a module of
+            `medtasks_ext.suites`. Its `Block` is what `official` of a task may say.
         artefact: that holds the words.
-        specs: the file whose functions build the adapters.
-        folder: where the files of wrappers are.
     """
 
     code: Reference
     artefact: str
-    specs: InsidePath
-    folder: InsidePath
 
 
 class Juries(Strict):
@@ -122,7 +118,7 @@ class SuiteOfficial(Strict):
 
     Attributes:
         artefacts: name -> released file.
-        adapters: for suites whose prompts adapters make.
+        adapters: for suites whose prompts code of their own makes.
         juries: for suites whose judges are asked by released texts.
     """
 
@@ -181,37 +177,30 @@ class Official(Strict):
     has braces.
 
     Attributes:
-        adapter: name of the run spec that builds the adapter.
-        wrapper: the text into which the row is put before the adapter gets it.
-        input: what the adapter gets where there is no wrapper; with `text`, the whole prompt.
-        pieces: name -> further texts, which templates call: `{{ persona() }}`.
-        tables: dictionaries of the wrapper's file that expressions read.
         slots: what stands in a text, as its source writes it -> its value.
-        references: the choices: labels, or an expression for a list.
-        line_ends: whether the official code reads CR LF as LF.
-        text: a passage of the paper, which is the instruction. Our own input follows, unless `input` says the
-            whole prompt, in which `{{ passage() }}` is the passage.
     """
 
-    adapter: str | None = None
-    wrapper: TextLocation | None = None
-    input: str | None = None
-    pieces: dict[str, TextLocation] = {}
-    tables: list[str] = []
     slots: dict[str, str] = {}
-    references: list[str] | str | TextLocation | None = None
-    line_ends: bool = False
-    text: Passage | None = None
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> Official:
-        if bool(self.adapter) == bool(self.text):
-            raise ValueError("give either `adapter` or `text`")
-        if self.adapter and bool(self.wrapper) == bool(self.input):
-            raise ValueError("an adapter gets either `wrapper` or `input`")
-        if self.wrapper and not self.wrapper.file:
-            raise ValueError("wrapper.file: missing key")
-        wrong = [name for name in [*self.pieces, *self.tables] if not re.fullmatch(r"[A-Za-z_]\w*", name)]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name")
-        return self
+
+class OfficialPassage(Official):
+    """A passage of the paper is the instruction.
+
+    Attributes:
+        slots: what stands in the passage -> its value: a Jinja expression over the row, or a template if it
+            has braces.
+        text: the passage. Our own input follows, unless `input` says the whole prompt.
+        input: the whole prompt, in which `{{ passage() }}` is the passage.
+    """
+
+    text: Passage
+    input: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_text(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "text" not in data:
+            raise ValueError(
+                "needs `text`: suite.yaml names no code that reads other words (`official.adapters`)"
+            )
+        return data

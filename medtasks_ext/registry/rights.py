@@ -151,17 +151,17 @@ def licences() -> dict[str, Licence]:
     Raises:
         MedtasksError: a record is not as it should be.
     """
-    found = {}
+    by_name = {}
     for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items():
         try:
-            found[name] = Licence.model_validate(record)
+            by_name[name] = Licence.model_validate(record)
         except ValidationError as error:
             raise MedtasksError(
                 "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors()),
                 where=LICENCES_FILE,
                 remedy="docs/metadata.md says what a record holds",
             ) from None
-    return found
+    return by_name
 
 
 def _of_text(text: str) -> Any:
@@ -182,14 +182,14 @@ def restrictions(terms: Iterable[tuple[str, Licence]]) -> str:
     Args:
         terms: (dataset's id, its terms).
     """
-    found = list(terms)
-    parts = [(words, [item for item in found if item[1].use == use]) for use, words in _SAID.items()] + [
-        ("whose text may go to no third party", [item for item in found if item[1].third_party_api == "no"])
+    known = list(terms)
+    parts = [(words, [item for item in known if item[1].use == use]) for use, words in _SAID.items()] + [
+        ("whose text may go to no third party", [item for item in known if item[1].third_party_api == "no"])
     ]
     said = [f"{len(items)} {words} ({_named(items)})" for words, items in parts if items]
     if not said:
         return ""
-    n = len({name for name, _ in found})
+    n = len({name for name, _ in known})
     return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}"
 
 

@@ -53,10 +53,10 @@ def code_of(words: str) -> str | None:
     from iso639 import Language, LanguageNotFoundError
 
     try:
-        found = Language.match(words, strict_case=False)
+        language = Language.match(words, strict_case=False)
     except LanguageNotFoundError:
         return None
-    return found.part1 or found.part3
+    return language.part1 or language.part3
 
 
 def _code(language: object) -> str:
@@ -631,19 +631,19 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
 def _with_present_keys(said: Mapping[str, Any]) -> Config:
     """What a file of an earlier version says, by the keys and the axis that have other names now."""
     former, axis = "documents", "document_types"
-    found = {key: value for key, value in said.items() if key != "apart"}
+    content = {key: value for key, value in said.items() if key != "apart"}
     if "apart" in said:
-        found["in_totals"] = not said["apart"]
+        content["in_totals"] = not said["apart"]
     for key in ("groups", "tags", "sets", "left_out", "vocabulary"):
-        if isinstance(found.get(key), dict):
-            found[key] = {axis if name == former else name: value for name, value in found[key].items()}
+        if isinstance(content.get(key), dict):
+            content[key] = {axis if name == former else name: value for name, value in content[key].items()}
     for key in ("partition", "main_axes"):
-        if isinstance(found.get(key), list):
-            found[key] = [axis if name == former else name for name in found[key]]
+        if isinstance(content.get(key), list):
+            content[key] = [axis if name == former else name for name in content[key]]
     for key in ("sections", "averaged_over"):
-        if found.get(key) == former:
-            found[key] = axis
-    return found
+        if content.get(key) == former:
+            content[key] = axis
+    return content
 
 
 def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
@@ -663,13 +663,13 @@ def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:
     Args:
         folders: that hold a `suite.yaml`.
     """
-    found = []
+    suites = []
     for folder in folders:
         try:
-            found.append(read_suite(folder))
+            suites.append(read_suite(folder))
         except MedtasksError:
             continue
-    return {suite.id: suite for suite in sorted(found, key=lambda suite: (suite.order, suite.id))}
+    return {suite.id: suite for suite in sorted(suites, key=lambda suite: (suite.order, suite.id))}
 
 
 def function(suite: Suite, reference: str) -> Callable[..., Any]:

@@ -15,7 +15,6 @@ from medtasks_ext.registry import suites
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.prices import Price, prices
-from medtasks_ext.results.suite_figures import cost_bound
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def benchmark_bound(price: Price, counted: Iterable[Experiment]) -> float | None
         if item.tokens:
             if (budget := _answer_budget(item)) is None:
                 return None
-            total += cost_bound(price, item.tokens["input"], item.n, budget)
+            total += price.of(item.tokens["input"], item.n * budget)
     return total
 
 

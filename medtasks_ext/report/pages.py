@@ -60,7 +60,7 @@ def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable
 
 
 def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     prompt = spec.prompt
     instruction = _instruction(dataset, prompt.instruction, spec.answer)
     found = {}

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from medtasks_ext.privacy import text_hash
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
@@ -64,6 +65,9 @@ class Facts:
     n_of_suite: int | None = None  # how many the suite states
     held_out: int | None = None  # rows that were taken for examples
     budget: int | None = None  # tokens that an answer may have
+    #: whether that is less than the suite gives an answer in this context, or than the task does where the
+    #: suite says none; None of an unknown task
+    less_room: bool | None = None
     answers_cut: bool | None = None  # whether answers filled the budget
     context: int | None = None  # tokens of prompt and answer together
     inputs_cut: bool | None = None  # whether inputs did not fit
@@ -291,6 +295,8 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
     """What an inequality in one condition makes of two results; None: nothing."""
     mine, theirs = getattr(one, rule.field), getattr(other, rule.field)
     if mine is None or theirs is None:
+        if rule.field == "budget" and _cut_short(one if theirs is None else other):
+            return "other"
         return _unknown(rule.field, one, other)
     if rule.field == "budget" and not (one.answers_cut or other.answers_cut):
         known = one.answers_cut is not None and other.answers_cut is not None
@@ -306,6 +312,15 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
     if (hash_ := _SAID_BY.get(rule.field)) and getattr(one, hash_) and getattr(other, hash_):
         return "close" if getattr(one, hash_) == getattr(other, hash_) else None
     return "other" if rule.moves else "close"
+
+
+def _cut_short(asked: Facts) -> bool:
+    """Whether answers may have been cut that another result, whose budget nobody stated, has whole.
+
+    A paper whose budget hangs on the context of each model, or that states none, is taken to have given
+    answers what the suite or the task gives. What fills that much or more was cut there as well.
+    """
+    return bool(asked.less_room) and asked.answers_cut is not False
 
 
 def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
@@ -349,6 +364,7 @@ def _facts(record: Conditions) -> Facts:
         n_of_suite=None if record.synthetic else rows.n_of_suite or None,
         held_out=seen.n_held_out,
         budget=asked.budget,
+        less_room=_less_room(asked),
         answers_cut=_any(seen.answers_cut),
         context=asked.context,
         inputs_cut=_any(seen.inputs_cut),
@@ -377,6 +393,14 @@ def _facts(record: Conditions) -> Facts:
         engine=asked.engine,
         versions=tuple((name, last[name]) for name in _ROUND if last.get(name)) or None,
     )
+
+
+def _less_room(asked: Asked) -> bool | None:
+    dataset = registry().datasets.get(asked.dataset or "")
+    if asked.budget is None or dataset is None:
+        return None
+    stated = dataset.official_budget
+    return asked.budget < (stated.tokens(asked.context) if stated else dataset.answer_budget)
 
 
 def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: column -> its value, of what has the column
 _Values = dict[str, "Callable[[Any], Any]"]
+#: column -> its values, of each
+_Lists = dict[str, list[Any]]
 
 #: Conditions that have a column of their own under their names.
 _CONDITIONS = (
@@ -52,7 +55,7 @@ def _condition(name: str) -> Callable[[Experiment], Any]:
 
 
 @lru_cache(maxsize=8)
-def _of_datasets(tasks: Registry) -> pa.Table:
+def _of_datasets(tasks: Registry) -> _Lists:
     known = axis_values(tasks, tuple(axes()))
 
     def listed(axis: str) -> Callable[[Dataset], str | None]:
@@ -131,8 +134,18 @@ class Part:
         row: row of the whole table -> row of these columns.
     """
 
-    columns: pa.Table
+    columns: Mapping[str, Sequence[Any]]
     row: Array
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """The columns as Arrow has them."""
+        import pyarrow as pa
+
+        known = schema("results")
+        return pa.table(
+            {name: pa.array(values, known.field(name).type) for name, values in self.columns.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -153,7 +166,17 @@ class ResultParts:
     @property
     def experiments(self) -> pa.Table:
         """A row per experiment, with the columns that do not depend on the metric."""
-        return self.parts[2].columns
+        return self.parts[2].table
+
+    def rows(self, columns: Sequence[str]) -> list[Json]:
+        """The rows with some of their columns, without Arrow, whose start takes longer than a few rows."""
+        lists = [
+            [part.columns[name][place] for place in part.row.tolist()]
+            for name in columns
+            for part in self.parts
+            if name in part.columns
+        ]
+        return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def table(self) -> pa.Table:
         """The frame."""
@@ -175,9 +198,7 @@ class ResultParts:
         import pyarrow as pa
 
         columns = {
-            name: taken(part.columns[name], pa.array(part.row))
-            for part in self.parts
-            for name in part.columns.column_names
+            name: taken(part.table[name], pa.array(part.row)) for part in self.parts for name in part.columns
         }
         return table("results", columns)
 
@@ -185,13 +206,11 @@ class ResultParts:
         """The same as lines of CSV, the header first."""
         columns = names("results")
         yield ",".join(columns) + "\n"
-        of_part = {
-            name: number for number, part in enumerate(self.parts) for name in part.columns.column_names
-        }
+        of_part = {name: number for number, part in enumerate(self.parts) for name in part.columns}
         cells = []
         for number, some in groupby(columns, key=of_part.__getitem__):
             part = self.parts[number]
-            texts = [line[:-1] for line in csv_lines(part.columns.select([*some]))[1:]]
+            texts = [line[:-1] for line in csv_lines(part.table.select([*some]))[1:]]
             cells.append(map(texts.__getitem__, part.row.tolist()))
         for row in zip(*cells, strict=True):
             yield ",".join(row) + "\n"
@@ -201,15 +220,8 @@ def _part(items: Sequence[Any], values: _Values, row: Array) -> Part:
     return Part(_of_each(items, values), row)
 
 
-def _of_each(items: Sequence[Any], values: _Values) -> pa.Table:
-    return _columns({name: [*map(value, items)] for name, value in values.items()})
-
-
-def _columns(values: Mapping[str, Sequence[Any]]) -> pa.Table:
-    import pyarrow as pa
-
-    known = schema("results")
-    return pa.table({name: pa.array(column, known.field(name).type) for name, column in values.items()})
+def _of_each(items: Sequence[Any], values: _Values) -> _Lists:
+    return {name: [*map(value, items)] for name, value in values.items()}
 
 
 def usd_of(entry: Entry, item: Experiment) -> float | None:
@@ -251,7 +263,7 @@ def result_parts(
             Part(_of_datasets(tasks), np.array(of_dataset, dtype=np.int64)[row]),
             _part(entries, _OF_ENTRY, np.array(of_entry, dtype=np.int64)[row]),
             _part(experiments, {**_OF_EXPERIMENT, "usd": lambda item: next(costs)}, row),
-            Part(_columns(dict(zip(_OF_METRIC, of_metric, strict=True))), np.arange(len(row))),
+            Part(dict(zip(_OF_METRIC, of_metric, strict=True)), np.arange(len(row))),
         )
     )
 

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import Registry, Suite, registry
+from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.metadata import AXIS, Card, TaskFacts
 from medtasks_ext.registry.tasks import MAPPING, TASK_KEYS, TEXT
 from medtasks_ext.rows.spec import DatasetSpec
@@ -41,7 +42,8 @@ def card_schema() -> Json:
 @lru_cache(maxsize=2)
 def _schemas(tasks: Registry) -> tuple[Json, Json]:
     parts = (TypeAdapter(DatasetSpec), TypeAdapter(TaskFacts), TypeAdapter(Card))
-    models: tuple[TypeAdapter[Any], ...] = (*parts, any_format())
+    known = list(tasks.suites.values())
+    models: tuple[TypeAdapter[Any], ...] = (*parts, any_format(), *_official_blocks(known))
     named = [(str(place), "validation", model) for place, model in enumerate(models)]
     schemas, shared = TypeAdapter.json_schemas(named)  # type: ignore[arg-type]
     plain = partial(_plain, titles=tasks.titles)
@@ -51,7 +53,8 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
     definitions["Database"]["required"].remove("revision")  # the lock has it
     for name, part in definitions["RowSchema"]["properties"].items():
         definitions["Source"]["properties"][name]["description"] = part["description"]
-    known = list(tasks.suites.values())
+    blocks = [plain(schemas[(str(place), "validation")]) for place in range(len(parts) + 1, len(models))]
+    definitions["DatasetSpec"]["properties"]["official"]["anyOf"] += blocks
     _say_what_suites_say(definitions, known)
     needed, top = definitions["DatasetSpec"]["required"], definitions.pop("TaskFacts")
     card = {**definitions["Card"], "$schema": _DRAFT, "title": "medtasks: card.yaml of a dataset"}
@@ -93,6 +96,13 @@ def _schemas(tasks: Registry) -> tuple[Json, Json]:
         "$defs": definitions,
     }
     return task, card
+
+
+def _official_blocks(known: list[Suite]) -> list[TypeAdapter[Any]]:
+    """What `official` of a task's file may say besides, where suites have code for their words."""
+    adapters = {official.adapters.code: suite.file for suite in known
+                if (official := suite.official) and official.adapters}  # fmt: skip
+    return [TypeAdapter(function_named(code, where=file).Block) for code, file in sorted(adapters.items())]
 
 
 def _rows_unless_given_out(known: list[Suite]) -> Json:

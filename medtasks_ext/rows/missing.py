@@ -20,16 +20,16 @@ def origin_of(dataset: Dataset, forced: Origin | None) -> Origin | None:
 
 def source_of(dataset: Dataset) -> Source:
     """What the dataset's YAML says of where rows come from."""
-    return dataset_spec(dataset.blocks, where=dataset.file).rows
+    return dataset_spec(dataset).rows
 
 
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
-    found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
+    folders = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
     download = source_of(dataset).download
     click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
-    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}{click}"
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(folders)}{click}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
 from typing_extensions import Self
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.datalock import Digest, LockedFile
-from medtasks_ext.registry.official import InsidePath, Official
+from medtasks_ext.registry.functions import function_named
+from medtasks_ext.registry.official import InsidePath, Official, OfficialPassage
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
@@ -20,8 +21,7 @@ from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from medtasks_ext.registry import Dataset
 
 
 class RowSchema(Strict):
@@ -604,20 +604,39 @@ class DatasetSpec(Strict):
     prompt: Prompt
     answer: Config
     judge: Judging | None = None
-    official: Official | None = None
+    official: OfficialPassage | None = None
 
 
-def dataset_spec(block: Mapping[str, Any], *, where: Path) -> DatasetSpec:
-    """Validate the block.
+@lru_cache(maxsize=8)
+def _with_official(block: type[Official]) -> type[DatasetSpec]:
+    """The model of datasets whose suite has its own form of `official`."""
+    return create_model("DatasetSpec", __base__=DatasetSpec, official=(block | None, None))  # type: ignore[arg-type]
+
+
+def spec_model(dataset: Dataset) -> type[DatasetSpec]:
+    """The model that validates the dataset's blocks.
 
     Raises:
-        MedtasksError: an unknown key, a missing one, or a wrong value.
+        MedtasksError: the suite names code that is not there.
     """
+    suite = dataset.suite
+    if "official" in dataset.blocks and suite.official and suite.official.adapters:
+        return _with_official(function_named(suite.official.adapters.code, where=suite.file).Block)
+    return DatasetSpec
+
+
+def dataset_spec(dataset: Dataset) -> DatasetSpec:
+    """What the dataset's file says of its rows, prompts, answers and judges, and of its suite's words.
+
+    Raises:
+        MedtasksError: an unknown key, a missing one, or a wrong value; or the suite names no such code.
+    """
+    model = spec_model(dataset)
     try:
-        return DatasetSpec(**block)
+        return model(**dataset.blocks)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(faults_of(error)),
-            where=where,
+            where=dataset.file,
             remedy="CONTRIBUTING.md shows a complete task file",
         ) from None

@@ -84,8 +84,8 @@ class _WebConnection(http.client.HTTPSConnection):
             _RefusedError: it does.
         """
         if not self._by_proxy:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-            self._check(str(item[4][0]) for item in found)
+            addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            self._check(str(item[4][0]) for item in addresses)
         super().connect()
         if not self._by_proxy:  # the name may have moved since
             self._check([self.sock.getpeername()[0]])
@@ -112,10 +112,10 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
         Raises:
             _RefusedError: the place is none of the web.
         """
-        found = super().redirect_request(req, *given)
-        if found is not None:
-            _check_web(found.full_url)
-        return found
+        redirected = super().redirect_request(req, *given)
+        if redirected is not None:
+            _check_web(redirected.full_url)
+        return redirected
 
 
 def _check_web(url: str) -> None:

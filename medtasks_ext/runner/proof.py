@@ -141,7 +141,7 @@ def _alike(found: Sequence[str], wanted: Sequence[str]) -> int:
 
 def _jury_messages(dataset: Dataset, documents: Iterable[Any]) -> Iterator[list[dict[str, str]]]:
     """What judges are asked about one answer to each document, texts as they are."""
-    judging = dataset_spec(dataset.blocks, where=dataset.file).judge
+    judging = dataset_spec(dataset).judge
     words = jury_words(dataset, judging, "official") if judging else None
     assert words is not None  # the proof has hashes of them
     for document in documents:
@@ -153,7 +153,7 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
     """The task of the sample rows in official words."""
     strategy = "zero_shot" if way == "no_system" else way
     settings = Settings(data="sample", prompts="official", system_role=way != "no_system")
-    authors = authors_of(dataset, dataset_spec(dataset.blocks, where=dataset.file).rows)
+    authors = authors_of(dataset, dataset_spec(dataset).rows)
     if authors is None:
         return build_task(registry, dataset.task(strategy), settings)
     sentence = f"{authors.direct_sentence()}\n" if way == "cot" else ""

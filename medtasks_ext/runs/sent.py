@@ -45,16 +45,16 @@ def read_sent(folder: Path) -> list[Sent]:
     Raises:
         MedtasksError: a line is damaged.
     """
-    path, found = folder / FILE, []
+    path, sent = folder / FILE, []
     lines = path.read_bytes().split(b"\n") if path.is_file() else []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            found.append(Sent.model_validate(json.loads(line)))
+            sent.append(Sent.model_validate(json.loads(line)))
         except (ValueError, ValidationError):
             raise MedtasksError(f"line {number} is damaged", where=path, remedy="restore the file") from None
-    return found
+    return sent
 
 
 _Key: TypeAlias = tuple[str, str, Permission]

@@ -114,19 +114,19 @@ def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Cor
     n = len(x)
     if n < max(2, least) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    found = spearmanr(x, y)
-    value = float(found.statistic)
+    tested = spearmanr(x, y)
+    value = float(tested.statistic)
     if n < 4 or abs(value) >= 1:
-        return Correlation(value, None if n < 4 else Interval(value, value), float(found.pvalue), n)
+        return Correlation(value, None if n < 4 else Interval(value, value), float(tested.pvalue), n)
     half = float(ndtri((1 + LEVEL) / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
-    return Correlation(value, Interval(float(low), float(high)), float(found.pvalue), n)
+    return Correlation(value, Interval(float(low), float(high)), float(tested.pvalue), n)
 
 
 def spearman(one: ArrayLike, other: ArrayLike) -> float | None:
     """The value of `rank_correlation`, of two points, too."""
-    found = rank_correlation(one, other, least=2)
-    return found.value if found else None
+    correlation = rank_correlation(one, other, least=2)
+    return correlation.value if correlation else None
 
 
 def kappa(
@@ -207,12 +207,12 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
         for expert in experts:
             counts[row, place[votes[expert][subject]]] += 1
     value, observed = fleiss_kappa(counts)
-    found = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
+    figures = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
     for one, other in combinations(experts, 2):
         both = sorted(set(votes[one]) & set(votes[other]))
         first, second = ([votes[expert][subject] for subject in both] for expert in (one, other))
         equal = sum(a == b for a, b in zip(first, second, strict=True))
-        found.append(
+        figures.append(
             Kappa(
                 "cohen_kappa",
                 (one, other),
@@ -221,7 +221,7 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
                 len(both),
             )
         )
-    return found
+    return figures
 
 
 def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -231,12 +231,12 @@ def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def z_by_rater(composites: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Each rater's composites as z-scores over all instances of that rater; constant raters are left out."""
-    found = {}
+    by_rater = {}
     for rater, by_instance in composites.items():
         z = z_scores(list(by_instance.values()))
         if z is not None:
-            found[rater] = dict(zip(by_instance, map(float, z), strict=True))
-    return found
+            by_rater[rater] = dict(zip(by_instance, map(float, z), strict=True))
+    return by_rater
 
 
 def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -288,16 +288,16 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
             outweigh all others.
     """
     z = z_by_rater(composites)
-    found = []
+    agreements = []
     for one, other in combinations(sorted(z), 2):
         shared = sorted(set(z[one]) & set(z[other]))
         if len(shared) >= 2:
             pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
             if pair.value is not None:
-                found.append(max(0.0, pair.value) if clamp else pair.value)
-    if not found:
+                agreements.append(max(0.0, pair.value) if clamp else pair.value)
+    if not agreements:
         return Estimate(None)
-    values = np.asarray(found)
+    values = np.asarray(agreements)
     interval = percentile_interval(resampling_weights("pairs of raters", len(values)) @ values / len(values))
     return Estimate(float(values.mean()), interval.low, interval.high, len(values))
 
@@ -306,11 +306,11 @@ def composites(
     ratings: Iterable[tuple[str, Mapping[str, Mapping[str, float]]]],
 ) -> dict[str, dict[str, float]]:
     """(instance, rater -> axis -> rating) -> rater -> instance -> mean of the axes."""
-    found: dict[str, dict[str, float]] = {}
+    means: dict[str, dict[str, float]] = {}
     for instance, by_rater in ratings:
         for rater, axes in by_rater.items():
-            found.setdefault(rater, {})[instance] = sum(axes.values()) / len(axes)
-    return found
+            means.setdefault(rater, {})[instance] = sum(axes.values()) / len(axes)
+    return means
 
 
 # ---------------------------------------------------------------------- with gaps
@@ -342,8 +342,8 @@ def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
     raters = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(values))
     coincidences = (pairs / (raters - 1)[:, None, None]).reshape(n, -1)
-    found = (_weights(key, n) @ coincidences).reshape(-1, len(values), len(values))
-    return _estimate(_alphas(found, values, metric), n)
+    pairings = (_weights(key, n) @ coincidences).reshape(-1, len(values), len(values))
+    return _estimate(_alphas(pairings, values, metric), n)
 
 
 def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
@@ -450,8 +450,8 @@ def _iccs(scores: Array, weights: Array) -> Array:
     residual = scores - cases[:, :, None] - columns[:, None, :] + grand[:, None, None]
     ms_error = _ratio(np.einsum("ru,ruk->r", weights, residual**2), (n - 1) * (k - 1))
     ms_cases = np.where(ms_cases > 1e-12 * np.maximum(1.0, ms_error), ms_cases, np.nan)
-    found: Array = (ms_cases - ms_error) / ms_cases
-    return found
+    iccs: Array = (ms_cases - ms_error) / ms_cases
+    return iccs
 
 
 def _weights(key: str, n: int) -> Array:

@@ -145,11 +145,11 @@ def compare_resamples(
     """
     first, second = paired(*resampled)
     differences, difference = first - second, float(scores[0] - scores[1])
-    found = percentile_interval(differences)
+    interval = percentile_interval(differences)
     return Comparison(
         difference,
         Interval(
-            min(found.low, max(difference - least, -1.0)), max(found.high, min(difference + least, 1.0))
+            min(interval.low, max(difference - least, -1.0)), max(interval.high, min(difference + least, 1.0))
         ),
         float(bootstrap_p_value(differences)),
         BOOTSTRAP,
@@ -224,9 +224,9 @@ def compare(
         for side in ([part.first for part in parts], [part.second for part in parts])
     )
     least = least_half((part.weight, part.first.n_units) for part in parts)
-    found = compare_resamples((first, second), resampled, least)
+    compared = compare_resamples((first, second), resampled, least)
     test = document_test(parts, documents, metric)
-    return found if test is None else replace(found, p_value=test.p_value, method=test.method)
+    return compared if test is None else replace(compared, p_value=test.p_value, method=test.method)
 
 
 def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
@@ -311,10 +311,10 @@ def adjust_pairs(p_values: ArrayLike, adjust: Callable[[Array], Array]) -> Array
 
 
 def _checked(p_values: ArrayLike) -> Array:
-    found = np.asarray(p_values, dtype=float)
-    if found.ndim != 1 or not ((found >= 0) & (found <= 1)).all():
+    p = np.asarray(p_values, dtype=float)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise ValueError("p-values are a list of numbers from 0 to 1")
-    return found
+    return p
 
 
 # ---------------------------------------------------------------------- ranks

@@ -144,7 +144,7 @@ def _notes(loaded: Mapping[str, Any], asked: Facts) -> str:
 def _export_task(
     run: Path, out: Path, name: str, dataset: Dataset, model: str, mode: str, notes: str
 ) -> Exported:
-    official = dataset_spec(dataset.blocks, where=dataset.file).rows.official_name
+    official = dataset_spec(dataset).rows.official_name
     if official is None:
         raise MedtasksError(
             f"{name} is none of the leaderboard's tasks: it was added to the suite",

@@ -8,22 +8,88 @@ what a run spec leaves out is written out here, since it is code, not wording (`
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, braced, constant
-from medtasks_ext.prompts.official.words import Filling, OfficialTurn, origin_of, source_of
-from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial, TextLocation
+from medtasks_ext.prompts.official.words import Filling, OfficialTurn, origin_of, source_of, strict_sandbox
+from medtasks_ext.registry.official import Artefact, Official, TextLocation
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.rows.row import Row
 
 _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapter_spec"
+#: In the wheel: the file whose functions build the adapters, and where the code lies that makes instances.
+_SPECS, _SCENARIOS = "helm/benchmark/run_specs/medhelm_run_specs.py", "helm/benchmark/scenarios"
+_RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
+
+
+class OfficialAdapter(Official):
+    """An adapter makes the prompt (HELM).
+
+    Attributes:
+        slots: what stands in a text, as its source writes it -> its value: a Jinja expression over the row,
+            or a template if it has braces, as `input` and `references` may be.
+        adapter: name of the run spec that builds the adapter.
+        wrapper: the text into which the row is put before the adapter gets it.
+        input: what the adapter gets where there is no wrapper.
+        pieces: name -> further texts, which templates call: `{{ persona() }}`.
+        tables: dictionaries of the wrapper's file that expressions read.
+        references: the choices: labels, or an expression for a list.
+        line_ends: whether the official code reads CR LF as LF.
+    """
+
+    adapter: str
+    wrapper: TextLocation | None = None
+    input: str | None = None
+    pieces: dict[str, TextLocation] = {}
+    tables: list[str] = []
+    references: list[str] | str | TextLocation | None = None
+    line_ends: bool = False
+
+    @model_validator(mode="after")
+    def _one_input(self) -> OfficialAdapter:
+        if bool(self.wrapper) == bool(self.input):
+            raise ValueError("an adapter gets either `wrapper` or `input`")
+        if self.wrapper and not self.wrapper.file:
+            raise ValueError("wrapper.file: missing key")
+        wrong = [name for name in [*self.pieces, *self.tables] if not re.fullmatch(r"[A-Za-z_]\w*", name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no name")
+        return self
+
+
+def record_date(text: str) -> str:
+    """The date of a note's line `Record date:`; nothing where it has none."""
+    match = _RECORD_DATE.search(text)
+    return match[1] if match else ""
+
+
+def without_end_quotes(text: str) -> str:
+    """A choice without quotation marks and blanks at its end."""
+    return text.rstrip('"').rstrip()
+
+
+class _Filling(Filling):
+    environment: ClassVar = strict_sandbox(
+        {"record_date": record_date, "without_end_quotes": without_end_quotes}
+    )
+    line_ends = False  # whether CR LF is read as LF
+
+    def text(self, said: str) -> str:
+        return self.ends(super().text(said))
+
+    def ends(self, text: str) -> str:
+        """The text as the official code reads it."""
+        return text.replace("\r\n", "\n").replace("\r", "\n") if self.line_ends else text
 
 
 @dataclass(frozen=True)
@@ -108,7 +174,6 @@ class AdapterWords:
 
     Args:
         block: `official` of the task's file.
-        suite: `official` of the suite's file.
         artefact: the wheel.
         path: where it lies.
         where: the task's file.
@@ -117,18 +182,18 @@ class AdapterWords:
         MedtasksError: the artefact is another one, or has no such place.
     """
 
-    def __init__(
-        self, block: Official, suite: SuiteOfficial, artefact: Artefact, path: Path, where: Path
-    ) -> None:
+    #: what `official` of a task's file may say
+    Block = OfficialAdapter
+
+    def __init__(self, block: OfficialAdapter, artefact: Artefact, path: Path, where: Path) -> None:
         self.block, self.where = block, where
-        slots, adapters = frozenset(block.slots), suite.adapters
-        assert block.adapter is not None and adapters is not None  # both blocks were checked
-        specs = source_of(artefact, path, adapters.specs)
+        slots = frozenset(block.slots)
+        specs = source_of(artefact, path, _SPECS)
         self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
         home = block.wrapper.file if block.wrapper else None
 
         def source(place: TextLocation) -> PythonSource:
-            return source_of(artefact, path, f"{adapters.folder}/{place.file or home}")
+            return source_of(artefact, path, f"{_SCENARIOS}/{place.file or home}")
 
         self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
         self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
@@ -139,7 +204,7 @@ class AdapterWords:
         )
         self.tables: Json = {}
         if block.tables and home:
-            file = source_of(artefact, path, f"{adapters.folder}/{home}")
+            file = source_of(artefact, path, f"{_SCENARIOS}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}
         self._check_slots()
         self.origin = origin_of(artefact, self.shown())
@@ -170,7 +235,8 @@ class AdapterWords:
 
     def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
         """The row as one text."""
-        filling = Filling(self.block, self.where, fields, place, self.tables, self.pieces)
+        filling = _Filling(self.block.slots, self.where, fields, place, self.pieces, self.tables)
+        filling.line_ends = self.block.line_ends
         text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
         references = self.block.references
         if isinstance(references, str):

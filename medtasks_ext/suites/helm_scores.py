@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from medtasks_ext.results.published import published, published_entry, published_experiments
-from medtasks_ext.results.suite_figures import normalised
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -17,6 +16,11 @@ _Scores = dict[tuple[str, str], float]
 #: small models of MedHELM whose printed metric is not the benchmark's score
 _OTHER_METRICS = {("MedCalc-Bench", "Exact Match"), ("EHR-SQL", "EHRSQLReAns")}
 _JURY = ("Jury Score", "LLM Jury")
+
+
+def normalised(jury_score: float) -> float:
+    """A jury score of 1-5 on 0-1."""
+    return (jury_score - 1) / 4
 
 
 def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
@@ -31,8 +35,10 @@ def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
                 normalised(value) if row["metric"] in _JURY else value
             )
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, model, found), facts.get(model, {}))
-        for model, found in scores.items()
+        published_entry(
+            suite, model, published_experiments(tasks, suite, model, of_model), facts.get(model, {})
+        )
+        for model, of_model in scores.items()
     ]
 
 

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from medtasks_ext.judge.cost import jury_cost_bound
 from medtasks_ext.judge.report import ALL, Figure, read_figures
 from medtasks_ext.registry.row_labels import DIFFICULTY
 from medtasks_ext.report.cost import benchmark_bound, jury_cost
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
-from medtasks_ext.results.suite_figures import jury_cost_bound, minimum_detectable_effect
 from medtasks_ext.stats.agreement import Estimate, at_least_zero, icc_3k_interval
 from medtasks_lab.atlas.cells import Cell, printed_figures
+from medtasks_lab.atlas.medhelm import minimum_detectable_effect
 from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
 from medtasks_lab.studies.departments import DEPARTMENT
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.report.pictures.spec import Kind, Value, colours_of, picture, themes
+from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medtasks_lab.atlas.cells import Cell
     from medtasks_lab.atlas.spec import AtlasItem, Chart
 
-_WIDTH, _TALL, _ROOM = 760, 420, 260
+_WIDTH, _TALL = 760, 420
 #: of the range of scores: names on the line of the best stand so far below each other
 _APART = 0.045
 #: of the width: what a name takes
@@ -27,8 +27,6 @@ _FEW = 12
 _OWN, _REST = "own run", "published"
 #: columns that hold the ends of another one's intervals
 _ENDS = (", low", ", high")
-#: of a letter in labels
-_LETTER = 7
 
 Table = dict[str, dict[str, "Cell"]]
 
@@ -49,7 +47,7 @@ class Drawing:
 
 def _drawing(item: AtlasItem, kind: Kind, rows: list[dict[str, Value]], **words: Any) -> Drawing:
     """A picture with its title inside: it may be taken out of its page."""
-    room = max(40, int(words.get("width", _WIDTH)) // _LETTER)
+    room = max(40, int(words.get("width", _WIDTH)) // 7)
     return Drawing(kind, rows, {"caption": _wrapped(f"{item.title} ({item.source})", room), **words})
 
 
@@ -78,7 +76,13 @@ def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str,
 
 
 def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
-    every = len({cell.row for cell in cells if figure(cell) is not None and not cell.own})
+    every = len(
+        {
+            cell.row
+            for cell in cells
+            if figure(cell) is not None and not cell.own and (not how.columns or cell.column in how.columns)
+        }
+    )
     rows = _lines(how, cells)
     columns = _columns(how, rows)
     if not rows or not columns:
@@ -101,11 +105,6 @@ def _scales(cells: Sequence[Cell]) -> dict[str, set[str]]:
     shares = {column for column, value in most.items() if value <= 1}
     found = {"0 to 1": shares, "1 to 5": most.keys() - shares}
     return {name: columns for name, columns in found.items() if columns}
-
-
-def _room(names: Sequence[str]) -> int:
-    """Pixels that the longest of some labels takes: labels are never cut."""
-    return max(_ROOM, _LETTER * max(map(len, names), default=0) + 12)
 
 
 def figure(cell: Cell | None) -> float | None:
@@ -208,9 +207,7 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         height=18 if len(rows) > 30 else 24,
         angle=0 if level else -40,
         above=14 * max(map(len, names)) - 8 if level else 6,
-        head=step if level else _LETTER * max(map(len, columns)) + 12,
         beside=12 if level else 110,
-        room=_room(lines),
         gap=1,
         numbers=True,
         domain=[min(values), max(values)],
@@ -255,10 +252,10 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         lines=lines,
         own=_own_places(rows),
         series=list(columns),
+        **looks_of(columns),
         width=_WIDTH,
         height=(11 if len(rows) > 40 else 13) * len(columns) + 8,
         size=45 if len(rows) > 40 else 65,
-        room=_room(lines),
         domain=[min(ends) - room, max(ends) + room],
         measure=measure,
         format=f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
@@ -289,9 +286,9 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         found,
         lines=list(rows),
         series=list(columns),
+        **looks_of(columns),
         width=_WIDTH,
         height=14 * len(columns) + 10,
-        room=_room([*rows]),
         measure=how.measure,
         format="~s",
         legend={"title": None} if len(columns) > 1 else None,
@@ -344,7 +341,7 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | No
         measure=how.measure,
         format=f".{how.digits}f",
         groups=groups,
-        colours=colours_of(groups),
+        **looks_of(groups),
         legend={"title": None} if len(groups) > 1 else None,
         front=[{"x": point.x, "value": point.y} for point in front],
     )

@@ -11,11 +11,11 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
 from medtasks_ext.report.groups import groups_of
 from medtasks_ext.results.published import published
-from medtasks_ext.results.suite_figures import SuiteFigures, suite_figures
 from medtasks_ext.stats.agreement import rank_correlation
 from medtasks_ext.stats.permutation import paired_test
 from medtasks_lab.atlas.cells import Cell, Data, printed_figures
 from medtasks_lab.atlas.claims import claimed
+from medtasks_lab.atlas.medhelm import SuiteFigures, suite_figures
 from medtasks_lab.atlas.models import covariate, marks, published_models
 from medtasks_lab.atlas.own_runs import (
     clinician_agreement,

@@ -131,5 +131,5 @@ def _drawing(one: Drawing) -> Json:
     return {
         "kind": one.kind,
         "rows": one.rows,
-        "words": {name: value for name, value in one.words.items() if name != "colours"},
+        "words": {name: value for name, value in one.words.items() if name not in ("colours", "shapes")},
     }

@@ -129,7 +129,7 @@ def write_candidates(
             f"no dataset {given.task!r}", where="candidates.task", remedy="`medtasks ls` lists the names"
         )
     dataset = registry.datasets[given.task]
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     if spec.rows.database is not None:
         raise MedtasksError(
             "its answers are run on a database", where=given.task, remedy="choose its prompt by hand"

@@ -60,7 +60,7 @@ def strata_of(grading: Grading, dataset: Dataset, column: str, file: Path | None
 
 
 def _own_rows(grading: Grading, dataset: Dataset) -> tuple[Sequence[Row], str]:
-    spec = dataset_spec(dataset.blocks, where=dataset.file)
+    spec = dataset_spec(dataset)
     if any(schema.each or "id" in schema.fields for schema in spec.rows.schemas):
         raise MedtasksError(
             f"the questions of {grading.task} have ids that its rows do not have",

@@ -14,6 +14,7 @@ from medtasks_ext.answers import answer_format
 
 FOLDER = Path(__file__).parent / "replies"
 SECOND = Path(__file__).parent / "replies_second.yaml"
+THIRD = Path(__file__).parent / "replies_third.yaml"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -82,8 +83,16 @@ def written_later() -> list[HandWritten]:
 @lru_cache(maxsize=1)
 def written_second() -> list[HandWritten]:
     """Thirty more in each of the first twelve languages, which no reader had seen."""
-    found = []
-    for language, blocks in yaml.safe_load(SECOND.read_text(encoding="utf-8")).items():
+    return list(_of_languages(SECOND))
+
+
+@lru_cache(maxsize=1)
+def written_third() -> list[HandWritten]:
+    """Fifteen more in each, as models write them, which no reader had seen."""
+    return list(_of_languages(THIRD))
+
+
+def _of_languages(file: Path) -> Iterator[HandWritten]:
+    for language, blocks in yaml.safe_load(file.read_text(encoding="utf-8")).items():
         for block in blocks:
-            found += _made(language, block.pop("kind"), block)
-    return found
+            yield from _made(language, block.pop("kind"), block)

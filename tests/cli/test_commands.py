@@ -225,6 +225,7 @@ def test_ls_groups_counts_the_tasks_behind_each(medtasks):
         (("run", "--model", "oracle", "--tasks", "bridge_mie", "--data", "samples"), "unknown data origin"),
         (("run", "--model", "oracl", "--tasks", "bridge_mie", "--data", "sample"), "unknown model type"),
         (("run", "--config", "nope", "--tasks", "bridge_mie"), "no such file or bundled configuration"),
+        (("run", "--config", "qwen3-8b-thinkin", "--tasks", "bridge_mie"), "did you mean Qwen3-8B-Thinking"),
         (
             ("run", "--model", "oracle", "--tasks", "bridge_brateca_mortality"),
             "files go to bridge/Brateca-Mortality.SFT.json",
@@ -365,3 +366,10 @@ def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example
     outcome = medtasks(*command)
     assert outcome.code == 2 and "Missing " in outcome.err
     assert example in " ".join(outcome.err.split())
+
+
+@pytest.mark.parametrize(("group", "option"), [("new", "--from FILE"), ("judge", "--jury JURY")])
+def test_the_help_of_a_group_shows_what_its_plain_call_takes(medtasks, group, option):
+    shown = medtasks(group, "--help")
+    assert shown.code == 0
+    assert "\nWithout a command, as in `" in shown.out and f"\n  {option} " in shown.out

@@ -85,6 +85,14 @@ COLUMNS = [
     }
     for i in range(12)
 ]
+KEY = [
+    {
+        "q": f"Which vaccine does invented traveller {i} need?",
+        "options": ["MMR", "Tdap", "IPV"],
+        "key": "ABC"[i % 3],
+    }
+    for i in range(12)
+]
 SCALE = [
     {"letter": f"The patient reports pain after visit number {i}.", "label": i % 3 + 1} for i in range(12)
 ]
@@ -104,6 +112,7 @@ FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
         (ARABIC, "choice", "ar", ["أ", "ب", "ج", "د"]),
         (OWN_LETTERS, "choice", "ar", ["أ", "ب", "ج", "د"]),
         (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
+        (KEY, "choice", "en", ["A", "B", "C"]),
         (SCALE, "ordinal", "en", ["1", "2", "3"]),
         (DOSES, "number", "de", []),
         (CODED, "labels", "de", ["fever", "pain"]),

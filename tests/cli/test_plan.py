@@ -464,6 +464,12 @@ def test_a_model_that_nobody_knows_is_assumed_not_to_think_and_both_figures_are_
     assert record["other"]["total"]["output_tokens"] - record["total"]["output_tokens"] == 8 * 2000
 
 
+def test_a_model_of_unknown_size_has_no_hours_and_no_empty_line(medtasks):
+    outcome = medtasks("plan", "ORG/Nobody", *CHIP_CTC)
+    assert outcome.code == 0 and "not thinking: time and cost are not known\n" in outcome.out
+    assert "--gpu-hour-price" not in outcome.out and "give --throughput" in outcome.text
+
+
 def test_a_file_of_ones_own_is_planned_as_its_model_is_known(plan, chip_ctc, tmp_path):
     content = {"model": "vllm", "model_args": {"pretrained": "Qwen/Qwen3-8B"}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content))

@@ -38,7 +38,8 @@ def medqa_rows(name: str, n: int) -> bytes:
 
 def mmlu_rows(n: int, what: str) -> bytes:
     rows = [
-        {"question": f"{what} {i}", "subject": "x", "choices": list("abcd"), "answer": i % 4}
+        {"question": f"{what} {i} {subject}", "subject": subject, "choices": list("abcd"), "answer": i % 4}
+        for subject in ("anatomy", "professional_medicine", "virology")
         for i in range(n)
     ]
     content = io.BytesIO()
@@ -56,9 +57,9 @@ def hub(tmp_path, monkeypatch):
     declare_suites(root)
     yaml = root / "medhelm" / "medbullets" / "task.yaml"
     yaml.write_text(yaml.read_text().replace(RAW, server.url))
-    lock = yaml.with_name("data.lock")
-    pinned = {**json.loads(lock.read_text()), "files": {}}  # what is served here is not what is pinned
-    lock.write_text(json.dumps(pinned))
+    for lock in (yaml.with_name("data.lock"), root / "clinicbench" / "mmlu_med" / "data.lock"):
+        pinned = {**json.loads(lock.read_text()), "files": {}}  # what is served here is not what is pinned
+        lock.write_text(json.dumps(pinned))
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     server.take_place(monkeypatch, tmp_path)
     contents = {
@@ -68,9 +69,9 @@ def hub(tmp_path, monkeypatch):
             "train.json": medqa_rows("train", 6),
         },
         MMLU: {
-            "professional_medicine/test-00000-of-00001.parquet": mmlu_rows(7, "test"),
-            "professional_medicine/dev-00000-of-00001.parquet": mmlu_rows(3, "dev"),
-            "professional_medicine/validation-00000-of-00001.parquet": mmlu_rows(3, "validation"),
+            "all/test-00000-of-00001.parquet": mmlu_rows(7, "test"),
+            "all/dev-00000-of-00001.parquet": mmlu_rows(3, "dev"),
+            "all/validation-00000-of-00001.parquet": mmlu_rows(3, "validation"),
         },
     }
     for name, files in contents.items():

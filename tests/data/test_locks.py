@@ -125,9 +125,16 @@ def test_rows_of_copies_do_not_pin_a_file():
     leaderboard = {name for name in LOCKED if re.fullmatch(r"open_medical_llm_(medqa|mmlu_\w+)", name)}
     assert {item.id for item in copies} == {*clinicbench, *medhelm, *cantemist, *codiesp, *leaderboard}
     assert len(leaderboard) == 7
-    # of MMLU the rows are known and the bytes are not; of MedQA others state the digest of the bytes
-    assert all(
-        TASKS.datasets[item.id].is_pinned == ("medqa" in item.id)
-        for item in copies
-        if "mmlu" in item.id or "medqa" in item.id
-    )
+    # of MMLU and MedQA others state the digest of the bytes as well; of CodiEsp two copies have all members
+    pinned = {item.id for item in copies if TASKS.datasets[item.id].is_pinned}
+    assert pinned == {*clinicbench, *codiesp, *leaderboard}
+
+
+def test_each_pin_says_what_it_rests_on():
+    """Bytes that were not seen are said to be so: in a digest that others state, and in members of copies."""
+    for item in LOCKED.values():
+        for name, file in item.lock.files.items():
+            unseen = "not seen here" in (file.seen.by if file.seen else "")
+            stated = file.seen is not None and ("public project" in file.seen.by or "members" in file.seen.by)
+            assert unseen == stated, (item.id, name)
+            assert not unseen or file.size is None, (item.id, name)

@@ -147,6 +147,25 @@ def test_a_fifth_suite_needs_no_code(root, medtasks):
     assert outcome.code == 0, outcome.text
 
 
+def test_words_that_are_no_passage_need_code_that_the_suite_names(root, medtasks):
+    file = root / "ward" / "falls" / "task.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(f"{text}official: {{adapter: falls, input: question}}\n", encoding="utf-8")
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert outcome.code == 1 and "official: needs `text`: suite.yaml names no code" in outcome.out
+    suite = root / "ward" / "suite.yaml"
+    words = {"words": {"file": "words.txt", "revision": "1", "how": "ask the ward"}}
+    adapters = {"code": "medtasks_ext.suites.helm.AdapterWords", "artefact": "words"}
+    said = yaml.safe_dump({"official": {"artefacts": words, "adapters": adapters}})
+    suite.write_text(suite.read_text(encoding="utf-8") + said, encoding="utf-8")
+    forget()
+    assert "official" not in medtasks("dev", "validate", "ward_falls").out
+    file.write_text(f"{text}official: {{adapter: falls, inputs: question}}\n", encoding="utf-8")
+    forget()
+    outcome = medtasks("dev", "validate", "ward_falls")
+    assert "official.inputs: unknown key (did you mean input?)" in outcome.out
+
+
 def test_a_dataset_of_a_fifth_suite_is_started_with_its_axes(root, medtasks):
     given = {
         "id": "ward_triage", "kind": "label_word", "language": "ko", "task-type": "text_classification",
@@ -188,7 +207,7 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
     from medtasks_ext.rows.spec import dataset_spec
 
     def strategy_line(dataset, *, cot):
-        return line_of(dataset, dataset_spec(dataset.blocks, where=dataset.file), cot=cot)
+        return line_of(dataset, dataset_spec(dataset), cot=cot)
 
     dataset = Registry(root).datasets["ward_falls"]
     assert strategy_line(dataset, cot=False) == LINES.answer

@@ -69,6 +69,39 @@ def test_scores_of_documents_follow_to_the_score_of_the_run(viewer, task):
         assert column.value() == pytest.approx(column.answers.score)
 
 
+def pages(runs):
+    """Everything that the page asks for of all datasets."""
+    viewer = Viewer(list(runs), registry())
+    found = []
+    for task in viewer.datasets:
+        page = viewer.page(task)
+        page.read()
+        found += [viewer.answer(what, {"dataset": task}) for what in ("dataset", "errors", "confusion")]
+        found += [viewer.answer("document", {"dataset": task, "document": key}) for key in page.keys]
+    return found
+
+
+def test_without_stored_documents_the_pages_are_the_same(runs):
+    stored = pages(runs)
+    files = [file for run in runs for file in (run / "tasks").glob("*.parquet")]
+    assert len(files) >= len(TASKS)
+    for file in files:
+        file.unlink()
+    assert pages(runs) == stored
+
+
+def test_numbers_of_documents_are_those_of_the_stored_frame(runs):
+    from pyarrow import parquet
+
+    [file] = (runs[1] / "tasks").glob(f"{LABEL}.parquet")
+    frame = parquet.read_table(file)
+    place = frame.column_names.index("score")
+    parquet.write_table(frame.set_column(place, "score", [[0.25] * len(frame)]), file)
+    head = Viewer([runs[1]], registry()).answer("dataset", {"dataset": LABEL})
+    assert set(head["columns"][0]["scores"]) == {0.25}
+    assert head["columns"][0]["totals"]["wrong"] == len(frame)
+
+
 def test_filters_find_what_went_wrong(viewer):
     assert documents_with(viewer, Flag.EMPTY) == ["t3"]
     assert documents_with(viewer, Flag.CUT) == ["t4"]

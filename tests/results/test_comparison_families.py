@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from medtasks_ext.results.suite_figures import minimum_detectable_effect
 from medtasks_ext.stats.comparison import (
     adjust_pairs,
     benjamini_hochberg,
@@ -20,6 +19,7 @@ from medtasks_ext.stats.comparison import (
     ranking,
     ranks,
 )
+from medtasks_lab.atlas.medhelm import minimum_detectable_effect
 
 p_lists = st.lists(st.floats(0, 1), min_size=1, max_size=7)
 tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6)).map(

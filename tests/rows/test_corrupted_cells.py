@@ -60,7 +60,7 @@ class Corruptible:
 
     def __init__(self, dataset: Dataset, folder) -> None:
         self.dataset = dataset
-        self.spec: DatasetSpec = dataset_spec(dataset.blocks, where=dataset.file)
+        self.spec: DatasetSpec = dataset_spec(dataset)
         rows = [json.loads(line) for line in dataset.sample_file.read_text().splitlines()]
         self.rows = [
             {key: value for key, value in row.items() if key != SPLIT_KEY}

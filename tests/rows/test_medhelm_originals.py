@@ -37,7 +37,7 @@ TASKS = registry().datasets
 
 def source_of(task: str):
     dataset = TASKS[f"medhelm_{task}"]
-    return dataset_spec(dataset.blocks, where=dataset.file).rows
+    return dataset_spec(dataset).rows
 
 
 def put(data_dir: Path, task: str, files: dict[str, str | bytes | None]) -> Path:

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.filters import spans
-from medtasks_ext.rows.spec import Original, dataset_spec
+from medtasks_ext.rows.spec import Original, Source, dataset_spec
 from medtasks_lab.originals import read_original
 from medtasks_lab.originals.build import drawn, n_drawn, pool
 from tests.conftest import sft_row, write_jsonl
@@ -381,7 +382,7 @@ def test_repeated_inputs_count_once(data_dir):
 
 
 def test_a_download_from_the_hub_is_read_through_the_source_and_split(tmp_path, monkeypatch):
-    download = dataset_spec(TASKS["bridge_ade_extraction"].blocks, where=Path()).rows.download
+    download = dataset_spec(TASKS["bridge_ade_extraction"]).rows.download
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.file_download.HF_HUB_CACHE", str(tmp_path), raising=False)
     import huggingface_hub
@@ -540,13 +541,8 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
         "output": "y",
         **change,
     }
-    block = {
-        "rows": {"official_name": "X", "original": [layout]},
-        "prompt": {"instruction": "{{ strategy }}", "input": "x"},
-        "answer": {},
-    }
-    with pytest.raises(MedtasksError, match=message):
-        dataset_spec(block, where=Path("task.yaml"))
+    with pytest.raises(ValidationError, match=message):
+        Source(official_name="X", original=[layout])
 
 
 def test_a_template_that_jinja_cannot_read_is_named():
@@ -559,7 +555,7 @@ def test_a_template_that_jinja_cannot_read_is_named():
 
 
 def originals(dataset) -> list:
-    return dataset_spec(dataset.blocks, where=dataset.file).rows.original
+    return dataset_spec(dataset).rows.original
 
 
 def test_the_documentation_names_the_files_of_every_source():

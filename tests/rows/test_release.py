@@ -61,6 +61,7 @@ def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(h
     )
     assert outcome.code == 0
     assert "no gold answers for 1 of 1 tasks (bridge_chip_ctc)" in outcome.err
+    assert "`medtasks export bridge` writes the leaderboard's files" in outcome.err
     metrics = json.loads((tmp_path / "run" / "tasks" / "bridge_chip_ctc.json").read_text())["metrics"]
     assert "score" not in metrics and "acc" not in metrics and metrics["scored"] == 0
     outcome = medtasks("export", "bridge", "run", "-o", "out", "--own-words")

@@ -22,6 +22,9 @@ _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈]")
+#: numbers and signs between them: three numbers or more, or a sign that joins no range
+_SIGN = r"\s*[+×·*÷/−–-]\s*"
+_CALCULATION = regex.compile(rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*")
 
 
 def _past_blanks(text: str, place: int) -> int:
@@ -62,8 +65,8 @@ class NumberReader:
         try:
             return float(text)
         except ValueError:
-            found = self._at(folded(text).text, 0)
-            return found.number if found and not folded(text).text[found.end :].strip() else None
+            measure = self._at(folded(text).text, 0)
+            return measure.number if measure and not folded(text).text[measure.end :].strip() else None
 
     def read(self, reply: Reply) -> Extraction:
         """The number.
@@ -96,6 +99,8 @@ class NumberReader:
         weak = [item.what for item in reached if item.sort < 3]
         if weak:
             return said(weak[-1], "said to be the answer")
+        if result := self._behind_calculation(text, values):
+            return said(result, "the only number behind a calculation")
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
@@ -113,6 +118,16 @@ class NumberReader:
         before = text[max(0, place - 16) : place].rstrip(" *_")
         return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))
 
+    def _behind_calculation(self, text: str, values: list[_Value]) -> _Value | None:
+        """The one number behind the last calculation of a reply; None where there are several, or a range."""
+        ends = [match.end() for match in _CALCULATION.finditer(text)]
+        behind = [value for value in values if ends and value.start >= ends[-1]]
+        return (
+            behind[0]
+            if len({value.number for value in behind}) == 1 and behind[0].number is not None
+            else None
+        )
+
     def _result(self, text: str, value: _Value) -> _Value:
         """Of a calculation behind an announcement its result: what follows the last sign on the line."""
         stop = text.find("\n", value.end)
@@ -124,13 +139,13 @@ class NumberReader:
         return answer[0] if answer else value
 
     def _values(self, text: str) -> list[_Value]:
-        found = []
+        measures = []
         end = 0
         for match in _NUMBER.finditer(text):
             if match.start() >= end and (value := self._at(text, match.start())):
-                found.append(value)
+                measures.append(value)
                 end = value.end
-        return found
+        return measures
 
     def _at(self, text: str, place: int) -> _Value | None:
         match = _NUMBER.match(text, place)

@@ -14,7 +14,8 @@ from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#•>–—:¡¿\-]"
 _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
-_COLON = regex.compile(r"\s*:\s*")
+#: between a verb of being that is also a name and the name that is said
+_SET_OFF = regex.compile(r"\s*[:*_`\"'“‘「『«]+\s*")
 _LEADING = regex.compile(rf"{_MARKS}*")
 _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
 
@@ -95,8 +96,8 @@ class NameReader:
         if not match or not self._behind.match(text, match.end()):
             return None
         name, end = self.names[plain(match[0])], match.end()
-        colon = _COLON.match(text, end)
-        if colon and self._name.match(text, colon.end()) and self.phrases.skipped.fullmatch(match[0]):
+        apart = _SET_OFF.match(text, end)
+        if apart and self._name.match(text, apart.end()) and self.phrases.skipped.fullmatch(match[0]):
             return None  # a verb of being, as in `答案是：否`
         between = _past(text, end)
         joint = self.phrases.either.match(text, between) or self.phrases.joins.match(text, between)

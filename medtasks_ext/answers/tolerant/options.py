@@ -39,6 +39,9 @@ _TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
 #: mentions of labels, and of one option's text, that are looked at
 _MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
+_CLAUSE_STOP = regex.compile(r"[,.。!?\n;]")
+#: words that say nothing, before a label with which a reply ends, that make it the answer
+_SEVERAL_WORDS = 3
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
 _SEPARATOR = regex.compile(_SEPARATORS)
 #: marks between a label and what is said of it
@@ -188,7 +191,7 @@ class _Reading:
             return Extraction(list(range(self.reader.size)), None, "all of these")
         if reached:
             return self._said(reached[-1].what, "called right")
-        return self._last() or self._only(verdicts) or NOTHING
+        return self._last() or self._only(verdicts) or self._only_list() or NOTHING
 
     def _said(self, listed: _Listed, why: str) -> Extraction:
         span = (listed.start, listed.end)
@@ -210,6 +213,8 @@ class _Reading:
         chosen, (number, end) = [first[0]], first
         either = False
         while len(chosen) < 2 * self.reader.size and (more := self._next(end, number)):
+            if ";" in self.text[end : more[1]] and self.phrases.joins.search(self.text, first[1], end):
+                break  # another list: `A and B; C, D and E are not`
             chosen.append(more[0])
             either |= more[2]
             number, end = more[:2]
@@ -308,10 +313,10 @@ class _Reading:
         if _PARAGRAPH.match(text, place):
             return None
         for _ in range(12):
-            if place > begin and (found := self._listed_label(place)):
+            if place > begin and (labelled := self._listed_label(place)):
                 if not joined and not either and not self._separated(begin, place):
                     return None
-                return (*found, either)
+                return (*labelled, either)
             match = self.phrases.either.match(text, place)
             join = self.phrases.joins.match(text, place)
             if match and not join:
@@ -432,14 +437,14 @@ class _Reading:
 
     def _verdicts(self) -> dict[int, tuple[bool | None, int, int]]:
         """Option -> what is said of it, and where its label stands."""
-        found: dict[int, tuple[bool | None, int, int]] = {}
+        verdicts: dict[int, tuple[bool | None, int, int]] = {}
         for number, start, end in self._mentions():
             said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
             if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
                 said = self._verdict(own[1])
-            if number not in found or said is not None:
-                found[number] = (said, start, end)
-        return found
+            if number not in verdicts or said is not None:
+                verdicts[number] = (said, start, end)
+        return verdicts
 
     def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
@@ -488,7 +493,9 @@ class _Reading:
         return None
 
     def _concluded(self, begin: int) -> bool:
-        """Whether a last clause of words that say nothing leads to a place: `…, so B`."""
+        """Whether words that say nothing lead to a place: a last clause of them, or several: `…, so B`."""
+        if self._skipped_before(begin) >= _SEVERAL_WORDS:
+            return True
         clause = _LAST_CLAUSE.search(self.text, 0, begin)
         if not clause:
             return False
@@ -500,6 +507,16 @@ class _Reading:
             words += not match[0].isspace()
             place = match.end()
         return words > 0 and place == begin
+
+    def _skipped_before(self, place: int) -> int:
+        """How many words that say nothing stand right before a place."""
+        words, begin = 0, max(0, place - 60)
+        ends = {
+            match.end(): match.start() for match in self.phrases.skipped.finditer(self.text, begin, place)
+        }
+        while (end := len(self.text[:place].rstrip(" *_`\"'("))) in ends:
+            words, place = words + 1, ends[end]
+        return words
 
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])
@@ -534,6 +551,30 @@ class _Reading:
         if self.several and texts and not left and self._is_list(texts):
             return Extraction(sorted(texts), None, "the options that are named")
         return None
+
+    def _only_list(self) -> Extraction | None:
+        """The one list of labels, where several may be right and its clause denies nothing."""
+        if not self.several:
+            return None
+        found: list[_Listed] = []
+        for _, start, end in self._mentions():
+            if any(item.start <= start < item.end for item in found) or self._in_denial(start, end):
+                continue
+            listed = self._listed(start, True)
+            if listed is None or len(listed.places) < 2 or listed.either:
+                return None
+            if not self._in_denial(listed.start, listed.end):
+                found.append(listed)
+        return self._said(found[0], "the only list of options") if len(found) == 1 else None
+
+    def _in_denial(self, start: int, end: int) -> bool:
+        """Whether the clause of a place denies or doubts what stands there."""
+        begin = max((match.end() for match in _SENTENCE.finditer(self.text, 0, start)), default=0)
+        stop = _CLAUSE_STOP.search(self.text, end)
+        clause = (begin, stop.start() if stop else len(self.text))
+        phrases = self.phrases
+        doubts = (phrases.not_, phrases.wrong, any_of(phrases.words.or_))
+        return any(pattern.search(self.text, *clause) for pattern in doubts)
 
     def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:
         """Whether nothing but the options' texts stands there."""

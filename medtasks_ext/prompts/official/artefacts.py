@@ -70,9 +70,9 @@ def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
 
 
 def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> None:
-    if artefact.sha256 and (found := sha256_of(path)) != artefact.sha256:
+    if artefact.sha256 and (digest := sha256_of(path)) != artefact.sha256:
         raise MedtasksError(
-            f"is not {artefact.file} of {artefact.revision}: SHA-256 {found[:16]}…,"
+            f"is not {artefact.file} of {artefact.revision}: SHA-256 {digest[:16]}…,"
             f" not {artefact.sha256[:16]}…",
             where=where,
             remedy=remedy,

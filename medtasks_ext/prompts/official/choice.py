@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
 from medtasks_ext.registry import Dataset
-from medtasks_ext.registry.official import Artefact, Official
+from medtasks_ext.registry.official import Artefact, Official, OfficialPassage
 from medtasks_ext.rows.spec import DatasetSpec
 from medtasks_ext.rows.transfer import NotHereError
 
@@ -73,7 +73,7 @@ def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
     """The way of asking that the suite does not have; nothing for one that it has."""
     if cot:
         return "reasoning step by step"
-    if shots and (block.adapter or block.input):
+    if shots and not (isinstance(block, OfficialPassage) and block.input is None):
         return "prompts with examples"
     return ""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import jinja2
 
@@ -19,33 +18,12 @@ from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import Artefact, Official, SuiteOfficial
+from medtasks_ext.registry.official import Artefact, Official, OfficialPassage, SuiteOfficial
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.official import Passage
     from medtasks_ext.rows.row import Row
-
-_RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
-
-
-def record_date(text: str) -> str:
-    """The date of a note's line `Record date:`; nothing where it has none."""
-    found = _RECORD_DATE.search(text)
-    return found[1] if found else ""
-
-
-def without_end_quotes(text: str) -> str:
-    """A choice without quotation marks and blanks at its end."""
-    return text.rstrip('"').rstrip()
-
-
-_environment = Declared(
-    {"record_date": record_date, "without_end_quotes": without_end_quotes},
-    undefined=jinja2.StrictUndefined,
-    keep_trailing_newline=True,
-    autoescape=False,
-)
 
 
 @dataclass(frozen=True)
@@ -100,8 +78,7 @@ class PassageWords:
         MedtasksError: the text does not hold the passage.
     """
 
-    def __init__(self, block: Official, artefact: Artefact, path: Path, where: Path) -> None:
-        assert block.text is not None  # the block was checked
+    def __init__(self, block: OfficialPassage, artefact: Artefact, path: Path, where: Path) -> None:
         self.block, self.where = block, where
         words = passage(artefacts.read(artefact, path, None), block.text, where=path)
         self.passage = split_at(words, block.slots)
@@ -117,42 +94,50 @@ class PassageWords:
 
     def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
         """The passage, and the own input unless the passage is the whole prompt."""
-        filling = Filling(self.block, self.where, fields, place, {}, {"passage": self.passage})
+        filling = Filling(self.block.slots, self.where, fields, place, {"passage": self.passage})
         if self.block.input:
             return OfficialTurn("", filling.text(self.block.input))
         return OfficialTurn(self.passage.filled(filling.slot), own_input())
 
 
+def strict_sandbox(filters: Mapping[str, Callable[..., Any]]) -> Declared:
+    """Jinja for official words, in which a name that a row lacks is an error.
+
+    Args:
+        filters: besides those of all task files.
+    """
+    return Declared(filters, undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+
+
 class Filling:
-    """Values of slots for one row."""
+    """Values of slots for one row.
+
+    Args:
+        slots: what stands in a text -> an expression or template.
+        where: the task's file.
+        fields: the row.
+        place: of the row, for messages.
+        pieces: further texts with slots, which expressions call by their names.
+        more: what else expressions see.
+    """
+
+    environment: ClassVar = strict_sandbox({})
 
     def __init__(
-        self,
-        block: Official,
-        where: Path,
-        fields: Row,
-        place: str,
-        tables: Mapping[str, Any],
-        pieces: Mapping[str, FoldedText],
-    ) -> None:
-        self.block, self.where, self.place = block, where, place
-        calls = {name: self._piece(template) for name, template in pieces.items()}
-        self.names = {**fields, "row": fields, **tables, **calls}
-
-    def _piece(self, template: FoldedText) -> Callable[[], str]:
-        return lambda: template.filled(self.slot)
+        self, slots: Mapping[str, str], where: Path, fields: Row, place: str,
+        pieces: Mapping[str, FoldedText], more: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.slots, self.where, self.place = slots, where, place
+        calls = {name: partial(template.filled, self.slot) for name, template in pieces.items()}
+        self.names = {**fields, "row": fields, **(more or {}), **calls}
 
     def slot(self, name: str) -> str:
         """The value of a slot as text."""
-        return self.text(self.block.slots[name])
+        return self.text(self.slots[name])
 
     def text(self, said: str) -> str:
         """The value of an expression or template as text."""
-        return self.ends(str(self.value(said)))
-
-    def ends(self, text: str) -> str:
-        """The text as the official code reads it."""
-        return text.replace("\r\n", "\n").replace("\r", "\n") if self.block.line_ends else text
+        return str(self.value(said))
 
     def value(self, said: str) -> Any:
         """The value of an expression or template.
@@ -161,7 +146,7 @@ class Filling:
             RowError: the row lacks what it names.
         """
         try:
-            value = _compiled(said, self.where)(self.names)
+            value = _compiled(said, self.where, self.environment)(self.names)
             if not isinstance(value, jinja2.Undefined):
                 return value
             what = "has no value"
@@ -182,12 +167,12 @@ class Filling:
 
 
 @lru_cache(maxsize=512)
-def _compiled(said: str, where: Path) -> Callable[[Mapping[str, Any]], Any]:
+def _compiled(said: str, where: Path, environment: Declared) -> Callable[[Mapping[str, Any]], Any]:
     try:
         if "{{" in said or "{%" in said:
-            template = _environment.from_string(said)
+            template = environment.from_string(said)
             return lambda names: template.render(names)
-        expression = _environment.compile_expression(said, undefined_to_none=False)
+        expression = environment.compile_expression(said, undefined_to_none=False)
         return lambda names: expression(names)
     except NO_TEMPLATE as error:
         raise MedtasksError(
@@ -201,9 +186,10 @@ def artefact_of(block: Official, suite: SuiteOfficial | None, where: Path) -> Ar
     Raises:
         MedtasksError: the suite's file names none.
     """
-    named = (
-        block.text.artefact if block.text else suite.adapters.artefact if suite and suite.adapters else None
-    )
+    if isinstance(block, OfficialPassage):
+        named: str | None = block.text.artefact
+    else:
+        named = suite.adapters.artefact if suite and suite.adapters else None
     artefact = suite.artefacts.get(named) if suite and named else None
     if artefact is None:
         raise MedtasksError(
@@ -228,10 +214,10 @@ def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Pa
     """
     artefact = artefact_of(block, suite, where)
     assert suite is not None  # it declares the artefact
-    if block.text:
+    if isinstance(block, OfficialPassage):
         return PassageWords(block, artefact, path, where)
     assert suite.adapters is not None  # it declares the artefact
-    made: Words = function_named(suite.adapters.code, where=where)(block, suite, artefact, path, where)
+    made: Words = function_named(suite.adapters.code, where=where)(block, artefact, path, where)
     return made
 
 
@@ -275,14 +261,14 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
     Raises:
         MedtasksError: the text does not hold it word for word.
     """
-    found = _found(text, wanted)
-    if found is None:
+    matched = _found(text, wanted)
+    if matched is None:
         raise MedtasksError(
             f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
             where=where,
             remedy="make the text anew from the paper, without hyphens at line ends and with its table whole",
         )
-    return found
+    return matched
 
 
 @lru_cache(maxsize=256)

@@ -90,7 +90,7 @@ function curves(title, groups, rows, words) {
       width,
       tall: Math.round(Math.min(420, width * 0.6)),
       groups,
-      colours: coloursOf(groups),
+      ...looksOf(groups),
       legend: groups.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,
       ...words,
     },

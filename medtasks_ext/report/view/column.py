@@ -10,18 +10,20 @@ import json
 import math
 import time
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
+from itertools import islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.report.view.runs import LOG_SAMPLES, Answers
-from medtasks_ext.results.document_scores import score_statistic
+from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.error_clusters import (
     TEXTS,
     Answered,
@@ -38,7 +40,9 @@ from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.results.document_scores import DocumentScores
     from medtasks_ext.runs.records import Sample
+    from medtasks_ext.stats.statistic import Statistic
 
 #: Mean ratings of two judges that disagree differ by as much.
 _APART = 1.0
@@ -73,6 +77,42 @@ class Outcome:
     seconds: float | None = None
 
 
+class _Numbers(NamedTuple):
+    """What the frame `documents` says of one document; NaN where it says nothing."""
+
+    score: float
+    valid: float
+    unclosed: float
+
+
+class _Documents:
+    """The frame `documents` of a task: as it is stored, or of the records that are read."""
+
+    def __init__(self, answers: Answers, statistic: Statistic) -> None:
+        self._statistic = statistic
+        self._stored: DocumentScores | None = None
+        if answers.documents is not None:
+            # a folder of an older version may have none
+            with suppress(MedtasksError):
+                self._stored = answers.documents()
+        self._places = _places(self._stored) if self._stored else {}
+
+    def of(self, samples: Sequence[Sample]) -> Iterator[_Numbers]:
+        """The rows of some records, in their order."""
+        keys = [document_key(sample["doc"]) for sample in samples]
+        frame, places = self._stored, self._places
+        if frame is None or not places.keys() >= set(keys):
+            frame = document_scores(samples, self._statistic)
+            places = _places(frame)
+        rows = [places[key] for key in keys]
+        columns = (column[rows].tolist() for column in (frame.scores, frame.valid, frame.unclosed))
+        return starmap(_Numbers, zip(*columns, strict=True))
+
+
+def _places(frame: DocumentScores) -> dict[str, int]:
+    return {key: row for row, key in enumerate(frame.documents)}
+
+
 class Column:
     """The answers of one run to one task."""
 
@@ -85,6 +125,7 @@ class Column:
         self._judged = _judged(answers)
         self._disputed = _disputed(answers, self._judged or {})
         self._statistic = mean if answers.score is None else score_statistic(answers.dataset)
+        self._documents = _Documents(answers, self._statistic)
         self._cut_off: frozenset[str] | None = None  # keys of requests whose budget ran out
         self.keys: list[str] = []  # of the documents, in the order of the file
         self.flags = array("B")  # `Flag` of each
@@ -112,33 +153,51 @@ class Column:
         if self._cut_off is None:
             self._cut_off = frozenset(_cut_off(self.answers))
         end = time.monotonic() + seconds if seconds is not None else math.inf
-        source = self._file.further() if self._live is None else iter(self._live)
-        for number, sample in enumerate(source):
-            self._add(sample)
-            if number % _STEP == _STEP - 1 and time.monotonic() > end and self._live is None:
-                return False
+        if self._live is not None:
+            for sample in self._live:
+                empty = Flag.EMPTY if not sample["resps"][0][0].strip() else Flag(0)
+                flags = Flag.WAITING | empty | self._ran_out(sample)
+                self._keep(document_key(sample["doc"]), flags, None, math.nan, None, None)
+        else:
+            source = self._file.further()
+            while some := list(islice(source, _STEP)):
+                self._add(some)
+                if time.monotonic() > end:
+                    return False
         self.complete = True
         return True
 
-    def _add(self, sample: Sample | None) -> None:
-        place = len(self.keys)
-        if sample is None:
-            self._keep(f"damaged record {place + 1}", Flag.DAMAGED, None, math.nan, None, None)
-            return
-        document = sample["doc"]
-        key = document_key(document)
-        if self._live is not None:
-            empty = Flag.EMPTY if not sample["resps"][0][0].strip() else Flag(0)
-            self._keep(key, Flag.WAITING | empty | self._cut(sample), None, math.nan, None, None)
-            return
-        parsed = parsed_of(sample)
-        response = _response(sample)
-        value = self._value(sample, key)
+    def _add(self, samples: Sequence[Sample | None]) -> None:
+        sound = [sample for sample in samples if sample is not None]
+        for item in sound:
+            self._judge(item)
+        numbers = iter(self._documents.of(sound))
+        for sample in samples:
+            if sample is None:
+                named = f"damaged record {len(self.keys) + 1}"
+                self._keep(named, Flag.DAMAGED, None, math.nan, None, None)
+            else:
+                self._add_one(sample, next(numbers))
+
+    def _judge(self, sample: Sample) -> None:
+        """Give a record the score of its judges; none where they have not said one."""
+        if self._judged is not None:
+            sample.pop("score", None)
+            item = self._judged.get(document_key(sample["doc"]))
+            if item is not None and item["score"] is not None:
+                sample["score"] = (item.get("run", ""), item["score"])
+
+    def _add_one(self, sample: Sample, numbers: _Numbers) -> None:
+        place, document = len(self.keys), sample["doc"]
+        key, parsed, response = document_key(document), parsed_of(sample), _response(sample)
+        value: Any = sample.get("score")
         # a trial of a question is right or wrong by itself, also where only all of them make a score
         alone = "trial" in document and isinstance(value, list | tuple)
-        score = float(value[2]) if alone else self._score(value)
-        flags = self._cut(sample) | (Flag.EMPTY if not response.strip() else Flag(0))
-        if not parsed.get("valid", True):
+        score = float(value[2]) if alone else numbers.score
+        flags = self._ran_out(sample) | (Flag.EMPTY if not response.strip() else Flag(0))
+        if numbers.unclosed == 1:
+            flags |= Flag.CUT
+        if numbers.valid == 0:
             flags |= Flag.UNREADABLE
         if not math.isnan(score):
             if score >= 1 - 1e-9:
@@ -167,25 +226,8 @@ class Column:
         self._values.append(value)
         self.pairs.append(pair)
 
-    def _value(self, sample: Sample, key: str) -> Any:
-        if self._judged is not None:
-            item = self._judged.get(key)
-            return None if item is None or item["score"] is None else (item.get("run", ""), item["score"])
-        return sample.get("score")
-
-    def _score(self, value: Any) -> float:
-        """The score of a document alone; NaN where it has nothing to find and nothing found."""
-        if value is None:
-            return math.nan
-        if self._statistic is mean:
-            return float(value)
-        counts = self._statistic.counts([value])
-        return float(self._statistic.value(counts)[0]) if counts.any() else math.nan
-
-    def _cut(self, sample: Sample) -> Flag:
-        parsed = parsed_of(sample)
-        ran_out = sample.get("request", "") in (self._cut_off or ())
-        return Flag.CUT if ran_out or parsed.get("unclosed_reasoning") else Flag(0)
+    def _ran_out(self, sample: Sample) -> Flag:
+        return Flag.CUT if sample.get("request", "") in (self._cut_off or ()) else Flag(0)
 
     # ------------------------------------------------------------------ what is read off
 

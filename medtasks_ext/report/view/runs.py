@@ -5,7 +5,7 @@ Nothing of the answers is read here, so that a run of any size opens at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +37,7 @@ from medtasks_ext.runs.seal import look
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.results.document_scores import DocumentScores
 
 #: States of tasks that have no end yet.
 GOING_ON = (TaskState.WAITING, TaskState.ANSWERED)
@@ -60,6 +61,8 @@ class Answers:
     sample: bool = False  # whether its rows are synthetic
     #: the task's row of the frame `results` with its score; None where it has no result yet
     result: Mapping[str, Any] | None = None
+    #: gives the task's frame `documents`; None where nothing has stored it
+    documents: Callable[[], DocumentScores] | None = None
 
     @property
     def scored(self) -> bool:
@@ -210,9 +213,14 @@ def _with_results(
 ) -> list[Answers]:
     """Answers with the rows of the frame `results` that are theirs."""
     entry = Entry(model="", label="", kind=kind, experiments=dict(experiments))
-    rows = result_parts([entry], registry, metrics=("score",)).table().select(_FIGURES).to_pylist()
+    rows = result_parts([entry], registry, metrics=("score",)).rows(_FIGURES)
     of_task = dict(zip(experiments, rows, strict=True))
-    return [replace(item, result=of_task.get(item.task)) for item in answers]
+    return [
+        replace(item, result=of_task[item.task], documents=experiments[item.task].read_documents)
+        if item.task in experiments
+        else item
+        for item in answers
+    ]
 
 
 def _results_files(path: Path) -> list[Path]:

@@ -97,7 +97,7 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
         measure: columnTitle(by),
         format: ".4~f",
         groups,
-        colours: coloursOf(groups),
+        ...looksOf(groups),
         legend: { title: null, columns: 0, orient: "top" },
         front: front.map((point) => ({ x: fact.value(point), value: point.score })),
       },

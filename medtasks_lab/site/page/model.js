@@ -73,7 +73,6 @@ function percentiles(lead, [axis, values]) {
       lines,
       step: Math.max(24, 14 * Math.max(...lines.map((parts) => parts.length))),
       width: onPaper || innerWidth > 1000 ? 452 : roomOf(620) - 44,
-      room,
       beside: 96,
     },
     values: () =>

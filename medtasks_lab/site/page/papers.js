@@ -1,7 +1,8 @@
 // What the papers print: a page for each table and picture, and the page that lists them.
 
 function paperPicture({ kind, rows, words }, label, values) {
-  const colours = kind === "heat" ? { colours: "sequential" } : words.groups ? { colours: coloursOf(words.groups) } : {};
+  const named = words.groups ?? words.series;
+  const colours = kind === "heat" ? { colours: "sequential" } : named ? looksOf(named) : {};
   return picture({ kind, label, rows, words: { ...words, ...colours }, values, scrolls: true });
 }
 

@@ -1,4 +1,4 @@
-"""MedHELM's suite figures (Nature Medicine 2026, Table 1 and Methods): win rates, averages, costs.
+"""MedHELM's suite figures (Nature Medicine 2026, Table 1 and Methods): win rates, averages, effects.
 
 The conventions are those that reproduce the published tables; `tests/test_medhelm_figures.py`
 checks each. Scores are a matrix (models, benchmarks) on 0-1, jury scores normalised first.
@@ -18,8 +18,6 @@ from medtasks_ext.stats.comparison import detectable_difference, win_shares
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from medtasks_ext.results.prices import JudgePrice, Price
-
 
 @dataclass(frozen=True)
 class SuiteFigures:
@@ -29,11 +27,6 @@ class SuiteFigures:
     win_sd: float  # population s.d. of the model's pairwise win rates, in which a tie is no win
     macro_average: float  # mean of the normalised scores
     macro_sd: float  # their sample s.d.
-
-
-def normalised(jury_score: float) -> float:
-    """A jury score of 1-5 on 0-1."""
-    return (jury_score - 1) / 4
 
 
 def suite_figures(scores: Mapping[str, Sequence[float]]) -> dict[str, SuiteFigures]:
@@ -93,20 +86,3 @@ def minimum_detectable_effect(scores: ArrayLike) -> DetectableEffect:
         for one, other in combinations(range(len(table)), 2)
     ]
     return DetectableEffect(float(np.mean(effects)), float(np.std(effects)))
-
-
-def cost_bound(price: Price, input_tokens: int, documents: int, answer_budget: int) -> float:
-    """Upper bound of a benchmark's cost as published: every answer fills the budget."""
-    return price.of(input_tokens, documents * answer_budget)
-
-
-def jury_cost_bound(
-    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
-) -> float:
-    """Upper bound of judging a benchmark as published, in US dollars.
-
-    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
-    are not counted. The published jury costs follow from the published tokens by this rule.
-    """
-    read = input_tokens + documents * answer_budget
-    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)
