@@ -17,6 +17,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.results.compared import compare_results
 from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.result_frame import condition_frame
 
 if TYPE_CHECKING:
     import os
@@ -73,15 +74,10 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
-    conditions = [
-        {"entry": entry.label, "task": task, **item.shown}
-        for entry in report.entries
-        for task, item in entry.experiments.items()
-    ]
     return Loaded(
         _frame(pl.from_arrow(report.results.table())),
         _frame(pl.from_arrow(report.groups)),
-        pl.DataFrame(conditions, infer_schema_length=None),
+        _frame(pl.from_arrow(condition_frame(report.entries))),
         (*report.differences, *map(str, report.faults)),
     )
 

@@ -154,8 +154,10 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
 
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
 
+    loading = Console(stderr=True).status("loading the model")  # drawn on a terminal alone
     try:
-        kind = get_model(config.model)
+        with loading:
+            kind = get_model(config.model)  # imports torch, where the model needs it
     except (KeyError, ValueError) as error:
         raise MedtasksError(
             f"unknown model type {config.model!r}", where="--model", remedy=str(error).strip("'\"")
@@ -179,7 +181,7 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
 
             engine = load(arguments, extra)
             return Loaded(engine.lm, engine)
-        with Console(stderr=True).status("loading the model"):  # drawn on a terminal alone
+        with loading:
             return Loaded(kind.create_from_arg_obj(arguments, extra))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None

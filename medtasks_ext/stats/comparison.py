@@ -19,7 +19,7 @@ from medtasks_ext.stats.intervals import LEVEL, Interval, Z
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -291,23 +291,6 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum.accumulate(raised[::-1])[::-1]
     return np.clip(adjusted, 0, 1)
-
-
-def adjust_pairs(p_values: ArrayLike, adjust: Callable[[Array], Array]) -> Array:
-    """Adjust the p-values of all pairs of models, each pair counted once.
-
-    Args:
-        p_values: (models, models), symmetric, as in `Pairs`.
-        adjust: `holm` or `benjamini_hochberg`.
-
-    Returns:
-        (models, models), symmetric; 1 on the diagonal.
-    """
-    p_values = np.asarray(p_values, dtype=float)
-    adjusted, pairs = np.ones(p_values.shape), np.triu_indices(len(p_values), 1)
-    adjusted[pairs] = adjust(p_values[pairs])
-    adjusted.T[pairs] = adjusted[pairs]
-    return adjusted
 
 
 def _checked(p_values: ArrayLike) -> Array:

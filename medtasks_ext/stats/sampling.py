@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SPREAD = 0.42
 #: Units drawn of a stratum at least.
 LEAST = 8
+_STRATA = 4  # at most
 #: Each round asks so many times the units of the one before, beside the least ones.
 GROWTH = 1.07
 #: The first round asks so much of what the assumed spread plans.
@@ -139,7 +140,7 @@ def of_drawn(variances: ArrayLike, drawn: ArrayLike, sizes: ArrayLike) -> Array:
     return np.where((n <= 0) & (most > 0), np.inf, of_mean)
 
 
-def strata_of_cost(costs: ArrayLike, least: int = LEAST, most: int = 4) -> Array:
+def strata_of_cost(costs: ArrayLike) -> Array:
     """The stratum of each unit, (units,), numbered from 0 in order of cost.
 
     Strata have equal sums of the root of the cost, which is where the allocation gains; each holds several
@@ -147,11 +148,9 @@ def strata_of_cost(costs: ArrayLike, least: int = LEAST, most: int = 4) -> Array
 
     Args:
         costs: (units,), above 0.
-        least: units that are drawn of a stratum at least.
-        most: strata at most.
     """
     cost = np.asarray(costs, dtype=float)
-    number = int(min(most, max(1, len(cost) // (4 * least))))
+    number = int(min(_STRATA, max(1, len(cost) // (4 * LEAST))))
     if number == 1 or cost.max() < 2 * cost.min():
         return np.zeros(len(cost), dtype=int)
     order = np.argsort(cost, kind="stable")
@@ -162,7 +161,7 @@ def strata_of_cost(costs: ArrayLike, least: int = LEAST, most: int = 4) -> Array
     kept = 0
     for low, high in pairwise(edges):
         strata[order[low:high]] = kept
-        kept += high - low >= 2 * least  # else the next ones join it
+        kept += high - low >= 2 * LEAST  # else the next ones join it
     return np.minimum(strata, max(0, kept - 1))
 
 

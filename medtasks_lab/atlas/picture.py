@@ -66,13 +66,13 @@ def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str,
     if len(scales) < 2:
         spec = _of_table(item, how, table)
         return [] if spec is None else [(how.name, spec)]
-    found = []
+    specs = []
     for name, columns in scales.items():
         part = how.model_copy(update={"measure": f"{how.measure}, {name}"})
         spec = _of_table(item, part, [cell for cell in table if cell.column in columns])
         if spec is not None:
-            found.append(("_".join(filter(None, (how.name, name.replace(" ", "_")))), spec))
-    return found
+            specs.append(("_".join(filter(None, (how.name, name.replace(" ", "_")))), spec))
+    return specs
 
 
 def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
@@ -103,8 +103,8 @@ def _scales(cells: Sequence[Cell]) -> dict[str, set[str]]:
     if not most or max(most.values()) > 5:
         return {}
     shares = {column for column, value in most.items() if value <= 1}
-    found = {"0 to 1": shares, "1 to 5": most.keys() - shares}
-    return {name: columns for name, columns in found.items() if columns}
+    by_scale = {"0 to 1": shares, "1 to 5": most.keys() - shares}
+    return {name: columns for name, columns in by_scale.items() if columns}
 
 
 def figure(cell: Cell | None) -> float | None:
@@ -114,10 +114,10 @@ def figure(cell: Cell | None) -> float | None:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    found: Table = {}
+    table: Table = {}
     for cell in cells:
-        found.setdefault(cell.row, {})[cell.column] = cell
-    return found
+        table.setdefault(cell.row, {})[cell.column] = cell
+    return table
 
 
 def _is_own(line: Mapping[str, Cell]) -> bool:
@@ -229,7 +229,7 @@ def _wrapped(name: str, letters: int) -> list[str]:
 
 
 def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
-    found: list[dict[str, Value]] = []
+    values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -240,7 +240,7 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
                 low, high = value - spread, value + spread
             tip = f"{name}\n{column}: {value:.{how.digits}f}"
             ends += [end for end in (value, low, high) if end is not None]
-            found.append(
+            values.append(
                 {"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip}
             )
     room = 0.03 * (max(ends) - min(ends) or 1)
@@ -248,7 +248,7 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
     return _drawing(
         item,
         "dots",
-        found,
+        values,
         lines=lines,
         own=_own_places(rows),
         series=list(columns),
@@ -266,12 +266,12 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
 
 
 def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
-    found: list[dict[str, Value]] = []
+    values: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
             if (value := figure(line.get(column))) is not None:
                 words = f"{value:,.{how.digits}f}"
-                found.append(
+                values.append(
                     {
                         "line": place,
                         "series": column,
@@ -283,7 +283,7 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
     return _drawing(
         item,
         "bars",
-        found,
+        values,
         lines=list(rows),
         series=list(columns),
         **looks_of(columns),
@@ -348,7 +348,7 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | No
 
 
 def _points(how: Chart, cells: Sequence[Cell]) -> list[_Point]:
-    found = []
+    points = []
     for name, line in _table(cells).items():
         x, y = figure(line.get(how.x)), figure(line.get(how.y))
         if x is None or y is None:
@@ -356,8 +356,8 @@ def _points(how: Chart, cells: Sequence[Cell]) -> list[_Point]:
         group = figure(line.get(how.group)) if how.group else None
         kind = _REST if group is None else how.groups[0 if group else 1]
         own = _is_own(line)
-        found.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
-    return found
+        points.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
+    return points
 
 
 def _readable(name: str, value: float) -> float | str:
@@ -379,11 +379,11 @@ def _front(points: Sequence[_Point]) -> list[_Point]:
 def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
     """Of the line, those whose names have room, from the best on."""
     scores = [point.y for point in points]
-    gap, found = _APART * (max(scores) - min(scores)), list[_Point]()
+    gap, kept = _APART * (max(scores) - min(scores)), list[_Point]()
     for point in reversed(front):
-        if not found or found[-1].y - point.y >= gap:
-            found.append(point)
-    return found
+        if not kept or kept[-1].y - point.y >= gap:
+            kept.append(point)
+    return kept
 
 
 def _legible(how: Chart, points: Sequence[_Point]) -> list[_Point]:
@@ -391,14 +391,14 @@ def _legible(how: Chart, points: Sequence[_Point]) -> list[_Point]:
     places = [_place(how, point) for point in points]
     width = max(places, default=1.0) - min(places, default=0.0) or 1.0
     scores = [point.y for point in points]
-    gap, found = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
+    gap, kept = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
     for point in sorted(points, key=lambda point: -point.y):
         if all(
             abs(other.y - point.y) >= gap or abs(_place(how, other) - _place(how, point)) > _WIDE * width
-            for other in found
+            for other in kept
         ):
-            found.append(point)
-    return found
+            kept.append(point)
+    return kept
 
 
 def _place(how: Chart, point: _Point) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
+from medtasks_ext.results.result_frame import result_parts
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 from medtasks_lab.site.profile import profiles
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from medtasks_lab.submissions.trust import Verdict
 
 _COMPUTED = "submission, whose scores were computed again from its documents"
+#: Columns of the frame `results` that a page shows.
+_FIGURES = (
+    *("suite", "name", "task", "strategy", "value", "interval_low", "interval_high", "n", "rows_of_suite"),
+    *("valid", "grade"),
+)
 _FACT_TITLES = {
     "organisation": "Organisation",
     "size": "Parameters, billions",
@@ -49,6 +55,11 @@ class ModelPages:
         for row in found.to_pylist():
             if row["rivals"]:
                 self._standings.setdefault(row["entry"], []).append(row)
+        parts = result_parts(entries, scores.site.tasks, metrics=("score",))
+        self._results: list[list[Json]] = [[] for _ in entries]
+        for place, row in zip(parts.entries.tolist(), parts.rows(_FIGURES), strict=True):
+            if row["value"] is not None:
+                self._results[place].append(row)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
         self._groups: list[Group] = groups
 
@@ -75,9 +86,9 @@ class ModelPages:
     def _line(self, line: BoardLine) -> Json:
         entry, record = line.entry, line.record
         reasons: dict[str, int] = {}
-        items = sorted(
-            (item for item in entry.experiments.values() if item.score is not None),
-            key=lambda item: (item.dataset.metadata.suite, item.dataset.metadata.name, item.strategy),
+        rows = sorted(
+            self._results[self._places[id(line)]],
+            key=lambda row: (row["suite"], row["name"], row["strategy"]),
         )
         return {
             "label": line.title,
@@ -90,7 +101,7 @@ class ModelPages:
                 for item in self._standings.get(entry.label, [])
                 if self._is_proven(line, item["suite"], item["strategy"])
             ],
-            "tasks": [_task(item, line, reasons) for item in items],
+            "tasks": [_task(row, line, reasons) for row in rows],
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
@@ -162,28 +173,27 @@ def _standing(row: Json) -> Json:
     }
 
 
-def _task(item: Experiment, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
+def _task(row: Json, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
     """A row of the table of tasks; reason, trust and conditions are places in `reasons`.
 
     Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust, id,
     conditions.
     """
-    unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
-    verdict = line.verdict(item)
-    interval, coverage = item.intervals.get("score"), item.coverage
-    valid = item.metrics.get("valid")
+    item = line.entry.experiments[row["task"]]
+    unlike = "; ".join(map(difference_words, line.unlike(item)))
+    ends = [row["interval_low"], row["interval_high"]]
     return [
-        item.dataset.metadata.suite,
-        item.dataset.metadata.name,
-        strategy_title(item.strategy),
-        whole_of(item.score or 0.0),
-        interval and [whole_of(interval.low), whole_of(interval.high)],
-        item.n,
-        coverage.of_suite,
-        None if valid is None else whole_of(valid),
-        beside.grade if beside else None,
+        row["suite"],
+        row["name"],
+        strategy_title(row["strategy"]),
+        whole_of(row["value"]),
+        None if None in ends else [*map(whole_of, ends)],
+        row["n"],
+        row["rows_of_suite"],
+        None if row["valid"] is None else whole_of(row["valid"]),
+        row["grade"],
         reasons.setdefault(unlike, len(reasons)) if unlike else None,
-        None if line.published else reasons.setdefault(_trust(verdict), len(reasons)),
+        None if line.published else reasons.setdefault(_trust(line.verdict(item)), len(reasons)),
         item.dataset.id,
         reasons.setdefault(_conditions(item), len(reasons)),
     ]

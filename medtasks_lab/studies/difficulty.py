@@ -213,10 +213,10 @@ def _own_scores(run: RunResults, task: str, dataset: Dataset, method: Method) ->
             where=run.folder,
             remedy="difficulty needs the gold answers of all documents",
         )
-    found = counts_of(samples, {"score": _aggregation(dataset)}, question_of)
-    if not found:
+    counts_found = counts_of(samples, {"score": _aggregation(dataset)}, question_of)
+    if not counts_found:
         raise _undefined(task, dataset)
-    [counts] = found
+    [counts] = counts_found
     matrix = counts.matrix if isinstance(counts.matrix, np.ndarray) else counts.matrix.toarray()
     values = [float(value) for value in counts.statistics["score"].value(matrix)]
     if method == "micro_f1":
@@ -279,13 +279,13 @@ def _departments(run: RunResults, task: str) -> list[list[str]]:
 
 def _places(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     """Question -> places of its documents, in the order in which `counts_of` has its units."""
-    found: dict[Any, list[int]] = {}
+    by_unit: dict[Any, list[int]] = {}
     names: dict[Any, str] = {}
     for sample in samples:
         unit = question_of(sample)
-        found.setdefault(unit, []).append(sample["doc_id"])
+        by_unit.setdefault(unit, []).append(sample["doc_id"])
         names.setdefault(unit, sample["doc"].get("item") or document_key(sample["doc"]))
-    return {names[unit]: places for unit, places in found.items()}
+    return {names[unit]: places for unit, places in by_unit.items()}
 
 
 # ---------------------------------------------------------------------- the file

@@ -34,13 +34,13 @@ def labels_in(path: Path, tasks: Registry) -> list[Labels] | None:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         return None
-    found = []
+    labels = []
     for file in files:
         content = read_json(file)
         name = content.get("task", "") if isinstance(content, dict) else ""
         graded = "method" in content
-        found.append(_grading(file) if graded else read_labelling(file, _strategies(name, tasks)))
-    return found
+        labels.append(_grading(file) if graded else read_labelling(file, _strategies(name, tasks)))
+    return labels
 
 
 def _grading(file: Path) -> Labels:
