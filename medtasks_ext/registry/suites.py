@@ -83,7 +83,7 @@ RESERVED = frozenset(
     {*TERMS, "all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "axes"}
     | {"open_questions", "primary_metric", "oracle_max", "gold_loss", "published_strategy", "official_budget"}
     | {"control_of", "draft", "source_terms", "scoreable", "pinned", "use", "third_party_api", "metric"}
-    | {"version", "assigned", "added", "left_out"}
+    | {"version", "strategies", "assigned", "added", "left_out"}
 )
 
 AssignedBy = Literal["paper", "medtasks"]
