@@ -71,8 +71,8 @@ def keeper_of(path: Path) -> Keeper | None:
     """The keeper of the folder that a file lies in, at any depth."""
     if not _keepers:
         return None
-    found = (_keepers.get(folder) for folder in path.parent.resolve().joinpath(path.name).parents)
-    return next((keeper for keeper in found if keeper is not None), None)
+    keepers = (_keepers.get(folder) for folder in path.parent.resolve().joinpath(path.name).parents)
+    return next((keeper for keeper in keepers if keeper is not None), None)
 
 
 class _Hashed(io.RawIOBase):
@@ -188,10 +188,10 @@ def check_all_regular(folder: Path) -> None:
     waiting = [folder]
     while waiting:
         try:
-            found = list(os.scandir(waiting.pop()))
+            entries = list(os.scandir(waiting.pop()))
         except OSError:  # no folder, or none that may be read: said by who reads it
             continue
-        for item in found:
+        for item in entries:
             if item.is_dir(follow_symlinks=False):
                 waiting.append(Path(item.path))
             elif not item.is_file(follow_symlinks=False):

@@ -154,13 +154,13 @@ class Egress:
         return self._way(address) is not Permission.OPEN_ONLY
 
     def _way(self, address: str) -> Permission:
-        found = _address(address)
-        if found is None:
+        parsed = _address(address)
+        if parsed is None:
             return Permission.OPEN_ONLY
-        if found.is_loopback:
+        if parsed.is_loopback:
             return Permission.LOOPBACK
         _, networks = self._names_and_networks
-        return Permission.TRUSTED if any(found in network for network in networks) else Permission.OPEN_ONLY
+        return Permission.TRUSTED if any(parsed in network for network in networks) else Permission.OPEN_ONLY
 
     # ------------------------------------------------------------------ texts
 
@@ -208,6 +208,11 @@ def shown_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
+def addresses(base_url: object) -> list[str]:
+    """The addresses that `base_url` names: one, or several of the same model with `+` between them."""
+    return re.split(r"\+(?=https?://)", str(base_url)) if base_url else []
+
+
 def is_loopback(url: str) -> bool:
     """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""
@@ -229,7 +234,7 @@ def _addresses(host: str) -> list[str]:
     if _address(host):
         return [host]
     try:
-        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+        return [str(item[4][0]) for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
         return []
 

@@ -76,8 +76,8 @@ class Hook:
         folders, name, file = None, "", None
         for part in self.module.split("."):
             name = f"{name}.{part}" if name else part
-            found = (finder.find_spec(name, folders) for finder in sys.meta_path)
-            spec = next((spec for spec in found if spec), None)
+            specs = (finder.find_spec(name, folders) for finder in sys.meta_path)
+            spec = next((spec for spec in specs if spec), None)
             if spec is None:
                 return None
             folders, file = spec.submodule_search_locations, spec.origin
@@ -105,11 +105,11 @@ class Hook:
 
 @lru_cache(maxsize=1)
 def _all() -> tuple[Hook, ...]:
-    found = metadata.entry_points()
+    points = metadata.entry_points()
     return tuple(
         Hook(group, point.name, point.value, point.dist.name if point.dist else "unknown")
         for group in GROUPS
-        for point in found.select(group=group)
+        for point in points.select(group=group)
     )
 
 
@@ -173,13 +173,13 @@ def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
 
 def folders(group: str) -> list[tuple[Hook, Path]]:
     """The folders that the hooks of a group name. One that is not there is named, and left out."""
-    found = []
+    named = []
     for item in hooks(group):
         try:
-            found.append((item, item.folder()))
+            named.append((item, item.folder()))
         except MedtasksError as error:
             leave_out(error)
-    return found
+    return named
 
 
 _said: set[str] = set()

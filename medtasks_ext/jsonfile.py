@@ -35,10 +35,10 @@ class JsonError(ValueError):
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise JsonError("a key occurs twice")
-    return found
+    return content
 
 
 def _no_constant(name: str) -> Any:
@@ -62,7 +62,7 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
-        found = (_STRICT if strict else _PLAIN).decode(text)
+        value = (_STRICT if strict else _PLAIN).decode(text)
     except JsonError:
         raise
     except UnicodeDecodeError:
@@ -73,9 +73,9 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         raise JsonError("nested too deeply") from None
     except ValueError:
         raise JsonError("a number of thousands of digits") from None
-    if sum(map(text.count, "[{")) > MAX_DEPTH and is_deep(found):
+    if sum(map(text.count, "[{")) > MAX_DEPTH and is_deep(value):
         raise JsonError("nested too deeply")
-    return found
+    return value
 
 
 _PLAIN = json.JSONDecoder()

@@ -69,11 +69,11 @@ def host_of(url: str) -> str:
 
 def _binding(given: str, where: str) -> tuple[str, str]:
     name, _, host = given.strip().partition("@")
-    found = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
-    if found is None:
+    match = _BINDING.fullmatch(f"{name}@{host.lower().rstrip('.')}")
+    if match is None:
         raise MedtasksError(
             f"{given!r} binds no key to a host",
             where=where,
             remedy="write NAME@HOST: MY_API_KEY@api.example.org",
         )
-    return found[1], found[2].strip("[]")
+    return match[1], match[2].strip("[]")

@@ -17,6 +17,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.gather import gather
 from medtasks_ext.results.compared import compare_results
 from medtasks_ext.results.entries import read_results
+from medtasks_ext.results.result_frame import condition_frame
 
 if TYPE_CHECKING:
     import os
@@ -73,15 +74,10 @@ def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
     """
     pl = _polars()
     report = gather([Path(path) for path in paths], registry(), published=published)
-    conditions = [
-        {"entry": entry.label, "task": task, **item.shown}
-        for entry in report.entries
-        for task, item in entry.experiments.items()
-    ]
     return Loaded(
         _frame(pl.from_arrow(report.results.table())),
         _frame(pl.from_arrow(report.groups)),
-        pl.DataFrame(conditions, infer_schema_length=None),
+        _frame(pl.from_arrow(condition_frame(report.entries))),
         (*report.differences, *map(str, report.faults)),
     )
 
@@ -96,12 +92,12 @@ def compare(*paths: str | os.PathLike[str]) -> Changes:
         MedtasksError: there are no two, or they have no scored task in common.
     """
     pl, tasks = _polars(), registry()
-    found = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
+    compared = compare_results(read_results([Path(path) for path in paths], tasks), tasks)
     return Changes(
-        _frame(pl.from_arrow(found.groups)),
-        _frame(pl.from_arrow(found.tasks)),
-        _frame(pl.from_arrow(found.flipped)),
-        tuple(map(str, found.faults)),
+        _frame(pl.from_arrow(compared.groups)),
+        _frame(pl.from_arrow(compared.tasks)),
+        _frame(pl.from_arrow(compared.flipped)),
+        tuple(map(str, compared.faults)),
     )
 
 
@@ -138,5 +134,5 @@ def _rows(records: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return frame
 
 
-def _frame(found: pl.DataFrame | pl.Series) -> pl.DataFrame:
-    return cast("pl.DataFrame", found)  # of a table, not of a column
+def _frame(polars_frame: pl.DataFrame | pl.Series) -> pl.DataFrame:
+    return cast("pl.DataFrame", polars_frame)  # of a table, not of a column

@@ -72,17 +72,17 @@ def excerpt(value: object, length: int = 40) -> str:
     return f"<{type(value).__name__}>"
 
 
-def describe_columns(found: Collection[str], wanted: Collection[str]) -> str:
+def describe_columns(columns: Collection[str], wanted: Collection[str]) -> str:
     """The columns of a file. A file without a header has a row's text in their place: names are then counted.
 
     Args:
         wanted: names that were looked for; those that come close to them are named anyway.
     """
     if shows_text():
-        return f"found: {', '.join(found)}"
-    close = [near for name in wanted for near in get_close_matches(name, found, n=1, cutoff=0.7)]
+        return f"found: {', '.join(columns)}"
+    close = [near for name in wanted for near in get_close_matches(name, columns, n=1, cutoff=0.7)]
     among = f", {', '.join(dict.fromkeys(close))} among them" if close else ""
-    return f"other columns found: {len(found)}{among}"
+    return f"other columns found: {len(columns)}{among}"
 
 
 def what_happened(error: BaseException, template: str = "") -> str:

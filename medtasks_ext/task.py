@@ -35,7 +35,7 @@ from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.functions import MARK, TASK_CLASS, function_named, unsafe_keys
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
-from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE
+from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
@@ -45,8 +45,8 @@ OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 OTHER_ROWS = ("custom_dataset", "dataset_path", "dataset_name", "dataset_kwargs")
 #: Shots of the prompts of each strategy; None: as many as the caller asks for, none by default.
 _SHOTS = {"zero_shot": None, "cot": 0, "five_shot": HELD_OUT, LIKELIHOOD: None}
-#: What all tasks share. lm-eval looks columns of the documents up. `until: []` and the budget leave room for
-#: models that reason before they answer.
+#: What all tasks share. lm-eval looks columns of the documents up. `until: []` leaves room for models that
+#: reason before they answer.
 _SHARED: Config = {
     "test_split": "test",
     "fewshot_split": "fewshot",
@@ -60,7 +60,7 @@ _SHARED: Config = {
 #: Metrics that lm-eval's table has no rows for: its samples hold the readings from which they follow
 #: (`runs.samples`). `scored` stays: a group's row needs it of all its tasks.
 _FOR_RECORDS = ("readable_repaired", "unclosed_reasoning")
-_GENERATION = {"until": [], "max_gen_toks": 4000, "do_sample": False, "temperature": 0}
+_GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
 
 
 #: Keys of lm-eval that task files state, or that builds write
@@ -89,7 +89,12 @@ class MedicalTask(ConfigurableTask):
         #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
         self.strategy: str = config.get("strategy", "zero_shot")
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
-        _ = self.dataset_given.metadata
+        if not self.dataset_given.has(self.strategy):
+            raise MedtasksError(
+                f"{self.dataset_given.id} is not asked as {self.strategy}",
+                where=source,
+                remedy="leave `strategy` out, or name it under `strategies` as well",
+            )
         self.own = {
             key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
         }
@@ -259,10 +264,10 @@ class MedicalTask(ConfigurableTask):
 
     def process_results(self, doc: Document, results: Any) -> Any:
         """The metrics of a document; under plain lm-eval those alone that its table needs."""
-        found = super().process_results(doc, results)
+        values = super().process_results(doc, results)
         if self.with_records:
-            return found
-        return {name: value for name, value in found.items() if name not in _FOR_RECORDS}
+            return values
+        return {name: value for name, value in values.items() if name not in _FOR_RECORDS}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Take the rows and render them. lm-eval calls this once, as the task is built.

@@ -70,12 +70,14 @@ class ExactLetter(AnswerFormat):
         letters = self._letters(document)
         options = document.get("options", ())
         reply = reply_of(text)
-        found = read_letters(reply, options, LETTERS if options else "".join(letters), several=False)
-        if found is NOTHING and self.words:
+        extraction = read_letters(reply, options, LETTERS if options else "".join(letters), several=False)
+        if extraction is NOTHING and self.words:
             word = read_word(reply, dict(zip(self.words, letters, strict=False)))
             return repaired(document, word.answer, word.span, word.why)
-        letter = None if found.answer is None else (LETTERS if options else letters)[found.answer[0]]
-        return repaired(document, letter, found.span, found.why)
+        letter = (
+            None if extraction.answer is None else (LETTERS if options else letters)[extraction.answer[0]]
+        )
+        return repaired(document, letter, extraction.span, extraction.why)
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
@@ -122,8 +124,8 @@ class LabelWord(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        found = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
-        return repaired(document, found.answer, found.span, found.why)
+        extraction = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
+        return repaired(document, extraction.answer, extraction.span, extraction.why)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
@@ -154,9 +156,9 @@ class MarkedLetters(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The texts of the options that the reply names."""
         options = document["options"]
-        found = read_letters(reply_of(text), options, LETTERS, several=True)
-        chosen = None if found.answer is None else sorted(options[place] for place in found.answer)
-        return repaired(document, chosen, found.span, found.why)
+        extraction = read_letters(reply_of(text), options, LETTERS, several=True)
+        chosen = None if extraction.answer is None else sorted(options[place] for place in extraction.answer)
+        return repaired(document, chosen, extraction.span, extraction.why)
 
     @property
     def lead(self) -> Lead:
@@ -228,9 +230,9 @@ class OptionLetter(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
         options = document["options"]
-        found = read_letters(reply_of(text), options, LETTERS, several=False)
-        letter = None if found.answer is None else ascii_uppercase[found.answer[0]]
-        return repaired(document, letter, found.span, found.why)
+        extraction = read_letters(reply_of(text), options, LETTERS, several=False)
+        letter = None if extraction.answer is None else ascii_uppercase[extraction.answer[0]]
+        return repaired(document, letter, extraction.span, extraction.why)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options."""
@@ -357,8 +359,8 @@ class RelationLabel(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        found = read_word(reply_of(text), self._names)
-        return repaired(document, found.answer, found.span, found.why)
+        extraction = read_word(reply_of(text), self._names)
+        return repaired(document, extraction.answer, extraction.span, extraction.why)
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""
@@ -428,22 +430,22 @@ class PanelRating(AnswerFormat):
         """The value behind the first marker of the reply."""
         reply = strip_reasoning(text)
         _, marker, rest = reply.partition(self.marker)
-        found = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
-        joined = "".join(match[0] for match in found)
+        matches = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
+        joined = "".join(match[0] for match in matches)
         if not re.fullmatch(r"[+-]?\d{1,9}", joined) or int(joined) not in self.values:
             return Reading(None, False)
-        place = len(text) - len(rest) + found[0].start()
+        place = len(text) - len(rest) + matches[0].start()
         return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The one value of the scale that the reply announces."""
-        found = read_value(reply_of(text.translate(_MINUS)), "number")
-        answer, why = None, found.why
-        if found.answer is not None:
-            number = float(found.answer)
+        extraction = read_value(reply_of(text.translate(_MINUS)), "number")
+        answer, why = None, extraction.why
+        if extraction.answer is not None:
+            number = float(extraction.answer)
             known = number.is_integer() and int(number) in self.values
-            answer, why = (str(int(number)), found.why) if known else (None, "not on the scale")
-        return repaired(document, answer, found.span, why)
+            answer, why = (str(int(number)), extraction.why) if known else (None, "not on the scale")
+        return repaired(document, answer, extraction.span, why)
 
     def not_covered(self, golds: list[dict[str, float]]) -> list[str]:
         """Values that no row's experts preferred."""

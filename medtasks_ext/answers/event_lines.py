@@ -170,8 +170,8 @@ class _EventLines(AnswerFormat):
         return [((), line) for line in dict.fromkeys(lines) if one in line and other in line]
 
     def _is_plain(self, line: str) -> bool:
-        found = self._plain and self._plain.match(line)
-        return bool(found and found[1])
+        match = self._plain and self._plain.match(line)
+        return bool(match and match[1])
 
     @cached_property
     def _plain(self) -> re.Pattern[str] | None:
@@ -308,8 +308,8 @@ class Attributes(AnswerFormat):
             head, _, value = piece.partition(":")
             place = self._places.get(head)
             if place is None or ":" in value:
-                found = (pattern.search(line) for pattern in self._patterns)
-                values = [match[1].strip() if match else None for match in found]
+                matches = (pattern.search(line) for pattern in self._patterns)
+                values = [match[1].strip() if match else None for match in matches]
                 break
             if value and values[place] is None:
                 values[place] = value.strip()

@@ -187,13 +187,13 @@ class AnswerFormat(Strict):
         """
         if self.has_released_reader(cot=cot):  # to the digit, whatever the length
             return self._read(text, row, cot=cot)
-        found = self._read(shortened(text, self.most_read), row, cot=cot)
-        return found._replace(span=_place_in(text, self.most_read, found.span))
+        reading = self._read(shortened(text, self.most_read), row, cot=cot)
+        return reading._replace(span=_place_in(text, self.most_read, reading.span))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The repaired reading, for kinds whose suite has released no other."""
-        found = self._read_repaired(text, row, cot=cot)
-        return Reading(found["answer"], found["answer"] is not None, found["span"], found["why"])
+        tolerant = self._read_repaired(text, row, cot=cot)
+        return Reading(tolerant["answer"], tolerant["answer"] is not None, tolerant["span"], tolerant["why"])
 
     def ceiling(self, gold: Any) -> float:
         """The suite's score of the gold answer itself, where the task's `oracle_max` is `per_document`."""
@@ -215,8 +215,8 @@ class AnswerFormat(Strict):
             (`gold`, None where there is none) and as written (`target`). cot: whether the response
             answers the chain-of-thought prompt.
         """
-        found = self._read_repaired(shortened(text, self.most_read), document, cot=cot)
-        return {**found, "span": _place_in(text, self.most_read, found["span"])}
+        tolerant = self._read_repaired(shortened(text, self.most_read), document, cot=cot)
+        return {**tolerant, "span": _place_in(text, self.most_read, tolerant["span"])}
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         raise NotImplementedError

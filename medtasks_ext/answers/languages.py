@@ -79,7 +79,7 @@ def languages() -> dict[str, Words]:
     Raises:
         MedtasksError: the file has an unknown key or lacks one.
     """
-    found: dict[str, Words] = {}
+    by_code: dict[str, Words] = {}
     for code, said in _file().items():
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value
@@ -87,13 +87,13 @@ def languages() -> dict[str, Words]:
             if key not in ("like", "source")
         }
         if like := said.get("like"):
-            shared = {item.name: getattr(found[like], item.name) for item in fields(Words)}
+            shared = {item.name: getattr(by_code[like], item.name) for item in fields(Words)}
             values = {**shared, **{key: (*own, *shared[key]) for key, own in values.items()}}
         try:
-            found[code] = Words(**values)
+            by_code[code] = Words(**values)
         except TypeError as error:
             raise MedtasksError(str(error), where=f"{FILE}, {code}", remedy="give each key once") from None
-    return found
+    return by_code
 
 
 def sources() -> dict[str, dict[str, list[str]]]:

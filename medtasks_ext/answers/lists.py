@@ -65,15 +65,15 @@ class LabelSet(AnswerFormat):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The distinct labels of the reply (under chain-of-thought: of what follows `Result:`)."""
         reply = strip_reasoning(text)
-        found = self._labels(after_result(reply) if cot else reply)
-        return Reading(found, found is not None)
+        labels = self._labels(after_result(reply) if cot else reply)
+        return Reading(labels, labels is not None)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The labels of a list in any form."""
-        found = items_of(text, reply_of(text))
-        labels = self._labels("\n".join(found.items).replace("、", ",").rstrip(" .。"))
+        listed = items_of(text, reply_of(text))
+        labels = self._labels("\n".join(listed.items).replace("、", ",").rstrip(" .。"))
         why = "no label was found" if labels is None else "a list"
-        return repaired(document, labels, None if labels is None else found.span, why)
+        return repaired(document, labels, None if labels is None else listed.span, why)
 
     def _labels(self, text: str) -> list[str] | None:
         resolved = {label for piece in set(_SEPARATOR.split(text)) if (label := self._resolved(piece))}
@@ -156,17 +156,17 @@ class DrugList(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
-        found = items_of(text, reply_of(text))
+        listed = items_of(text, reply_of(text))
         parts = [
             part
-            for item in found.items
+            for item in listed.items
             if not (_NO_DRUG.match(item) or _tells(item))
             for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ "))
             if part
         ]
         items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"
-        return repaired(document, items or None, found.span if items else None, why)
+        return repaired(document, items or None, listed.span if items else None, why)
 
 
 def _after_marker(text: str) -> str:
@@ -243,10 +243,10 @@ class EntityList(AnswerFormat):
         Raises:
             GoldError: it says neither a mention nor that there are none.
         """
-        found = self._mentions(text)
-        if found is None:
+        named = self._mentions(text)
+        if named is None:
             raise GoldError("write one mention on each line, or None")
-        return found
+        return named
 
     def mentions(self, gold: list[str]) -> list[str]:
         """All of them."""
@@ -255,8 +255,8 @@ class EntityList(AnswerFormat):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of the reply; a reply without a word in it is invalid."""
         reply = strip_reasoning(text)
-        found = self._mentions(after_result(reply) if cot else reply)
-        return Reading(found, found is not None)
+        named = self._mentions(after_result(reply) if cot else reply)
+        return Reading(named, named is not None)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The mentions of a list in any form.
@@ -264,10 +264,10 @@ class EntityList(AnswerFormat):
         A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
         does not stand there is no mention.
         """
-        found = items_of(text, reply_of(text))
+        listed = items_of(text, reply_of(text))
         prompt = "".join(str(document.get("prompt") or "").lower().split())
         none = self._patterns[2]
-        items = [_LEAD.sub("", item) for item in found.items]
+        items = [_LEAD.sub("", item) for item in listed.items]
         items = [item for item in items if not _tells(item) or none.fullmatch(self._comparable(item))]
         pieces = dict.fromkeys(piece for item in items for piece in _split(item))
         parts = dict.fromkeys(part for piece in pieces for part in _parted(piece, prompt))
@@ -280,14 +280,14 @@ class EntityList(AnswerFormat):
                 or "".join(part.lower().split()).strip(_EDGES) in prompt
             )
         )
-        if mentions is None and found.bullets and not found.items:  # an empty array
+        if mentions is None and listed.bullets and not listed.items:  # an empty array
             mentions = []
         why = "no list was found" if mentions is None else "a list"
-        return repaired(document, mentions, None if mentions is None else found.span, why)
+        return repaired(document, mentions, None if mentions is None else listed.span, why)
 
     def _mentions(self, text: str) -> list[str] | None:
         heading, _, none = self._patterns
-        found: set[str] = set()
+        named: set[str] = set()
         said = False
         for line in text.split("\n"):
             if line.rstrip(" \t\r*_").endswith(":"):
@@ -298,8 +298,8 @@ class EntityList(AnswerFormat):
                 if _MENTION_WORD.search(mention):
                     said = True
                     if not none.fullmatch(mention):
-                        found.add(mention)
-        return sorted(found) if said else None
+                        named.add(mention)
+        return sorted(named) if said else None
 
     def _comparable(self, piece: str) -> str:
         mention = "".join(_MENTION_BULLET.sub("", piece).lower().split()).strip(_EDGES)
@@ -378,5 +378,5 @@ class CodesInText(AnswerFormat):
 
 def _whole_codes(text: str) -> list[str]:
     text = text.replace("*", " ").replace("_", " ")
-    found = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
-    return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in found})
+    codes = _WHOLE_ICD10.findall(text) or _WHOLE_ICD10.findall(text.upper())
+    return sorted({f"{stem}.{more}" if (more := dotted or plain) else stem for stem, dotted, plain in codes})

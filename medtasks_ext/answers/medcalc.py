@@ -76,8 +76,8 @@ class MedCalc(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
-        found = read_value(reply_of(text), gold["form"] if gold else "number")
-        return {"gold": gold, "answer": found.answer, "span": found.span, "why": found.why}
+        extraction = read_value(reply_of(text), gold["form"] if gold else "number")
+        return {"gold": gold, "answer": extraction.answer, "span": extraction.span, "why": extraction.why}
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""
@@ -96,16 +96,16 @@ def value(text: str, form: Form) -> float | None:
             return float(text)
         if form == "date":
             return datetime.strptime(text, "%m/%d/%Y").toordinal()
-        found = _HELM_TUPLE.match(text)
-        return int(found[1]) * 7 + int(found[2]) if found else None
+        match = _HELM_TUPLE.match(text)
+        return int(match[1]) * 7 + int(match[2]) if match else None
     except ValueError:
         return None
 
 
 def loose_value(text: str, form: Form) -> float | None:
     """The value, with gestational ages as the questions write them, too: `(4 weeks, 3 days)`."""
-    found = _TUPLE.fullmatch(text) if form == "weeks_and_days" else None
-    return int(found[2]) * 7 + int(found[4]) if found else value(text, form)
+    match = _TUPLE.fullmatch(text) if form == "weeks_and_days" else None
+    return int(match[2]) * 7 + int(match[4]) if match else value(text, form)
 
 
 def _limit(row: Mapping[str, Any], name: str, form: Form) -> float:

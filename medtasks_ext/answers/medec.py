@@ -96,14 +96,14 @@ class Medec(AnswerFormat):
         elif (lines := _NUMBERED.findall(part)) and [line[0] for line in lines[:3]] == ["1", "2", "3"]:
             if all(_WELL.match(line.strip()) for _, line in lines):
                 answer = {"flag": 0, "sentence": None, "correction": ""}
-        elif found := _FAULTY.match(part):
-            begin = span[0] + found.start(2)
+        elif match := _FAULTY.match(part):
+            begin = span[0] + match.start(2)
             if said := _CORRECTED.search(reply.text, begin, min(span[1], begin + _NEAR)):
                 begin = said.end()
             if stop := _CORRECTION_END.search(reply.text, begin, span[1]):
                 span = span[0], stop.start()
             correction = text[begin : span[1]].strip(' \t\r\n*_"“”')  # as it stands in the response
-            answer = {"flag": 1, "sentence": int(found[1]), "correction": correction}
+            answer = {"flag": 1, "sentence": int(match[1]), "correction": correction}
         why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
         return repaired(document, answer, span if answer else None, why)
 
@@ -115,9 +115,9 @@ class Medec(AnswerFormat):
 def _parsed(text: str) -> Correction:
     if text == CORRECT:
         return {"flag": 0, "sentence": None, "correction": ""}
-    found = _SENTENCE.match(text)
-    sentence = _number(found[1]) if found else None
-    return {"flag": 1, "sentence": sentence, "correction": found[2].strip() if found else ""}
+    match = _SENTENCE.match(text)
+    sentence = _number(match[1]) if match else None
+    return {"flag": 1, "sentence": sentence, "correction": match[2].strip() if match else ""}
 
 
 def _number(text: str) -> int | None:

@@ -167,9 +167,9 @@ class Choice(_Options):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label of the option that the reply names."""
-        found = self._reader(document).read(reply_of(text), several=False)
-        label = None if found.answer is None else self.labels[found.answer[0]]
-        return repaired(document, label, found.span, found.why)
+        extraction = self._reader(document).read(reply_of(text), several=False)
+        label = None if extraction.answer is None else self.labels[extraction.answer[0]]
+        return repaired(document, label, extraction.span, extraction.why)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels of the options."""
@@ -196,9 +196,9 @@ class Choices(_Options):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The labels of the options that the reply names."""
-        found = self._reader(document).read(reply_of(text), several=True)
-        chosen = None if found.answer is None else [self.labels[place] for place in found.answer]
-        return repaired(document, chosen, found.span, found.why)
+        extraction = self._reader(document).read(reply_of(text), several=True)
+        chosen = None if extraction.answer is None else [self.labels[place] for place in extraction.answer]
+        return repaired(document, chosen, extraction.span, extraction.why)
 
 
 class Number(OfNoPaper):
@@ -232,8 +232,8 @@ class Number(OfNoPaper):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The number that the reply gives."""
-        found = self._reader.read(reply_of(text))
-        return repaired(document, found.answer, found.span, found.why)
+        extraction = self._reader.read(reply_of(text))
+        return repaired(document, extraction.answer, extraction.span, extraction.why)
 
 
 class OfNames(OfNoPaper):
@@ -295,8 +295,8 @@ class Category(OfNames):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        found = self._reader.read(reply_of(text))
-        return repaired(document, found.answer, found.span, found.why)
+        extraction = self._reader.read(reply_of(text))
+        return repaired(document, extraction.answer, extraction.span, extraction.why)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels."""
@@ -322,9 +322,9 @@ class Ordinal(OfNames):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The place of the level that the reply gives."""
-        found = self._reader.read(reply_of(text))
-        place = None if found.answer is None else list(self.labels).index(found.answer)
-        return repaired(document, place, found.span, found.why)
+        extraction = self._reader.read(reply_of(text))
+        place = None if extraction.answer is None else list(self.labels).index(extraction.answer)
+        return repaired(document, place, extraction.span, extraction.why)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The levels."""

@@ -39,8 +39,8 @@ _NOTHING = ("none", "no", "nil", "-", "n/a", "[]", "{}")
 
 def _items(text: str, language_reply: Reply) -> tuple[list[str], Span]:
     """Lines or array of a reply's list, and where it stands."""
-    found = items_of(text, language_reply)
-    return found.items, found.span
+    listed = items_of(text, language_reply)
+    return listed.items, listed.span
 
 
 class _Listed(OfNoPaper):
@@ -113,11 +113,11 @@ class Labels(_Listed, OfNames):
 
     def _table(self, text: str, part: Reply) -> set[str] | None:
         """The labels of an object that gives each a truth value; those of an empty array."""
-        for found in reversed(values(text, part)):
-            if found.value in ([], {}):
+        for item in reversed(values(text, part)):
+            if item.value in ([], {}):
                 return set()
-            if isinstance(found.value, dict) and found.value:
-                pairs = {self.spellings.get(plain(str(key))): value for key, value in found.value.items()}
+            if isinstance(item.value, dict) and item.value:
+                pairs = {self.spellings.get(plain(str(key))): value for key, value in item.value.items()}
                 if None not in pairs and all(isinstance(value, bool) for value in pairs.values()):
                     return {label for label, value in pairs.items() if value and label}
         return None
@@ -162,15 +162,15 @@ class Labels(_Listed, OfNames):
 
     def _mentioned(self, text: str) -> set[str]:
         """The labels that stand in a sentence and have no negation before them in their clause."""
-        found = set()
+        labels = set()
         for clause in _CLAUSE.split(text):
             named = list(self._any.finditer(clause))
             for match in named:
                 # what follows the last label of a clause may deny it, as in Japanese or Turkish
                 behind = match is named[-1] and self._phrases.not_.search(clause, match.end())
                 if not behind and not self._denied(clause[: match.start()]):
-                    found.add(self.spellings[plain(match[0])])
-        return found
+                    labels.add(self.spellings[plain(match[0])])
+        return labels
 
     def _denied(self, before: str) -> bool:
         words = self.known
@@ -200,10 +200,10 @@ class Spans(_Listed):
         said = self._bare(text)
         if said and self._is_none(said):
             return []
-        found = {squeezed(line.strip(EDGES)) for line in said.split("\n")} - {""}
-        if not found:
+        mentions = {squeezed(line.strip(EDGES)) for line in said.split("\n")} - {""}
+        if not mentions:
             raise GoldError(f"write one mention on each line, or {self.nothing}")
-        return sorted(found)
+        return sorted(mentions)
 
     def mentions(self, gold: list[str]) -> list[str]:
         """All of them."""

@@ -102,21 +102,21 @@ class LabelReader:
             return self._only(self._named(response, 0, end))
         begin = _OPENING.match(response, begin).end()  # type: ignore[union-attr]
         line_end = response.find("\n", begin)
-        found = list(self._named(response, begin, line_end if line_end >= 0 else end))
-        label = self._only(found)
-        if label is None and found and found[0][1] == begin and not self._is_joined(response, found):
-            return found[0][0]
+        named = list(self._named(response, begin, line_end if line_end >= 0 else end))
+        label = self._only(named)
+        if label is None and named and named[0][1] == begin and not self._is_joined(response, named):
+            return named[0][0]
         return label
 
     def place(self, response: str, answer: str) -> tuple[int, int] | None:
         """Where the answer's first label stands."""
         begin, wanted = self._prefix.end_of_last(response) or 0, answer.split(", ")
-        found = (
+        spans = (
             item
             for item in self._named(response, begin, len(response))
             if item[0] in wanted or item[0] == answer
         )
-        return next(((start, end) for _, start, end in found), None)
+        return next(((start, end) for _, start, end in spans), None)
 
     def _named(self, text: str, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
         for match in self._pattern.finditer(text, begin, end):
@@ -131,22 +131,22 @@ class LabelReader:
             name = match[match.lastindex] if match.lastindex else match[0]
             yield self._labels.get(name) or self._labels[_BLANKS.sub(" ", name)], match.start(), match.end()
 
-    def _only(self, found: Iterable[tuple[str, int, int]]) -> str | None:
+    def _only(self, named: Iterable[tuple[str, int, int]]) -> str | None:
         labels: set[str] = set()
-        for label, _, _ in found:
+        for label, _, _ in named:
             labels.add(label)
             if len(labels) > 1 and not self._several:
                 return None
         return ", ".join(sorted(labels)) or None
 
     @staticmethod
-    def _is_joined(text: str, found: list[tuple[str, int, int]]) -> bool:
+    def _is_joined(text: str, named: list[tuple[str, int, int]]) -> bool:
         """Whether another label is joined to the first one."""
-        for (_, _, end), (label, start, _) in pairwise(found):
-            dash = _RANGE.fullmatch(text, end, start) and len(label) == len(found[0][0]) == 1
+        for (_, _, end), (label, start, _) in pairwise(named):
+            dash = _RANGE.fullmatch(text, end, start) and len(label) == len(named[0][0]) == 1
             if not (dash or _JOINED.fullmatch(text, end, start)):
                 return False
-            if label != found[0][0]:
+            if label != named[0][0]:
                 return True
         return False
 
@@ -259,15 +259,15 @@ class ListReader:
 
 def _announced(response: str) -> int | None:
     """Where a list begins that is said to be the answer without the words of the answer line."""
-    found = markers(response, 0, len(response))
-    chosen = [marker for marker in found if marker.strong] or found
+    marked = markers(response, 0, len(response))
+    chosen = [marker for marker in marked if marker.strong] or marked
     return chosen[-1].end if chosen and _WORD.search(response, chosen[-1].end) else None
 
 
 def _of_json(response: str) -> list[str] | None:
     """The texts of an answer that is one object with one value, or one array; None where it is none."""
-    found = values(response, Reply(response, 0, len(response), traced=False))
-    value = found[-1].value if found else None
+    objects = values(response, Reply(response, 0, len(response), traced=False))
+    value = objects[-1].value if objects else None
     if isinstance(value, dict) and len(value) == 1:
         [value] = value.values()
         value = _split(value) if isinstance(value, str) else value
@@ -295,19 +295,19 @@ def _list_lines(text: str, *, headed: bool) -> list[str]:
         text: what follows the prefix, or the whole response.
         headed: whether lines that end with a colon may stand before the list.
     """
-    found: list[str] = []
+    items: list[str] = []
     begin = 0
     while begin <= len(text):
         end = text.find("\n", begin) % (len(text) + 1)  # -1 becomes the end of the text
         line, begin = text[begin:end].strip(), end + 1
-        if not _WORD.search(line) or (headed and not found and line.rstrip(_EDGES).endswith(":")):
+        if not _WORD.search(line) or (headed and not items and line.rstrip(_EDGES).endswith(":")):
             continue
         bullet = _BULLET.match(line)
-        if bullet or not found:
-            found.append(line[bullet.end() :] if bullet else line)
+        if bullet or not items:
+            items.append(line[bullet.end() :] if bullet else line)
         if not bullet:
             break
-    return found
+    return items
 
 
 def _split(line: str) -> list[str]:

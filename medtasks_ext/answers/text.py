@@ -76,16 +76,18 @@ class Passages(AnswerFormat):
         return regex.compile("|".join(f"{regex.escape(item)}:" for item in self._patterns), regex.IGNORECASE)
 
     def _passages(self, text: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        passages: dict[str, str] = {}
         for line in self._lines(text):
             for question, (exact, loose) in self._patterns.items():
-                if question not in found and (match := loose.search(line)):  # it matches where `exact` does
+                if question not in passages and (
+                    match := loose.search(line)
+                ):  # it matches where `exact` does
                     match = exact.search(line) or match
-                    found[question] = match[1].strip()
+                    passages[question] = match[1].strip()
                     break
-            if len(found) == len(self._patterns):
+            if len(passages) == len(self._patterns):
                 break
-        return {question: found[question] for question in self._patterns if question in found}
+        return {question: passages[question] for question in self._patterns if question in passages}
 
     def _lines(self, text: str) -> Iterator[str]:
         """The lines that hold a question and a colon: what stands between them is passed in one search."""

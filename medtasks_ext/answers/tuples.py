@@ -148,7 +148,7 @@ class Tuples(AnswerFormat):
         if self.form == "terms" or self.fields[0] not in self._compared:
             return []
         place = self._compared.index(self.fields[0])
-        return [found[place] for found in gold["tuples"] if isinstance(found[place], str)]
+        return [item[place] for item in gold["tuples"] if isinstance(item[place], str)]
 
     def not_covered(self, golds: list[Any]) -> list[str]:
         """Closed values that no gold answer shows."""
@@ -164,7 +164,7 @@ class Tuples(AnswerFormat):
         if field in self.attributes:
             return {value for gold in golds for _, value in gold["attributes"][field]}
         view, fields = ("typed", self.fields) if self.typed else ("tuples", self._compared)
-        return {found[fields.index(field)] for gold in golds for found in gold[view]}
+        return {item[fields.index(field)] for gold in golds for item in gold[view]}
 
     # ------------------------------------------------------------------ text -> records
 
@@ -182,13 +182,13 @@ class Tuples(AnswerFormat):
     def _said_objects(self, response: str, reply: Reply) -> Said:
         """The records of the last array of objects that is empty or has one; else the objects that
         stand alone."""
-        found = json_values(response, reply)
+        objects = json_values(response, reply)
         alone: list[Json] = []
         span: tuple[int, int] | None = None
-        for value in reversed(found):
+        for value in reversed(objects):
             if (items := _objects_in(value.value, self._names)) is not None:
                 return self._records(items), value.span
-        for value in found:
+        for value in objects:
             if isinstance(value.value, dict) and self._names & set(map(normalise, value.value)):
                 alone.append(value.value)
                 span = (span or value.span)[0], value.span[1]
@@ -282,9 +282,9 @@ class Tuples(AnswerFormat):
         lines = [line for line in lines if not (_REMARK.match(line) or line.endswith(":"))]
         if marked := [line for line in lines if _TERMS in line]:
             items = marked[-1].split(_TERMS)
-        elif (found := items_of(response, reply)).bullets:
-            begin, end = found.span
-            items = [normalise(item) for item in found.items]
+        elif (listed := items_of(response, reply)).bullets:
+            begin, end = listed.span
+            items = [normalise(item) for item in listed.items]
         else:
             items = lines[-1:] if cot and begin == reply.begin else lines[:1]
         heads = [_HEAD.sub("", item, count=1) for item in items]
@@ -313,8 +313,8 @@ class Tuples(AnswerFormat):
         if self.by_class:
             place = self._compared.index(self.by_class)
             known = [normalise(item) for item in self.closed_values[self.by_class]]
-            found = {name: [item for item in views["tuples"] if item[place] == name] for name in known}
-            views["classes"] = {name: items for name, items in found.items() if items}
+            by_class = {name: [item for item in views["tuples"] if item[place] == name] for name in known}
+            views["classes"] = {name: items for name, items in by_class.items() if items}
         return views
 
     def _statements(self, field: str, records: list[Record]) -> list[list[Any]]:

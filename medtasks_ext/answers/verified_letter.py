@@ -116,9 +116,9 @@ class VerifiedLetter(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
         options = document["options"]
-        found = read_letters(reply_of(text), options, LETTERS, several=False)
-        letter = None if found.answer is None else LETTERS[found.answer[0]]
-        return repaired(document, letter, found.span, found.why)
+        extraction = read_letters(reply_of(text), options, LETTERS, several=False)
+        letter = None if extraction.answer is None else LETTERS[extraction.answer[0]]
+        return repaired(document, letter, extraction.span, extraction.why)
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])]
@@ -139,8 +139,8 @@ class VerifiedLetter(AnswerFormat):
 def _counted(text: str, part: str) -> str:
     """The part of a reply that counts."""
     if part == "tag":
-        found = _TAGGED.search(text)
-        return found[1].strip() if found else ""
+        match = _TAGGED.search(text)
+        return match[1].strip() if match else ""
     begin = text.rfind(_BOXED) if part == "boxed" else -1
     if begin < 0:
         return text
@@ -196,7 +196,7 @@ class _Reply(NamedTuple):
         words, n = self.text.split(), len(wanted.split()) + _AROUND
         pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)".replace(r"\ ", r"\s+"), re.IGNORECASE)
         for region in (" ".join(words[:n]), " ".join(words[-n:])):
-            if (found := pattern.search(region)) and not _NOT.search(_sentence(region, *found.span())[0]):
+            if (match := pattern.search(region)) and not _NOT.search(_sentence(region, *match.span())[0]):
                 return True
         return False
 
@@ -244,7 +244,7 @@ def _tail(text: str) -> str:
 
 def _sentence(text: str, begin: int, end: int) -> tuple[str, str]:
     """What stands before and behind a place in its sentence."""
-    first = [found.end() for found in _SENTENCE_END.finditer(text[:begin])]
+    first = [match.end() for match in _SENTENCE_END.finditer(text[:begin])]
     after = _SENTENCE_END.search(text[end:])
     return text[first[-1] if first else 0 : begin], text[end : end + after.start() if after else len(text)]
 

@@ -14,7 +14,6 @@ import typer
 from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
-from medtasks_ext.cli.plan_line import run_command_line, task_names
 from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, sums_of, tokens_in_words
 from medtasks_ext.cli.stated_error import wish_of
 from medtasks_ext.cli.tables import console, figure, show, texts
@@ -30,6 +29,7 @@ from medtasks_ext.runner.drawing import Wish, planned_documents
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
+from medtasks_ext.runner.plan_line import run_command_line, task_names
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
 from medtasks_ext.runner.preflight import REASONING_BUDGET
@@ -262,7 +262,16 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
             where="--strategy",
             remedy="leave it out",
         )
-    return list(dict.fromkeys(tasks.tasks[leaf][0].task(options.strategy) for leaf in leaves))
+    datasets = dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves)
+    asked = [dataset.task(options.strategy) for dataset in datasets if dataset.has(options.strategy)]
+    if not asked:
+        first = next(iter(datasets))
+        raise MedtasksError(
+            f"{first.id} is not asked so: it has {', '.join(first.strategies)}",
+            where="--strategy",
+            remedy="leave it out",
+        )
+    return asked
 
 
 def _selection(options: Options) -> str:

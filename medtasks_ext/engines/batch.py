@@ -402,9 +402,9 @@ class Intake:
             report.there += became is ImportedAs.STORED_BEFORE
 
     def _outcome(self, record: Json, key: str) -> Outcome:
-        found = outcome_of(record, self._interface.read, NOBODY)
-        if isinstance(found, Answer):
-            return found
+        outcome = outcome_of(record, self._interface.read, NOBODY)
+        if isinstance(outcome, Answer):
+            return outcome
         asked, quote = self._awaiting.about(key)
         return outcome_of(record, self._interface.read, asked, quote=quote)
 
@@ -439,9 +439,13 @@ def outcome_of(record: Json, read: Reader, asked: ServerNames, *, quote: bool = 
         raise NoResultError("has no status")
     if error or not 200 <= status < 300:
         return status_fault(status, response.get("body") or _as_body(error), asked, quote=quote)
-    found = read(response.get("body"), quote)
+    outcome = read(response.get("body"), quote)
     name = response.get("request_id")
-    return replace(found, request_id=name) if isinstance(found, Answer) and isinstance(name, str) else found
+    return (
+        replace(outcome, request_id=name)
+        if isinstance(outcome, Answer) and isinstance(name, str)
+        else outcome
+    )
 
 
 def _message_outcome(result: Json, read: Reader, quote: bool) -> Outcome:

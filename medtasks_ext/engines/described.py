@@ -57,15 +57,15 @@ def described(
     text = text_hash(system_text) if system_text else ""
     kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
     if "VLLM" in kinds:
-        found = _of_vllm(lm)
+        loaded = _of_vllm(lm)
     elif "HFLM" in kinds:
-        found = _of_transformers(lm)
+        loaded = _of_transformers(lm)
     else:
         laid_out: dict[str, Any] = (
             {"template": text_hash(layout), "repository_template": False} if layout else {}
         )
         return EngineRecord(name=type(lm).__name__, system_text=text, **laid_out)
-    return EngineRecord(**found, **_thinking(lm), **_template(lm, template, layout), system_text=text)
+    return EngineRecord(**loaded, **_thinking(lm), **_template(lm, template, layout), system_text=text)
 
 
 def _package(name: str) -> str | None:
@@ -125,12 +125,12 @@ def _template(lm: Any, template: bool | str | None, layout: str | None) -> dict[
             "repository_template": False if layout else None,
         }
     tokenizer = getattr(lm, "tokenizer", None)
-    found = getattr(tokenizer, "chat_template", None)
-    if isinstance(found, Mapping):
-        found = found.get(template if isinstance(template, str) else "default")
+    source = getattr(tokenizer, "chat_template", None)
+    if isinstance(source, Mapping):
+        source = source.get(template if isinstance(template, str) else "default")
     place = str(getattr(tokenizer, "name_or_path", "") or "")
     return {
-        "template": text_hash(found) if isinstance(found, str) else None,
+        "template": text_hash(source) if isinstance(source, str) else None,
         # a folder may hold anything; a name on the hub holds what its repository has
         "repository_template": None if not place or Path(place).exists() else True,
     }

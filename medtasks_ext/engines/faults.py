@@ -157,5 +157,5 @@ def _names(body: Any) -> list[str]:
     error = _error(body)
     if not isinstance(error, dict):
         return []
-    found = [error.get("type"), error.get("code")]
-    return list(dict.fromkeys(x for x in found if isinstance(x, str) and _NAME.fullmatch(x)))
+    names = [error.get("type"), error.get("code")]
+    return list(dict.fromkeys(x for x in names if isinstance(x, str) and _NAME.fullmatch(x)))

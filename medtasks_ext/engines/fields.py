@@ -85,9 +85,9 @@ def check_refused(names: Iterable[str], where: str) -> None:
     Raises:
         MedtasksError: names them.
     """
-    if found := refused(names):
+    if barred := refused(names):
         raise MedtasksError(
-            f"{', '.join(found)}: model, text, number and length of answers have options of their own",
+            f"{', '.join(barred)}: model, text, number and length of answers have options of their own",
             where=where,
             remedy="leave it out; the length is max_gen_toks, in a jury file max_tokens",
         )

@@ -264,11 +264,14 @@ class LmEngine(Engine):
         if not first.options:
             self._done(first, self._counted(first, response))
             return
-        found = self._found.setdefault(first.key, {})
-        found[place] = Likelihood(float(response[0]), bool(response[1]))
-        if len(found) == len(first.options):
+        options_done = self._found.setdefault(first.key, {})
+        options_done[place] = Likelihood(float(response[0]), bool(response[1]))
+        if len(options_done) == len(first.options):
             del self._found[first.key]
-            self._done(first, likeliest(first, [found[i] for i in range(len(found))], self._usage(first)))
+            self._done(
+                first,
+                likeliest(first, [options_done[i] for i in range(len(options_done))], self._usage(first)),
+            )
 
     def _usage(self, request: Request) -> Usage | None:
         """Tokens of a prompt and of the options behind it, where the model has a tokenizer here."""

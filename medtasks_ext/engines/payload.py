@@ -119,9 +119,9 @@ def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = Fa
             status=200,
             maybe_paid=1,
         )
-    found = lm.parse_logprobs(outputs=body, tokens=None, ctxlens=[len(tokens)] * len(wanted))
+    logprobs = lm.parse_logprobs(outputs=body, tokens=None, ctxlens=[len(tokens)] * len(wanted))
     answer = likeliest(
-        request, [Likelihood(float(value), bool(greedy)) for value, greedy in found], first.usage
+        request, [Likelihood(float(value), bool(greedy)) for value, greedy in logprobs], first.usage
     )
     return (
         replace(answer, model=first.model, request_id=first.request_id)

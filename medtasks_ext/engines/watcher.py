@@ -80,23 +80,23 @@ def descendants(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
     """All that these have started, directly or not; without this process."""
     import psutil
 
-    found: set[psutil.Process] = set()
+    below: set[psutil.Process] = set()
     for process in processes:
         with suppress(psutil.Error):
-            found.update(process.children(recursive=True))
-    return {process for process in found if process.pid != os.getpid()}
+            below.update(process.children(recursive=True))
+    return {process for process in below if process.pid != os.getpid()}
 
 
 def _marked(mark: str) -> set[psutil.Process]:
     """Those with the mark, and forks, which hold the pipe. (What sets its title, as vLLM does, loses it.)"""
     import psutil
 
-    found = set()
+    processes = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):  # those of other users
             if process.environ().get(MARK) == mark or _holds_the_pipe(process.pid):
-                found.add(process)
-    return {process for process in found if process.pid != os.getpid()}
+                processes.add(process)
+    return {process for process in processes if process.pid != os.getpid()}
 
 
 def _holds_the_pipe(pid: int) -> bool:

@@ -102,16 +102,16 @@ def _rounds(
         return []
     protocol = task.rubric.protocol
     procedure, panel = PROCEDURES[protocol.procedure], protocol.panel(jury)
-    found: dict[str, tuple[Ask, Judged | None]] = {}
+    asked: dict[str, tuple[Ask, Judged | None]] = {}
     while True:
-        done = [judged for _, judged in found.values() if judged is not None]
+        done = [judged for _, judged in asked.values() if judged is not None]
         new = 0
         for request in procedure(case.subject, panel, done):
             key = task.key(jury.identities[request.judge], case, request)
-            if key not in found:
+            if key not in asked:
                 known = store.by_key.get(key)
                 ask = Ask(key, task, case, request, store)
-                found[key] = (ask, Judged(request, known.ratings) if known else None)
+                asked[key] = (ask, Judged(request, known.ratings) if known else None)
                 new += known is not None
         if not new:
-            return list(found.values())
+            return list(asked.values())

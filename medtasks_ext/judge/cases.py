@@ -87,13 +87,13 @@ class Case:
 
     def points_by_tag(self, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
         """Tag -> the points that have it, for tags that begin so and have a point of positive weight."""
-        found: dict[str, list[str]] = {}
+        by_tag: dict[str, list[str]] = {}
         for point in self.points:
             for tag in point.get("tags", ()):
                 if tag.startswith(prefixes):
-                    found.setdefault(tag, []).append(point["id"])
+                    by_tag.setdefault(tag, []).append(point["id"])
         gains = {point["id"] for point in self.points if point["weight"] > 0}
-        return {tag: ids for tag, ids in sorted(found.items()) if gains.intersection(ids)}
+        return {tag: ids for tag, ids in sorted(by_tag.items()) if gains.intersection(ids)}
 
     def rubric_of(self, request: JudgeRequest) -> Rubric:
         """How a request about this answer is put and read."""
@@ -153,7 +153,7 @@ def judged_tasks(
     Raises:
         MedtasksError: a sample file is missing or damaged; or official words cannot be had.
     """
-    found = []
+    tasks = []
     for name in names:
         if name not in registry.tasks:
             continue
@@ -161,8 +161,8 @@ def judged_tasks(
         if rubric := rubric_of(dataset, (words or {}).get(name, "own")):
             task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
             task.cases = _read_cases(RunFolder(folder).samples_file(name), rubric)
-            found.append(task)
-    return found
+            tasks.append(task)
+    return tasks
 
 
 def is_judged(dataset: Dataset) -> bool:

@@ -32,16 +32,16 @@ class JudgingCost:
         Args:
             unsure: US dollars at most of requests whose reply never came.
         """
-        found = list(replies)
-        priced = [reply.cost for reply in found if reply.cost is not None]
+        counted = list(replies)
+        priced = [reply.cost for reply in counted if reply.cost is not None]
         return cls(
             usd=sum(priced) if priced else None,
             unsure=unsure,
-            replies=len(found),
-            unpriced=len(found) - len(priced),
+            replies=len(counted),
+            unpriced=len(counted) - len(priced),
             estimated=sum(
                 reply.cost is not None and reply.usage is not None and not reply.usage.counted
-                for reply in found
+                for reply in counted
             ),
         )
 
@@ -117,9 +117,9 @@ def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int
 
 
 def _in_batches(judges: Sequence[JudgePrice]) -> list[JudgePrice]:
-    found = []
+    in_batches = []
     for judge in judges:
         share = judge.price.batch or 1.0
         price = replace(judge.price, input=judge.price.input * share, output=judge.price.output * share)
-        found.append(replace(judge, price=price))
-    return found
+        in_batches.append(replace(judge, price=price))
+    return in_batches

@@ -132,12 +132,12 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
             remedy="give decisions.jsonl as `medtasks human ingest` wrote it for this run's queue; nothing "
             "of it was stored",
         )
-    found = Decided()
+    decided = Decided()
     for decision in given.values():
-        found.changed += decision.id not in places
+        decided.changed += decision.id not in places
         for place in places.get(decision.id, ()):
-            _take(found, decision, place, jury, path, keep=keep)
-    return found
+            _take(decided, decision, place, jury, path, keep=keep)
+    return decided
 
 
 def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
@@ -158,21 +158,23 @@ def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
     return given, faults
 
 
-def _take(found: Decided, decision: _Decision, place: _Place, jury: Jury, path: Path, *, keep: bool) -> None:
+def _take(
+    decided: Decided, decision: _Decision, place: _Place, jury: Jury, path: Path, *, keep: bool
+) -> None:
     task, case, store = place
     done = done_requests(task, case, jury, store)
     if not is_disputed(case.subject, task.rubric.protocol.panel(jury), done):
-        found.agreed += 1
+        decided.agreed += 1
         return
     if any(point.met is None for point in decision.points):
-        found.open += 1
+        decided.open += 1
         return
     met = {point.id: float(bool(point.met)) for point in decision.points}
     known = store.by_key.get(_key(task, case))
     if known and known.ratings == met:
         return
-    found.taken += known is None
-    found.replaced += known is not None
+    decided.taken += known is None
+    decided.replaced += known is not None
     if keep:
         about = About(
             HUMAN,

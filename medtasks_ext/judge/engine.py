@@ -80,9 +80,9 @@ class JudgeEngine(ServerEngine):
         """Try once to get a reply; a server that refuses the schema is asked without from then on."""
         quote, text = self._quotes(request), request.text
         if self.takes_schema:
-            found = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
-            if not isinstance(found, Failed) or found.fault.kind is not FaultKind.REFUSED:
-                return found
+            outcome = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
+            if not isinstance(outcome, Failed) or outcome.fault.kind is not FaultKind.REFUSED:
+                return outcome
         plain_body = chat_body(self.judge, messages_of(request), None)
         plain = await client.ask(plain_body, chat_answer, path=_CHATS, quote=quote, text=text)
         if isinstance(plain, Answer):  # refused again, it would not have been the schema
@@ -95,14 +95,14 @@ class JudgeEngine(ServerEngine):
         Asks for the list of models. Where the model is not on it, or a key is to be tried (lists are
         often open to anyone), a request for one token decides, if the budget allows it.
         """
-        async with self.client() as client:
-            found = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
-            if isinstance(found, Failed):  # a server may take the key for chats and not for the list
-                if found.fault.status is None or found.fault.kind is FaultKind.MONEY:
-                    return found.fault.reason
+        async with self.client(self._servers[0]) as client:
+            reply = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
+            if isinstance(reply, Failed):  # a server may take the key for chats and not for the list
+                if reply.fault.status is None or reply.fault.kind is FaultKind.MONEY:
+                    return reply.fault.reason
                 listed = []
             else:
-                listed = _names(found.body)
+                listed = _names(reply.body)
             is_listed = self.judge.model in listed
             if is_listed and not self.judge.api_key_env:
                 return ""
@@ -121,8 +121,8 @@ class JudgeEngine(ServerEngine):
         if not isinstance(reply, Failed):
             if isinstance(reply.body, dict) and reply.body.get("choices"):
                 return ""  # one token need not hold text
-            found = chat_answer(reply.body, quote=True)
-            return "" if isinstance(found, Answer) else found.reason
+            answer = chat_answer(reply.body, quote=True)
+            return "" if isinstance(answer, Answer) else answer.reason
         fault = reply.fault
         if fault.kind.ends_all:
             return f"{fault.reason}; it has: {shortened(', '.join(listed))}" if listed else fault.reason

@@ -102,7 +102,7 @@ class JuryPlanner(Planner):
         if self.jury.adjudicator is None:
             return []
         name, identity = self.jury.adjudicator_name, self.jury.adjudicator.identity_text
-        found = {}
+        by_key = {}
         for ask in asks:
             protocol = ask.task.rubric.protocol
             if protocol.dispute_above is None or ask.request.judge == name:
@@ -110,8 +110,8 @@ class JuryPlanner(Planner):
             for request in adjudication(ask.case.subject, protocol.panel(self.jury)):
                 key = ask.task.key(identity, ask.case, request)
                 if key not in ask.store.by_key:
-                    found[id(ask.store), key] = Ask(key, ask.task, ask.case, request, ask.store)
-        return list(found.values())
+                    by_key[id(ask.store), key] = Ask(key, ask.task, ask.case, request, ask.store)
+        return list(by_key.values())
 
     def check(self, asks: Iterable[Ask]) -> None:
         """Refuse requests with text that a judge's server may not receive, before any is sent.

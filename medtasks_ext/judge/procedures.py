@@ -76,10 +76,10 @@ def _exact(weight: float) -> tuple[int, int]:
 
 def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict[str, float]]:
     """Judge -> axis or point -> rating, of the judges that have rated all of them."""
-    found: dict[str, dict[str, float]] = {}
+    by_judge: dict[str, dict[str, float]] = {}
     for item in done:
-        found.setdefault(item.request.judge, {}).update(item.ratings)
-    return {judge: ratings for judge, ratings in found.items() if ratings.keys() == subject.weights.keys()}
+        by_judge.setdefault(item.request.judge, {}).update(item.ratings)
+    return {judge: ratings for judge, ratings in by_judge.items() if ratings.keys() == subject.weights.keys()}
 
 
 # ---------------------------------------------------------------------- a jury

@@ -72,10 +72,12 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
         UnreadableError: there is no such object, or it does not satisfy the schema.
     """
     text = reply[-_LONGEST:]
-    found = _sources(strip_reasoning(text))
-    own = _coded(found, code) or _coded(_sources(text), code)  # a verdict may quote the end of a trace
+    sources = _sources(strip_reasoning(text))
+    own = _coded(sources, code) or _coded(_sources(text), code)  # a verdict may quote the end of a trace
     if not own:
-        raise UnreadableError("no object with the request's code" if found else "no JSON object in the reply")
+        raise UnreadableError(
+            "no object with the request's code" if sources else "no JSON object in the reply"
+        )
     verdicts = [{key: value for key, value in item.items() if key != CODE} for item in own]
     verdict: Verdict = verdicts[-1]
     _check(verdict, names, fields)
@@ -114,8 +116,8 @@ def read_only_verdict(
         given == _value(source) for text in shown for source in _sources(text) if len(source) > least
     ):
         raise UnreadableError("a copy of an object in the rated text")
-    found: Verdict = verdict
-    return found
+    only: Verdict = verdict
+    return only
 
 
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
@@ -165,7 +167,7 @@ _OPENS = re.compile(r'\{\s*["}]')
 
 def _sources(text: str) -> list[str]:
     """The top-level objects outside of reasoning traces, in one pass; an unfinished object holds none."""
-    found: list[str] = []
+    sources: list[str] = []
     depth, start, in_string, thinks = 0, 0, False, False
     for match in _MARK.finditer(text):
         mark, place = match[0], match.start()
@@ -175,7 +177,7 @@ def _sources(text: str) -> list[str]:
             if mark == "{" and _OPENS.match(text, place):
                 depth, start = 1, place
             elif mark == "</think>":
-                found, thinks = [], False
+                sources, thinks = [], False
             elif mark == "<think>":
                 thinks = True
         elif mark == '"':
@@ -183,8 +185,8 @@ def _sources(text: str) -> list[str]:
         elif not in_string and mark in "{}":
             depth += 1 if mark == "{" else -1
             if depth == 0 and not thinks:
-                found.append(text[start : place + 1])
-    return found
+                sources.append(text[start : place + 1])
+    return sources
 
 
 def _value(source: str) -> Any:

@@ -18,7 +18,7 @@ from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Pan
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
-from medtasks_ext.stats.agreement import Estimate
+from medtasks_ext.stats.agreement import Coefficient
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def judge_figures(
     """
     if len(judges) < 2:
         return []
-    found = []
+    figures = []
     protocols = list(dict.fromkeys(task.rubric.judging.protocol for task, _ in scored))
     for protocol in protocols:  # ratings under different protocols are not on one scale
         same = [(task, scores) for task, scores in scored if task.rubric.judging.protocol == protocol]
@@ -67,24 +67,24 @@ def judge_figures(
         raters = judges[:N_ASSESSORS] if adjudicated else judges
         for name, members in groups:
             for pair in combinations(raters, 2):
-                found += _pair(name, pair, members)
+                figures += _pair(name, pair, members)
             if len(raters) > 2:
-                found.append(_icc(name, raters, members))
-    return found
+                figures.append(_icc(name, raters, members))
+    return figures
 
 
 def _shared(
     judges: Sequence[str], members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
 ) -> dict[str, dict[str, float]]:
     """Judge -> document -> composite, over the documents that all of these judges rated."""
-    found: dict[str, dict[str, float]] = {}
+    shared: dict[str, dict[str, float]] = {}
     for task, scores in members:
         for item in scores:
             if item.ratings().keys() >= set(judges):
                 composites = item.composites()
                 for judge in judges:
-                    found.setdefault(judge, {})[f"{task.name} {item.case.document}"] = composites[judge]
-    return found
+                    shared.setdefault(judge, {})[f"{task.name} {item.case.document}"] = composites[judge]
+    return shared
 
 
 def _icc(
@@ -93,12 +93,10 @@ def _icc(
     shared = _shared(judges, members)
     z = agreement.z_by_rater(shared)
     n = len(next(iter(shared.values()), {}))
-    found = Estimate(None, n=n)
+    icc = Coefficient(None, n=n)
     if len(z) == len(judges):  # a judge who never varies agrees with nobody in a way that can be measured
-        found = agreement.icc_3k([[z[judge][document] for judge in judges] for document in z[judges[0]]])
-    return Figure(
-        "judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", found.value, found.low, found.high, n
-    )
+        icc = agreement.icc_3k([[z[judge][document] for judge in judges] for document in z[judges[0]]])
+    return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", icc.value, icc.low, icc.high, n)
 
 
 def _pair(
@@ -109,7 +107,7 @@ def _pair(
     between = " + ".join(pair)
     shared = _shared(pair, members)
     values = [list(shared.get(judge, {}).values()) for judge in pair]
-    found = [
+    figures = [
         Figure("judges", name, between, COMPOSITE, "Spearman", agreement.spearman(*values), n=len(values[0])),
         _icc(name, pair, members),
     ]
@@ -127,8 +125,8 @@ def _pair(
         one, other = [a for a, _ in rated], [b for _, b in rated]
         for measure, quadratic in (("Cohen's kappa", False), ("quadratic kappa", True)):
             value = agreement.kappa(one, other, scale, quadratic=quadratic)
-            found.append(Figure("judges", name, between, item, measure, value, n=len(rated)))
-    return found
+            figures.append(Figure("judges", name, between, item, measure, value, n=len(rated)))
+    return figures
 
 
 def _scale(members: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]) -> list[float]:
@@ -152,7 +150,7 @@ def judge_axis_figures(
                         place = (task.rubric.judging.protocol, task.name, judge, axis)
                         rated.setdefault(place, []).append(rating)
     protocols = list(dict.fromkeys(place[0] for place in rated))
-    found = []
+    figures = []
     for protocol in protocols:  # ratings under different protocols are not on one scale
         tasks = list(dict.fromkeys(place[1] for place in rated if place[0] == protocol))
         axes = list(dict.fromkeys(place[3] for place in rated if place[0] == protocol))
@@ -166,8 +164,8 @@ def judge_axis_figures(
                         sd = stdev(values) if len(values) > 1 else None
                         for measure, value in (("mean", fmean(values)), ("s.d.", sd)):
                             n = len(values)
-                            found.append(Figure("judge_axes", name, judge, axis, measure, value, n=n))
-    return found
+                            figures.append(Figure("judge_axes", name, judge, axis, measure, value, n=n))
+    return figures
 
 
 # ---------------------------------------------------------------------- sub-juries
@@ -218,7 +216,7 @@ def robustness_figures(
     sub-juries, the full one included (seven of three judges).
     """
     names = list(dict.fromkeys(task.name for scored in runs.values() for task, _ in scored))
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for name in names:
         by_run = {
             run: sub_jury_scores(task, scores, judges)
@@ -226,8 +224,8 @@ def robustness_figures(
             for task, scores in scored
             if task.name == name
         }
-        found += _robustness(name, by_run, judges)
-    return found
+        figures += _robustness(name, by_run, judges)
+    return figures
 
 
 def _robustness(
@@ -240,7 +238,7 @@ def _robustness(
     if n < 2 or full not in compositions:
         return []
     values: dict[str, list[float | None]] = {"Spearman": [], "same top 2": [], "same bottom 2": []}
-    found = []
+    figures = []
     for chosen in compositions:
         one = {run: scores[chosen][0] for run, scores in by_run.items()}
         whole = {run: scores[full][0] for run, scores in by_run.items()}
@@ -252,15 +250,15 @@ def _robustness(
             row["same bottom 2"] = float(set(ranks[0][-2:]) == set(ranks[1][-2:]))
         for measure, value in row.items():
             values[measure].append(value)
-            found.append(Figure("robustness", name, " + ".join(chosen), "score", measure, value, n=n))
+            figures.append(Figure("robustness", name, " + ".join(chosen), "score", measure, value, n=n))
     for measure, items in values.items():
         defined = [value for value in items if value is not None]
         if defined:
             mean = sum(defined) / len(defined)
-            found.append(
+            figures.append(
                 Figure("robustness", name, f"mean of {len(defined)} juries", "score", measure, mean, n=n)
             )
-    return found
+    return figures
 
 
 # ---------------------------------------------------------------------- files

@@ -205,16 +205,16 @@ def _disputes(
     ]
     shares = ("disputed", "assessor_agreement")
     values = {name: [record[name] for record in records if name in record] for name in shares}
-    found = {name: mean(items) for name, items in values.items() if items}
-    intervals, _ = task_intervals(records, dict.fromkeys(found, mean), dataset)
+    means = {name: mean(items) for name, items in values.items() if items}
+    intervals, _ = task_intervals(records, dict.fromkeys(means, mean), dataset)
     assessed = [
         [judged.ratings for judged in item.judged[:N_ASSESSORS]] for item in known if not item.case.blank
     ]
     pairs = [(one[axis], other[axis]) for one, other in assessed for axis in one]
     agreed = kappa([one for one, _ in pairs], [other for _, other in pairs], rubric.protocol.numbers)
     if agreed is not None:
-        found["assessor_kappa"] = agreed
-    return {**found, "pending": float(sum(item.pending for item in scores))}, intervals
+        means["assessor_kappa"] = agreed
+    return {**means, "pending": float(sum(item.pending for item in scores))}, intervals
 
 
 def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]:

@@ -59,10 +59,10 @@ class JudgementStore:
         seals, self._bound = sealed or {}, bound
         for task in judged_files(self.folder):
             log = self._logs[task] = OutcomeLog(self.folder, task, older=task not in seals, binding=bound)
-            found = list(log.read())
+            stored_before = list(log.read())
             if log.is_old and write:
-                log.renew(found)
-            for stored in found:
+                log.renew(stored_before)
+            for stored in stored_before:
                 self._remember(task, stored)
         self.changed = [
             task for task, seal in seals.items() if not sealed_head(self.folder / f"{task}.jsonl", seal)

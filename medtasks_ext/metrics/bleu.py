@@ -35,8 +35,8 @@ def sentence_bleu(references: Sequence[Sequence[str]], hypothesis: Sequence[str]
     matched: list[int] = []
     total: list[int] = []
     for n in range(1, _ORDERS + 2):
-        found = n == 1 or matched[-1]  # without a match of one order there is none of the next
-        hits, of = _matches(texts[0], texts[1:], n) if found else (0, max(length - n + 1, 1))
+        any_match = n == 1 or matched[-1]  # without a match of one order there is none of the next
+        hits, of = _matches(texts[0], texts[1:], n) if any_match else (0, max(length - n + 1, 1))
         if not hits and n == 1:
             return 0.0
         matched.append(hits)

@@ -44,9 +44,9 @@ def both(
     names = (*repaired, *(["score_repaired"] if "score" in metrics else []))
     if names:
         same = other["answer"] == answer and other["gold"] == gold
-        found = metrics if same else statistics(document, other["gold"], other["answer"])
-        keys = {name: name if name in found else name.removesuffix("_repaired") for name in names}
-        metrics |= {name: found[key] for name, key in keys.items() if key in found}
+        beside = metrics if same else statistics(document, other["gold"], other["answer"])
+        keys = {name: name if name in beside else name.removesuffix("_repaired") for name in names}
+        metrics |= {name: beside[key] for name, key in keys.items() if key in beside}
     return result(document, parsed, metrics)
 
 

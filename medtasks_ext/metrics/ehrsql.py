@@ -67,39 +67,35 @@ def _statistics(document: Document, gold: GoldQuery, answer: Statement | None) -
     meant_gold, meant = as_dataset_means(gold_sql), as_dataset_means(sql)
     database = _database(document.loaded.database_file)  # type: ignore[attr-defined]
     outcomes = database.outcomes([gold_sql, meant_gold], [query for query in (sql, meant) if query])
-    found = outcomes.get(sql, _NOTHING)
-    right = _result_accuracy(outcomes[gold_sql], found, empty_reply=answer["empty"], slots=gold["slots"])
+    result = outcomes.get(sql, _NOTHING)
+    right = _result_accuracy(outcomes[gold_sql], result, empty_reply=answer["empty"], slots=gold["slots"])
     attempted = float(not answer["empty"]) * gold["answerable"]
     return {
         **dict.fromkeys(("score", "ehr_sql_execution_accuracy"), right),
-        "ehr_sql_query_validity": float(found.error is None),
+        "ehr_sql_query_validity": float(result.error is None),
         "ehr_sql_not_decided": float(not all(outcome.decided for outcome in outcomes.values())),
         **dict.fromkeys(("ehr_sql_precision_answerable", "ehr_sql_recall_answerable"), attempted),
         **_as_meant(
             outcomes[meant_gold],
             outcomes.get(meant, _NOTHING),
             answerable=gold["answerable"],
-            tried=not (answer["empty"] or _abstains(sql)),
+            tried=not (answer["empty"] or sql.strip(" \t\n;").lower() in ("", "null")),
         ),
     }
 
 
-def _result_accuracy(gold: QueryResult, found: QueryResult, *, empty_reply: bool, slots: bool) -> float:
-    if gold.rows and found.rows:
-        return float(gold.rows == found.rows)
+def _result_accuracy(gold: QueryResult, result: QueryResult, *, empty_reply: bool, slots: bool) -> float:
+    if gold.rows and result.rows:
+        return float(gold.rows == result.rows)
     # HELM puts slot values in the place of an empty gold result; they never equal a row
     return float(empty_reply and not gold.rows and not slots)
 
 
-def _abstains(sql: str) -> bool:
-    return sql.strip(" \t\n;").lower() in ("", "null")
-
-
-def _as_meant(gold: QueryResult, found: QueryResult, *, answerable: bool, tried: bool) -> Metrics:
+def _as_meant(gold: QueryResult, result: QueryResult, *, answerable: bool, tried: bool) -> Metrics:
     if answerable:
-        right = float(tried and found.rows is not None and gold.rows == found.rows)
+        right = float(tried and result.rows is not None and gold.rows == result.rows)
         # where the gold cannot run nothing can be right
-        countable = gold.rows is not None and found.decided
+        countable = gold.rows is not None and result.decided
     else:
         right, countable = float(not tried), True
     attempted = float(tried and answerable)
@@ -144,9 +140,9 @@ class _Database:
                 shown = query if shows_text() else excerpt(query)
                 why = f"gave no result ({outcome.error}), so no answer to it can be right"
                 log.warning("a gold query %s: %s", why, shown)
-        found = {query: known[query] for query in (*gold, *predicted)}
-        self.last = {query: outcome for query, outcome in found.items() if outcome.decided}
-        return found
+        results = {query: known[query] for query in (*gold, *predicted)}
+        self.last = {query: outcome for query, outcome in results.items() if outcome.decided}
+        return results
 
 
 @lru_cache(maxsize=4)

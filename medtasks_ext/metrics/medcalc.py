@@ -56,5 +56,5 @@ def repaired_hit(reply: str, gold: Mapping[str, Any]) -> bool:
     return reply == gold["answer"] or _within(loose_value(reply, gold["form"]), gold)
 
 
-def _within(found: float | None, gold: Mapping[str, Any]) -> bool:
-    return found is not None and gold["lower"] <= found <= gold["upper"]
+def _within(value: float | None, gold: Mapping[str, Any]) -> bool:
+    return value is not None and gold["lower"] <= value <= gold["upper"]

@@ -87,14 +87,14 @@ def _by_class(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> Array:
     """(n, 3 x classes): hits, predicted and gold, of all classes that occur."""
     place = {name: index for index, name in enumerate(_classes(items))}
     counts = np.zeros((len(items), 3, len(place)))
-    for row, found in zip(counts, items, strict=True):
-        for name, tp, fp, fn in found:
+    for row, of_document in zip(counts, items, strict=True):
+        for name, tp, fp, fn in of_document:
             row[:, place[name]] = tp, tp + fp, tp + fn
     return counts.reshape(len(items), -1)
 
 
 def _classes(items: Sequence[Sequence[tuple[str, int, int, int]]]) -> list[str]:
-    return sorted({item[0] for found in items for item in found})
+    return sorted({item[0] for of_document in items for item in of_document})
 
 
 #: items: per attribute (tp, fp, fn). The owner of the data may leave attributes out: one that no gold

@@ -39,14 +39,14 @@ class Baseline(LM):
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """That of a model that is sure of its answer: a probability of 1 for this text, of 0.1 for others."""
-        found = []
+        responses = []
         for request in requests:
             context, option = (part.strip() for part in request.args)
             said = self.answer(request, requests).strip()
             before = said.removesuffix(option).strip()
             same = said.endswith(option) and (before[-1:] in ("", ":", "：") or context.endswith(before))
-            found.append((0.0 if same else math.log(0.1), same))
-        return found
+            responses.append((0.0 if same else math.log(0.1), same))
+        return responses
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
         """Not offered: all tasks generate."""

@@ -156,7 +156,7 @@ def words(value: object) -> str:
 
 def digest(texts: Iterable[str]) -> str:
     """Identifies texts in their order."""
-    found = sha256()
+    hasher = sha256()
     for text in texts:
-        found.update(text.encode(errors="surrogatepass") + b"\x1e")
-    return found.hexdigest()[:12]
+        hasher.update(text.encode(errors="surrogatepass") + b"\x1e")
+    return hasher.hexdigest()[:12]

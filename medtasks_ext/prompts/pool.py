@@ -100,15 +100,15 @@ def parts(
             where=rows.fewshot_where or rows.where,
             remedy="complete the file, or ask for fewer shots (--num_fewshot)",
         )
-    found = Parts(test, pool, 0)
+    divided = Parts(test, pool, 0)
     if give_way:
         shown = {_identity(row, source.identity, dataset) for row in pool}
         kept = [row for row in test if _identity(row, source.identity, dataset) not in shown]
-        found = Parts(kept, pool, len(test) - len(kept))
+        divided = Parts(kept, pool, len(test) - len(kept))
     if not pool and (shots or source.held_out == "always"):
-        found = _held_out(test, dataset, source, shots, rows.where)
-    _check_disjoint(found, source.identity, dataset, faults)
-    return found
+        divided = _held_out(test, dataset, source, shots, rows.where)
+    _check_disjoint(divided, source.identity, dataset, faults)
+    return divided
 
 
 def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset) -> list[ReadRow]:
@@ -168,9 +168,9 @@ def _class_draw(dataset: Dataset, source: Source) -> ClassDraw | None:
     return ClassDraw(source.draw_fewshot, dataset.file, lambda row: _identity(row, source.identity, dataset))
 
 
-def _check_disjoint(found: Parts, name: str, dataset: Dataset, faults: Faults) -> None:
-    seen = {_identity(row, name, dataset): row.place for row in found.pool}
-    for row in found.test:
+def _check_disjoint(divided: Parts, name: str, dataset: Dataset, faults: Faults) -> None:
+    seen = {_identity(row, name, dataset): row.place for row in divided.pool}
+    for row in divided.test:
         text = _identifying(row, name, dataset)
         if seen and (other := seen.get(words(text))):
             faults.add(
@@ -254,8 +254,8 @@ def trials(
 
 
 def _trials_of(rows: list[ReadRow], n: int, faults: Faults) -> list[ReadRow]:
-    found = (faults.tried(row.place, row.where, _asked, row, n) for row in rows)
-    return [trial for trials in found if trials for trial in trials]
+    trials_of_rows = (faults.tried(row.place, row.where, _asked, row, n) for row in rows)
+    return [trial for trials in trials_of_rows if trials for trial in trials]
 
 
 def _asked(row: ReadRow, n: int) -> list[ReadRow]:

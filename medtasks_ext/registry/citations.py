@@ -84,12 +84,12 @@ def read_bibtex(path: Path) -> dict[str, BibEntry]:
     check_regular(path)
     try:
         # authors are a field like others: names stay as they are written
-        found = parse_string(path.read_text(encoding="utf-8"), "bibtex", person_fields=())
+        parsed = parse_string(path.read_text(encoding="utf-8"), "bibtex", person_fields=())
     except PybtexError as error:
         raise MedtasksError(
             f"is not sound BibTeX ({error})", where=path, remedy="mend the entry; a key or field occurs once"
         ) from None
-    return {key: BibEntry(entry.type, key, dict(entry.fields)) for key, entry in found.entries.items()}
+    return {key: BibEntry(entry.type, key, dict(entry.fields)) for key, entry in parsed.entries.items()}
 
 
 @lru_cache(maxsize=1)
@@ -110,11 +110,11 @@ def entries_of(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dic
     """
     folders = {folder for dataset in datasets for folder in (dataset.folder, dataset.folder.parent)}
     folders |= {suite.file.parent for suite in suites}
-    found = dict(citations())
+    entries = dict(citations())
     for path in sorted(folder / BESIDE for folder in folders):
         if path.is_file():
-            found |= read_bibtex(path)
-    return found
+            entries |= read_bibtex(path)
+    return entries
 
 
 def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[str, list[str]]:

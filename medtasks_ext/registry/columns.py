@@ -32,6 +32,7 @@ def grouped_tasks(tasks: Registry, strategies: Iterable[str]) -> list[tuple[Data
         for dataset in tasks.datasets.values()
         if dataset.metadata.grouped
         for strategy in strategies
+        if dataset.has(strategy)
     ]
 
 
@@ -58,7 +59,7 @@ class NamedGroup:
 
 def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedGroup]:
     """The groups of values of axes, as the registry has them."""
-    found = {}
+    groups = {}
     for axis, value, suite in places:
         if axis == "suite":
             name: str | None = value
@@ -67,8 +68,8 @@ def named_groups(tasks: Registry, places: Iterable[Place]) -> dict[Place, NamedG
         else:
             name = tasks.suites[suite].group_name(axis, value)
         parts = tuple(map(tuple, tasks.parts(name))) if name in tasks.groups else None
-        found[axis, value, suite] = NamedGroup(name or "", parts)
-    return found
+        groups[axis, value, suite] = NamedGroup(name or "", parts)
+    return groups
 
 
 @lru_cache(maxsize=8)

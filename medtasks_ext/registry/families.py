@@ -49,16 +49,16 @@ class Family:
 @lru_cache(maxsize=1)
 def families() -> tuple[Family, ...]:
     """All of them, by name: ours, then those that installed packages add."""
-    found = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    by_name = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
     for hook, folder in folders(METRICS):
         for path in sorted(folder.glob("*.yaml")):
             try:
-                if path.stem in found:
+                if path.stem in by_name:
                     raise MedtasksError("there is a family of this name")
-                found[path.stem] = _read(path)
+                by_name[path.stem] = _read(path)
             except (MedtasksError, KeyError, TypeError, AttributeError) as error:
                 leave_out(hook.fault(f"has a family of metrics, {path.name}, that cannot be read: {error}"))
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def _read(path: Path) -> Family:

@@ -56,13 +56,13 @@ def check_suite(known: Datasets, file: Path) -> None:
 
 
 def _check_listed(known: Datasets, suite: Suite, key: str, names: list[str]) -> None:
-    found = {item.key: item for item in known.datasets.values()}
-    if absent := [name for name in names if suite.key_of(name) not in found]:
-        what, remedy = _absent(suite, absent[0], [*found])
+    by_key = {item.key: item for item in known.datasets.values()}
+    if absent := [name for name in names if suite.key_of(name) not in by_key]:
+        what, remedy = _absent(suite, absent[0], [*by_key])
         more = f", and {len(absent) - 1} more are not there" if absent[1:] else ""
         raise MedtasksError(f"{key}: {what}{more}", where=suite.file, remedy=remedy)
     for name in names:
-        metadata = found[suite.key_of(name)].metadata
+        metadata = by_key[suite.key_of(name)].metadata
         if metadata.draft:
             raise MedtasksError(
                 f"{key}: {name!r} is a draft, and counts in no suite",
@@ -218,8 +218,9 @@ def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite)
 def groups_of(known: Datasets) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    datasets = [item for item in known.datasets.values() if item.metadata.grouped]
-    for suffix in SUFFIX.values():
+    grouped = [item for item in known.datasets.values() if item.metadata.grouped]
+    for strategy, suffix in SUFFIX.items():
+        datasets = [item for item in grouped if item.has(strategy)]
         for dataset in datasets:
             suites = {suite.id for suite in known.suites_of(dataset)}
             for name in _memberships(known, dataset):
@@ -230,7 +231,7 @@ def groups_of(known: Datasets) -> dict[str, list[str]]:
                 name + suffix
                 for axis in suite.partition
                 for dataset in known.datasets_of(suite)
-                if dataset.metadata.grouped
+                if dataset.metadata.grouped and dataset.has(strategy)
                 for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:
@@ -280,7 +281,7 @@ class Registry(Datasets):
             MedtasksError: as for `resolve`; names of prompts that ask for reasoning or carry examples by
                 themselves; one none of whose datasets has answers that can be listed.
         """
-        found: dict[str, list[str]] = {}
+        asked: dict[str, list[str]] = {}
         for name, leaves in self.resolve(name.removesuffix(LIKELIHOOD_SUFFIX) for name in names).items():
             if any(self.known(leaf)[1] != "zero_shot" for leaf in leaves):
                 raise MedtasksError(
@@ -296,8 +297,8 @@ class Registry(Datasets):
                     where="--ask likelihood",
                     remedy=f"leave --ask out: the model writes its answers to {name}",
                 )
-            found[name + LIKELIHOOD_SUFFIX] = closed
-        return found
+            asked[name + LIKELIHOOD_SUFFIX] = closed
+        return asked
 
     def asked_for(self, names: Iterable[str], *, likelihood: bool = False) -> dict[str, list[str]]:
         """Requested name -> its tasks, also names that say by their suffix that likelihood is asked.
@@ -405,13 +406,13 @@ class Registry(Datasets):
     @cached_property
     def suite_faults(self) -> dict[Path, str]:
         """Files of suites that cannot be read, or that list what is not there, with the reason."""
-        found = {}
+        faults = {}
         for file in self.suite_files:
             try:
                 check_suite(self, file)
             except MedtasksError as error:
-                found[file] = str(error)
-        return found
+                faults[file] = str(error)
+        return faults
 
 
 def registry(*, empty: bool = False) -> Registry:
@@ -423,10 +424,10 @@ def registry(*, empty: bool = False) -> Registry:
     Raises:
         MedtasksError: a folder that is named does not exist, or holds no task.
     """
-    found = _registry(tasks_folder(), own_folders())
+    tasks = _registry(tasks_folder(), own_folders())
     if not empty:
-        found.check_folders()
-    return found
+        tasks.check_folders()
+    return tasks
 
 
 @lru_cache(maxsize=8)

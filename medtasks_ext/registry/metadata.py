@@ -19,6 +19,7 @@ from medtasks_ext.errors import near
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.rights import Allowed, Licence, Use
+from medtasks_ext.registry.strategies import STRATEGIES, Strategy
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     TERMS,
@@ -150,6 +151,8 @@ class TaskFacts(Strict):
             reading loses nothing; a larger loss means that the gold answers are wrong.
         published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
             zero-shot stands beside ours of that strategy.
+        strategies: in which its prompts are built. Where the suite's own protocol has one way to ask, that is
+            `[zero_shot]`.
         official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
     """
 
@@ -160,7 +163,17 @@ class TaskFacts(Strict):
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
     gold_loss: float = Field(default=0.0, ge=0, lt=1)
     published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    strategies: tuple[Strategy, ...] = STRATEGIES
     official_budget: int | None = Field(default=None, ge=1)
+
+    @field_validator("strategies")
+    @classmethod
+    def _in_order(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if given[:1] != STRATEGIES[:1] or list(given) != [item for item in STRATEGIES if item in given]:
+            raise ValueError(
+                f"name `zero_shot` and what else there is, in this order: {', '.join(STRATEGIES)}"
+            )
+        return given
 
     @field_validator("primary_metric")
     @classmethod
@@ -195,8 +208,8 @@ class ReadRows(Strict):
         """The share that is wrong, in per cent with its 95 % interval (Wilson, rows as units)."""
         from medtasks_ext.stats.intervals import of_shares
 
-        found = of_shares([1.0] * self.wrong + [0.0] * (self.read - self.wrong))
-        around = f" [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found else ""
+        interval = of_shares([1.0] * self.wrong + [0.0] * (self.read - self.wrong))
+        around = f" [{100 * interval.low:.1f}, {100 * interval.high:.1f}]" if interval else ""
         return f"{self.wrong} of {self.read}, {100 * self.wrong / self.read:.1f} %{around}"
 
 
@@ -233,8 +246,8 @@ class Reviewed(Strict):
         prompt = {True: "prompt accepted", False: "prompt not accepted", None: ""}[self.prompt]
         rows = f"sample rows wrong: {self.rows.rate}" if self.rows else ""
         gold = f"gold answers wrong: {self.gold.rate}" if self.gold else ""
-        found = "; ".join(filter(None, (prompt, rows, gold)))
-        return f"{self.by} (native: {', '.join(self.native)}), {self.day}: {found or 'nothing read'}"
+        what = "; ".join(filter(None, (prompt, rows, gold)))
+        return f"{self.by} (native: {', '.join(self.native)}), {self.day}: {what or 'nothing read'}"
 
 
 class Card(Strict):

@@ -57,6 +57,7 @@ class Artefact(Strict):
         revision: version or commit, as people name it.
         sha256: of the file. A text that each user makes of the paper has none: its pieces have.
         package: project on the package index that distributes it.
+        installed: package of Python that is installed with medtasks and whose folder it is.
         url: where it is fetched from otherwise.
         how: how a user gets it where neither is given.
     """
@@ -65,13 +66,14 @@ class Artefact(Strict):
     revision: str
     sha256: Sha256 | None = None
     package: str | None = None
+    installed: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
     url: str | None = None
     how: str = ""
 
     @model_validator(mode="after")
     def _can_be_had(self) -> Artefact:
-        if not (self.package or self.url or self.how):
-            raise ValueError("say where it is had: `package`, `url` or `how`")
+        if not (self.package or self.installed or self.url or self.how):
+            raise ValueError("say where it is had: `package`, `installed`, `url` or `how`")
         if (self.package or self.url) and not self.sha256:
             raise ValueError("what is fetched needs its `sha256`")
         return self
@@ -161,11 +163,15 @@ class Passage(Strict):
 
     Attributes:
         artefact: the text.
+        file: the file that holds it, where the artefact is a folder.
+        key: of that file, where it is YAML and the passage stands in one of its values.
         words: how many words it has.
         sha256: of its words with one blank between two.
     """
 
     artefact: str
+    file: InsidePath | None = None
+    key: str | None = None
     words: int = Field(ge=3)
     sha256: Sha256
 

@@ -35,17 +35,8 @@ NONE, UNKNOWN = "NONE", "NOASSERTION"
 _NAMED = 3  # sources that a line names; `ls` lists all
 #: Licences of SPDX that let scores be used for anything.
 _PERMISSIVE = (
-    "MIT",
-    "Apache-2.0",
-    "BSD-",
-    "CC-BY-1",
-    "CC-BY-2",
-    "CC-BY-3",
-    "CC-BY-4",
-    "CC0-",
-    "ODC-By-",
-    "PDDL-",
-)
+    "MIT", "Apache-2.0", "BSD-", "CC-BY-1", "CC-BY-2", "CC-BY-3", "CC-BY-4", "CC0-", "ODC-By-", "PDDL-",
+)  # fmt: skip
 _COPYLEFT = ("CC-BY-SA-", "GPL-", "LGPL-", "AGPL-", "ODbL-")
 _SAID: Mapping[Use, str] = {
     "research": "for research alone",
@@ -151,17 +142,17 @@ def licences() -> dict[str, Licence]:
     Raises:
         MedtasksError: a record is not as it should be.
     """
-    found = {}
+    by_name = {}
     for name, record in yaml.safe_load(LICENCES_FILE.read_text(encoding="utf-8")).items():
         try:
-            found[name] = Licence.model_validate(record)
+            by_name[name] = Licence.model_validate(record)
         except ValidationError as error:
             raise MedtasksError(
                 "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors()),
                 where=LICENCES_FILE,
                 remedy="docs/metadata.md says what a record holds",
             ) from None
-    return found
+    return by_name
 
 
 def _of_text(text: str) -> Any:
@@ -182,14 +173,14 @@ def restrictions(terms: Iterable[tuple[str, Licence]]) -> str:
     Args:
         terms: (dataset's id, its terms).
     """
-    found = list(terms)
-    parts = [(words, [item for item in found if item[1].use == use]) for use, words in _SAID.items()] + [
-        ("whose text may go to no third party", [item for item in found if item[1].third_party_api == "no"])
+    known = list(terms)
+    parts = [(words, [item for item in known if item[1].use == use]) for use, words in _SAID.items()] + [
+        ("whose text may go to no third party", [item for item in known if item[1].third_party_api == "no"])
     ]
     said = [f"{len(items)} {words} ({_named(items)})" for words, items in parts if items]
     if not said:
         return ""
-    n = len({name for name, _ in found})
+    n = len({name for name, _ in known})
     return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}"
 
 

@@ -66,12 +66,12 @@ class RowLabel(Strict):
             raise ValueError(f"{len(names)} values; a row has {self.many}")
         if wrong := [name for name in names if _plain(name) not in self._spelled]:
             raise ValueError(f"{excerpt(str(wrong[0]))} is no value of it")
-        found = [self._spelled[_plain(name)] for name in names]
-        if len(set(found)) < len(found):
+        labels = [self._spelled[_plain(name)] for name in names]
+        if len(set(labels)) < len(labels):
             raise ValueError("a value is named twice")
-        if self.none in found and len(found) > 1:
+        if self.none in labels and len(labels) > 1:
             raise ValueError(f"{self.none!r} stands beside others")
-        return found
+        return labels
 
     @property
     def many(self) -> str:
@@ -80,19 +80,19 @@ class RowLabel(Strict):
 
     def shown(self, named: list[str]) -> tuple[str, ...]:
         """The labels under which a row with these values is shown: each, and what it lies within once."""
-        found = []
+        titles = []
         for name in named:
             whole = self.whole_of[name]
-            found += [whole] if name == whole else [whole, f"{whole}, {name}"]
-        return tuple(dict.fromkeys(found))
+            titles += [whole] if name == whole else [whole, f"{whole}, {name}"]
+        return tuple(dict.fromkeys(titles))
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """All such labels in the order of display: each value, those within it after it."""
-        found = []
+        titles = []
         for whole, parts in self.values.items():
-            found += [whole, *(f"{whole}, {name}" for name in parts if name != whole)]
-        return (*found, *([self.none] if self.none else []))
+            titles += [whole, *(f"{whole}, {name}" for name in parts if name != whole)]
+        return (*titles, *([self.none] if self.none else []))
 
 
 def _plain(name: Any) -> str:

@@ -32,13 +32,13 @@ def select(tasks: Registry, words: Sequence[str]) -> dict[str, Dataset]:
         MedtasksError: a word stands for nothing, and which are near; or nothing is left.
     """
     names = [word for word in words if "=" not in word]
-    found = {task: item for name in names for task, item in _named(tasks, name).items()}
+    selected = {task: item for name in names for task, item in _named(tasks, name).items()}
     if not names:
-        found = {item.id: item for item in tasks.datasets.values()}
+        selected = {item.id: item for item in tasks.datasets.values()}
     filters = [_filter(tasks, word) for word in words if "=" in word]
     left = {
         task: item
-        for task, item in found.items()
+        for task, item in selected.items()
         if all(value in tasks.values(item, key) for key, value in filters)
     }
     if not left:
@@ -67,7 +67,9 @@ def _named(tasks: Registry, name: str) -> dict[str, Dataset]:
             raise MedtasksError(
                 f"no task, group or tag named {name!r}", remedy=f"did you mean {' or '.join(meant)}?"
             )
-    leaves = [leaf for found in tasks.resolve([name]).values() for leaf in found]  # says which names are near
+    leaves = [
+        leaf for members in tasks.resolve([name]).values() for leaf in members
+    ]  # says which names are near
     return {leaf: tasks.tasks[leaf][0] for leaf in leaves}
 
 

@@ -9,9 +9,11 @@ generated one.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
+Strategy = Literal["zero_shot", "cot", "five_shot"]
 #: The strategies that tasks are built for.
-STRATEGIES = ("zero_shot", "cot", "five_shot")
+STRATEGIES: tuple[Strategy, ...] = ("zero_shot", "cot", "five_shot")
 #: Suffix of task, tag and group names, by strategy.
 SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
 STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}
@@ -42,8 +44,8 @@ def is_strategy(name: str) -> bool:
 
 def shots_of(strategy: str) -> int:
     """How many examples its prompts carry."""
-    found = _ASKED.fullmatch(strategy)
-    return int(found["shots"]) if found else _SHOTS[strategy]
+    match = _ASKED.fullmatch(strategy)
+    return int(match["shots"]) if match else _SHOTS[strategy]
 
 
 def reasons(strategy: str) -> bool:
@@ -84,10 +86,10 @@ def dataset_and_strategy(name: str) -> tuple[str, str] | None:
     """Id of the dataset and the strategy in the name of a result with shots or by likelihood; else None."""
     if name.endswith(LIKELIHOOD_SUFFIX):
         return name.removesuffix(LIKELIHOOD_SUFFIX), LIKELIHOOD
-    found = _NAMED.fullmatch(name)
-    if found is None:
+    match = _NAMED.fullmatch(name)
+    if match is None:
         return None
-    return found["dataset"], asked_strategy(_WAYS[found["way"]], int(found["shots"]))
+    return match["dataset"], asked_strategy(_WAYS[match["way"]], int(match["shots"]))
 
 
 #: Answers that are texts of any length: "nothing but the answer" would ask for a short one.

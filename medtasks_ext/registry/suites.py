@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -53,10 +53,10 @@ def code_of(words: str) -> str | None:
     from iso639 import Language, LanguageNotFoundError
 
     try:
-        found = Language.match(words, strict_case=False)
+        language = Language.match(words, strict_case=False)
     except LanguageNotFoundError:
         return None
-    return found.part1 or found.part3
+    return language.part1 or language.part3
 
 
 def _code(language: object) -> str:
@@ -80,41 +80,10 @@ TERMS = {
 }
 #: Names that no axis of a suite may have: they mean something else where axes are named.
 RESERVED = frozenset(
-    {
-        *TERMS,
-        *(
-            "all",
-            "suite",
-            "id",
-            "kind",
-            "name",
-            "summary",
-            "url",
-            "licence",
-            "citation",
-            "n_test",
-            "open_questions",
-        ),
-        *(
-            "open_questions",
-            "primary_metric",
-            "oracle_max",
-            "gold_loss",
-            "published_strategy",
-            "official_budget",
-            "control_of",
-            "draft",
-            "axes",
-            "source_terms",
-            "scoreable",
-            "pinned",
-            "use",
-            "third_party_api",
-            "metric",
-            "version",
-        ),
-        *("assigned", "added", "left_out"),
-    }
+    {*TERMS, "all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "axes"}
+    | {"open_questions", "primary_metric", "oracle_max", "gold_loss", "published_strategy", "official_budget"}
+    | {"control_of", "draft", "source_terms", "scoreable", "pinned", "use", "third_party_api", "metric"}
+    | {"version", "strategies", "assigned", "added", "left_out"}
 )
 
 AssignedBy = Literal["paper", "medtasks"]
@@ -126,10 +95,6 @@ def vocabulary() -> dict[str, Terms]:
     """The controlled vocabulary that all suites share: list -> value id -> title."""
     lists: dict[str, Terms] = yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
     return lists
-
-
-def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    return {f"{key}.{name}": part for name, part in parts.items()}
 
 
 def language_name(code: str) -> str | None:
@@ -423,7 +388,8 @@ class Suite(Strict):
         return self
 
     def _faults_of_listing(self) -> Iterator[str]:
-        for key, names in {"datasets": self.datasets, **_named("left_out", self.left_out)}.items():
+        left_out = {f"left_out.{axis}": names for axis, names in self.left_out.items()}
+        for key, names in {"datasets": self.datasets, **left_out}.items():
             for name, n in Counter(names).items():
                 suite, slash, rest = name.partition("/")
                 if n > 1:
@@ -631,19 +597,19 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
 def _with_present_keys(said: Mapping[str, Any]) -> Config:
     """What a file of an earlier version says, by the keys and the axis that have other names now."""
     former, axis = "documents", "document_types"
-    found = {key: value for key, value in said.items() if key != "apart"}
+    content = {key: value for key, value in said.items() if key != "apart"}
     if "apart" in said:
-        found["in_totals"] = not said["apart"]
+        content["in_totals"] = not said["apart"]
     for key in ("groups", "tags", "sets", "left_out", "vocabulary"):
-        if isinstance(found.get(key), dict):
-            found[key] = {axis if name == former else name: value for name, value in found[key].items()}
+        if isinstance(content.get(key), dict):
+            content[key] = {axis if name == former else name: value for name, value in content[key].items()}
     for key in ("partition", "main_axes"):
-        if isinstance(found.get(key), list):
-            found[key] = [axis if name == former else name for name in found[key]]
+        if isinstance(content.get(key), list):
+            content[key] = [axis if name == former else name for name in content[key]]
     for key in ("sections", "averaged_over"):
-        if found.get(key) == former:
-            found[key] = axis
-    return found
+        if content.get(key) == former:
+            content[key] = axis
+    return content
 
 
 def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
@@ -663,13 +629,13 @@ def suites_below(folders: Iterable[Path]) -> dict[str, Suite]:
     Args:
         folders: that hold a `suite.yaml`.
     """
-    found = []
+    suites = []
     for folder in folders:
         try:
-            found.append(read_suite(folder))
+            suites.append(read_suite(folder))
         except MedtasksError:
             continue
-    return {suite.id: suite for suite in sorted(found, key=lambda suite: (suite.order, suite.id))}
+    return {suite.id: suite for suite in sorted(suites, key=lambda suite: (suite.order, suite.id))}
 
 
 def function(suite: Suite, reference: str) -> Callable[..., Any]:
@@ -678,5 +644,5 @@ def function(suite: Suite, reference: str) -> Callable[..., Any]:
     Raises:
         MedtasksError: as for `function_named`.
     """
-    found: Callable[..., Any] = function_named(reference, where=suite.file)
-    return found
+    code: Callable[..., Any] = function_named(reference, where=suite.file)
+    return code

@@ -45,6 +45,9 @@ from medtasks_ext.registry.suites import (
 from medtasks_ext.registry.yamlfile import Config, read_mapping, read_yaml
 from medtasks_ext.strict import fault_of
 
+#: Tokens of an answer where no file says otherwise: room for models that reason before they answer.
+ANSWER_BUDGET = 4000
+
 # ----------------------------------------------------------------------
 # What a task file may say at its top level.
 
@@ -263,6 +266,11 @@ class Dataset:
         own = self.metadata.official_budget
         return AnswerBudget(at_most=own) if own else self.suite.official_budget
 
+    @property
+    def answer_budget(self) -> int:
+        """Tokens that the task gives an answer where nobody says otherwise."""
+        return int((self.config.get("generation_kwargs") or {}).get("max_gen_toks") or ANSWER_BUDGET)
+
     @cached_property
     def n_documents(self) -> int:
         """Documents that the suite states; a question is asked once for each order of its options."""
@@ -382,6 +390,16 @@ class Dataset:
         said = self.config.get("metadata")
         return str(said.get("version", "")) if isinstance(said, Mapping) else ""
 
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The strategies that its tasks are built for; all, where the file says none."""
+        said = self.config.get("strategies")
+        return tuple(item for item in STRATEGIES if item in said) if isinstance(said, list) else STRATEGIES
+
+    def has(self, strategy: str) -> bool:
+        """Whether it can be asked so: strategies that no task file builds, such as other shots, always."""
+        return strategy not in STRATEGIES or strategy in self.strategies
+
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + suffix_of(strategy)
@@ -428,11 +446,11 @@ class Datasets:
     @cached_property
     def files(self) -> list[Path]:
         """The task files."""
-        found = _visible(self.root, f"*/*/{TASK_FILE}")
+        all_files = _visible(self.root, f"*/*/{TASK_FILE}")
         for folder in self.own:
             for pattern in (TASK_FILE, f"*/{TASK_FILE}", f"*/*/{TASK_FILE}"):
-                found += [file for file in _visible(folder, pattern) if file not in found]
-        return found
+                all_files += [file for file in _visible(folder, pattern) if file not in all_files]
+        return all_files
 
     @cached_property
     def suite_files(self) -> list[Path]:
@@ -441,13 +459,13 @@ class Datasets:
         Raises:
             MedtasksError: the name of an own suite is taken, or is no name.
         """
-        found = _visible(self.root.absolute(), f"*/{SUITE_FILE}")
+        all_files = _visible(self.root.absolute(), f"*/{SUITE_FILE}")
         for folder in self.own:
             for file in (*folder.glob(SUITE_FILE), *_visible(folder, f"*/{SUITE_FILE}")):
-                if file not in found:
-                    check_suite_name(file, found)
-                    found.append(file)
-        return found
+                if file not in all_files:
+                    check_suite_name(file, all_files)
+                    all_files.append(file)
+        return all_files
 
     def check_folders(self) -> None:
         """Refuse folders of one's own in which there is nothing.
@@ -500,25 +518,25 @@ class Datasets:
         Raises:
             MedtasksError: that of its file.
         """
-        found = dataset_and_strategy(name)
-        asked = {name, name.removesuffix(SUFFIX["cot"]), found[0] if found else name}
+        parts = dataset_and_strategy(name)
+        asked = {name, name.removesuffix(SUFFIX["cot"]), parts[0] if parts else name}
         for item, error in self._scan:
             if error and asked & item.called:
                 raise error
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:
-        found: list[tuple[Dataset, MedtasksError | None]] = []
+        scanned: list[tuple[Dataset, MedtasksError | None]] = []
         places: dict[str, Path] = {}
         for file in self.files:
             dataset = Dataset(file.parent)
             try:
                 _ = dataset.id, dataset.metadata
                 self._check_place(dataset, places)
-                found.append((dataset, None))
+                scanned.append((dataset, None))
             except MedtasksError as error:
-                found.append((dataset, error))
-        return found
+                scanned.append((dataset, error))
+        return scanned
 
     def _check_place(self, dataset: Dataset, places: dict[str, Path]) -> None:
         """Refuse a dataset whose task or folder has a name that another one has; built-in ones come first."""
@@ -547,11 +565,11 @@ class Datasets:
     @cached_property
     def _listing(self) -> dict[str, list[Suite]]:
         """`SUITE/NAME` -> the other suites that list the dataset."""
-        found: dict[str, list[Suite]] = {}
+        listing: dict[str, list[Suite]] = {}
         for suite in self.suites.values():
             for key in suite.of_others:
-                found.setdefault(key, []).append(suite)
-        return found
+                listing.setdefault(key, []).append(suite)
+        return listing
 
     def suites_of(self, dataset: Dataset) -> tuple[Suite, ...]:
         """The suites that a dataset belongs to: that of its folder first, then those that list it."""
@@ -559,11 +577,11 @@ class Datasets:
 
     @cached_property
     def _members(self) -> dict[str, list[Dataset]]:
-        found: dict[str, list[Dataset]] = {}
+        members: dict[str, list[Dataset]] = {}
         for dataset in self.datasets.values():
             for suite in self.suites_of(dataset):
-                found.setdefault(suite.id, []).append(dataset)
-        return found
+                members.setdefault(suite.id, []).append(dataset)
+        return members
 
     def datasets_of(self, suite: Suite) -> list[Dataset]:
         """The datasets that belong to a suite: those of its folder, and those of others that it lists."""
@@ -582,14 +600,14 @@ class Datasets:
     def titles(self) -> dict[str, dict[str, str]]:
         """Axis -> value -> title, in the order of display, over all suites; `suite` is an axis, too."""
         suites = list(self.suites.values())
-        found = {axis: dict(vocabulary()[kind]) for axis, kind in TERMS.items()}
+        titles = {axis: dict(vocabulary()[kind]) for axis, kind in TERMS.items()}
         for suite in suites:
             for axis in (*TERMS, *suite.axes):
-                found[axis] = {**suite.titles(axis), **found.get(axis, {})}
+                titles[axis] = {**suite.titles(axis), **titles.get(axis, {})}
         for code in dict.fromkeys(item.metadata.language for item in self.datasets.values()):
-            found["language"].setdefault(code, language_name(code) or code)
-        found["suite"] = {suite.id: suite.title for suite in suites}
-        return found
+            titles["language"].setdefault(code, language_name(code) or code)
+        titles["suite"] = {suite.id: suite.title for suite in suites}
+        return titles
 
     @property
     def _readable(self) -> Iterator[Dataset]:
@@ -601,21 +619,21 @@ class Datasets:
         return {
             item.task(strategy): (item, strategy)
             for item in self.datasets.values()
-            for strategy in STRATEGIES
+            for strategy in item.strategies
         }
 
     def asked(self, name: str) -> tuple[Dataset, str] | None:
         """Dataset and strategy behind the name of a result: of a task, or of one with other shots."""
         if name in self.tasks:
             return self.tasks[name]
-        found = dataset_and_strategy(name)
-        dataset = self.datasets.get(found[0]) if found else None
-        if found is None or dataset is None or (by_likelihood(found[1]) and not dataset.is_closed):
+        parts = dataset_and_strategy(name)
+        dataset = self.datasets.get(parts[0]) if parts else None
+        if parts is None or dataset is None or (by_likelihood(parts[1]) and not dataset.is_closed):
             return None
-        return dataset, found[1]
+        return dataset, parts[1]
 
     def known(self, name: str) -> tuple[Dataset, str]:
         """Dataset and strategy behind a name as for `asked`; KeyError where there are none."""
-        if (found := self.asked(name)) is None:
+        if (pair := self.asked(name)) is None:
             raise KeyError(name)
-        return found
+        return pair

@@ -21,7 +21,7 @@ from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_sco
 from medtasks_ext.report.judged import judgement_frame
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import standings
-from medtasks_ext.report.sureness import Sureness, sureness
+from medtasks_ext.report.sureness import sureness
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
@@ -163,7 +163,6 @@ class Report:
     comparisons: list[Compared]  # of entries on a suite with one strategy
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
-    sureness: list[Sureness]  # of tasks that were asked by likelihood
     # the frames, whose columns `medtasks_ext.results.frames` has
     groups: pa.Table  # a row per entry, strategy and group
     standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
@@ -171,6 +170,7 @@ class Report:
     within: pa.Table  # a row per suite and two ways to ask one model
     labels: pa.Table  # a row per entry, suite, strategy and label of documents
     judgements: pa.Table  # a row per judged task, judges and measure
+    sureness: pa.Table  # a row per task that was asked by likelihood
     costs: pa.Table  # a row per entry
     gaps: pa.Table  # a row per task without a score, of entries that were read
 

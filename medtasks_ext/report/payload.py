@@ -22,7 +22,7 @@ from medtasks_ext.report.pages import task_page
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
-from medtasks_ext.stats.intervals import width_as_sd
+from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
-    from medtasks_ext.stats.intervals import Interval
 
 
 # ----------------------------------------------------------------------
@@ -257,7 +256,7 @@ def _axes(groups: Sequence[Json]) -> dict[str, list[str]]:
 
 
 def _results(report: Report, place: Mapping[str, int]) -> Json:
-    of_all = report.results.experiments.to_pydict()
+    of_all, scores = report.results.experiments.to_pydict(), report.results.scores()
     pairs = [
         (index, entry, item)
         for index, entry in enumerate(report.entries)
@@ -266,7 +265,7 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     reasons: dict[str, int] = {}
     own = [entry.kind != "published" for _, entry, _ in pairs]
-    intervals = [item.intervals.get("score") for _, _, item in pairs]
+    low, high = scores["interval_low"], scores["interval_high"]
 
     def of_own(values: Iterable[float | None]) -> list[float | None]:
         """What published scores do not have."""
@@ -276,13 +275,13 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "entry": [index for index, *_ in pairs],
         "dataset": [place[item.dataset.id] for *_, item in pairs],
         "strategy": [*map(report.strategies.index, of_all["strategy"])],
-        "score": [number(item.score) for *_, item in pairs],
-        "low": of_own(interval.low if interval else None for interval in intervals),
-        "high": of_own(interval.high if interval else None for interval in intervals),
+        "score": [*map(number, scores["value"])],
+        "low": of_own(low),
+        "high": of_own(high),
         "rough": [
-            1 if mine and one and one.rough else None for mine, one in zip(own, intervals, strict=True)
+            1 if mine and rough else None for mine, rough in zip(own, scores["interval_rough"], strict=True)
         ],
-        "sd": of_own(_sd(interval) for interval in intervals),
+        "sd": of_own(map(_sd, low, high)),
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": [
@@ -304,9 +303,9 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     }
 
 
-def _sd(interval: Interval | None) -> float | None:
+def _sd(low: float | None, high: float | None) -> float | None:
     """Of a score: means over the tasks that a reader chooses get their intervals from it."""
-    return None if interval is None else width_as_sd(interval)
+    return None if low is None or high is None else width_as_sd(Interval(low, high))
 
 
 def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
@@ -435,19 +434,17 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
 
 
 def _sureness(report: Report, place: Mapping[str, int]) -> list[Json]:
-    entries = _places(report)
+    rows = records(report.sureness)
     figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
     return [
         {
-            "entry": entries[one.entry],
-            "dataset": place[one.item.dataset.id],
-            "strategy": report.strategies.index(one.item.strategy),
-            "documents": one.documents,
-            **{name: number(one.item.metrics.get(name)) for name in figures},
-            "bins": _matrix(one.bins),
-            "risks": [number(value) for value in one.risks.tolist()],
+            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            "documents": row["documents"],
+            **{name: number(row[name]) for name in figures},
+            "bins": [[*map(number, part)] for part in row["bins"]],
+            **{name: [*map(number, row[name])] for name in ("risks", "risks_sd")},
         }
-        for one in report.sureness
+        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from medtasks_ext.privacy import text_hash
+from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
@@ -64,6 +65,9 @@ class Facts:
     n_of_suite: int | None = None  # how many the suite states
     held_out: int | None = None  # rows that were taken for examples
     budget: int | None = None  # tokens that an answer may have
+    #: whether that is less than the suite gives an answer in this context, or than the task does where the
+    #: suite says none; None of an unknown task
+    less_room: bool | None = None
     answers_cut: bool | None = None  # whether answers filled the budget
     context: int | None = None  # tokens of prompt and answer together
     inputs_cut: bool | None = None  # whether inputs did not fit
@@ -198,15 +202,15 @@ _NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_ha
 @lru_cache(maxsize=2**16)
 def comparable(one: Facts, other: Facts) -> Comparability:
     """How far two results of one dataset can be compared."""
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
         if values[0] == values[1] or (grade := _grade(rule, one, other)) is None:
             continue
-        if not any(item.condition == rule.title and item.grade == grade for item in found):
-            found.append(Difference(rule.field, rule.title, grade, *values, rule.why))
-    worst = max((item.grade for item in found), key=_ORDER.index, default=_ORDER[0])
-    return Comparability(worst, tuple(found))
+        if not any(item.condition == rule.title and item.grade == grade for item in differences):
+            differences.append(Difference(rule.field, rule.title, grade, *values, rule.why))
+    worst = max((item.grade for item in differences), key=_ORDER.index, default=_ORDER[0])
+    return Comparability(worst, tuple(differences))
 
 
 def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
@@ -215,17 +219,17 @@ def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
     Harmless differences count, too: a template is part of its model, and yet one model is asked with and
     without. Answers that nobody judged have no jury to differ in.
     """
-    found = {(item.condition, item.grade): item for item in comparable(one, other).differences}
+    by_condition = {(item.condition, item.grade): item for item in comparable(one, other).differences}
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
         key: tuple[str, Grade] = (rule.title, "close")
         if values[0] == values[1] or None not in values:
             continue
         if rule.field in ("jury", "protocol"):
-            found.pop(key, None)
+            by_condition.pop(key, None)
         else:
-            found.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
-    return tuple(found.values())
+            by_condition.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
+    return tuple(by_condition.values())
 
 
 def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str]) -> tuple[Difference, ...]:
@@ -236,14 +240,14 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
         other: of the second.
         kinds: which tool made each.
     """
-    found = []
+    differences = []
     arguments = one.arguments or {}, other.arguments or {}
     if _texts(arguments[0]) != _texts(arguments[1]):
         why = "other arguments make another model"
-        found.append(Difference("arguments", "model arguments", "close", *arguments, why))
+        differences.append(Difference("arguments", "model arguments", "close", *arguments, why))
     if kinds[0] != kinds[1]:
         why = "each tool records other conditions"
-        found.append(Difference("kind", "results of", "close", *kinds, why))
+        differences.append(Difference("kind", "results of", "close", *kinds, why))
     shared = _shared(one), _shared(other)
     for rule in RULES:
         mine, theirs = shared[0].get(rule.field), shared[1].get(rule.field)
@@ -251,8 +255,8 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
             continue
         grade: Grade = "other" if rule.moves and None not in (mine, theirs) else "close"
         field = _OF_RUNS.get(rule.field, rule.field)
-        found.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
-    return tuple(found)
+        differences.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
+    return tuple(differences)
 
 
 #: Field of a task's result -> what a run has of it, in several tasks.
@@ -291,6 +295,8 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
     """What an inequality in one condition makes of two results; None: nothing."""
     mine, theirs = getattr(one, rule.field), getattr(other, rule.field)
     if mine is None or theirs is None:
+        if rule.field == "budget" and _cut_short(one if theirs is None else other):
+            return "other"
         return _unknown(rule.field, one, other)
     if rule.field == "budget" and not (one.answers_cut or other.answers_cut):
         known = one.answers_cut is not None and other.answers_cut is not None
@@ -308,6 +314,15 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
     return "other" if rule.moves else "close"
 
 
+def _cut_short(asked: Facts) -> bool:
+    """Whether answers may have been cut that another result, whose budget nobody stated, has whole.
+
+    A paper whose budget hangs on the context of each model, or that states none, is taken to have given
+    answers what the suite or the task gives. What fills that much or more was cut there as well.
+    """
+    return bool(asked.less_room) and asked.answers_cut is not False
+
+
 def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
     if field in _NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
         return None
@@ -321,10 +336,10 @@ def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
 
 def facts(record: Conditions) -> Facts:
     """What of a record is compared; kept with the record."""
-    found: Facts | None = vars(record).get("_facts")
-    if found is None:
-        found = vars(record)["_facts"] = _facts(record)
-    return found
+    kept: Facts | None = vars(record).get("_facts")
+    if kept is None:
+        kept = vars(record)["_facts"] = _facts(record)
+    return kept
 
 
 def _facts(record: Conditions) -> Facts:
@@ -349,6 +364,7 @@ def _facts(record: Conditions) -> Facts:
         n_of_suite=None if record.synthetic else rows.n_of_suite or None,
         held_out=seen.n_held_out,
         budget=asked.budget,
+        less_room=_less_room(asked),
         answers_cut=_any(seen.answers_cut),
         context=asked.context,
         inputs_cut=_any(seen.inputs_cut),
@@ -379,13 +395,21 @@ def _facts(record: Conditions) -> Facts:
     )
 
 
+def _less_room(asked: Asked) -> bool | None:
+    dataset = registry().datasets.get(asked.dataset or "")
+    if asked.budget is None or dataset is None:
+        return None
+    stated = dataset.official_budget
+    return asked.budget < (stated.tokens(asked.context) if stated else dataset.answer_budget)
+
+
 def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:
     """What the engine says of its precision, and what the user says where it does not."""
-    found = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
-    found |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
+    settings = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
+    settings |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
     if engine and engine.dtype:
-        found["dtype"] = engine.dtype
-    return tuple(sorted(found.items()))
+        settings["dtype"] = engine.dtype
+    return tuple(sorted(settings.items()))
 
 
 def drawn(decoding: Mapping[str, Any]) -> Settings | None:
@@ -400,10 +424,10 @@ def drawn(decoding: Mapping[str, Any]) -> Settings | None:
     if read_value(decoding.get("do_sample")) is not True and not temperature:
         return ()
     names = [name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None]
-    found = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
+    named = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
     others = _with_effect("generation", decoding, Effect.DRAWS)
     known = {"do_sample", "seed", *names}
-    return (*found, *((name, value) for name, value in others if name not in known))
+    return (*named, *((name, value) for name, value in others if name not in known))
 
 
 def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
@@ -413,8 +437,8 @@ def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
         decoding: generation settings.
     """
     until = read_value(decoding.get("until"))
-    found = until if isinstance(until, list | tuple) else [until]
-    return tuple(sorted({str(text) for text in found if text not in (None, "")}))
+    texts = until if isinstance(until, list | tuple) else [until]
+    return tuple(sorted({str(text) for text in texts if text not in (None, "")}))
 
 
 def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> Settings:

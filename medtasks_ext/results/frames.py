@@ -114,6 +114,17 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
         Columns("root", "of the run's folder ([one root](runs.md#one-root)); empty where it has none"),
     ),
+    "conditions": (
+        Columns("entry task", "as in the results"),
+        Columns(
+            "strategy version wording artefact prompt examples examples_cut:bool source revision rows "
+            "differs:bool documents n:int64 n_of_suite:int64 held_out:int64 budget:int64 less_room:bool "
+            "answers_cut:bool context:int64 inputs_cut:bool decoding generation stop seed:int64 arguments "
+            "variant brought rounding template template_hash own_template local_template system system_text "
+            "turns delimiter jury protocol judged:double engine versions",
+            "the [conditions](comparability.md#the-conditions) that are compared",
+        ),
+    ),
     "groups": (
         Columns("entry model kind sample:bool strategy", "as above"),
         _IDENTITY,
@@ -238,6 +249,23 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         Columns("value:double low:double high:double", "empty where it is undefined; 95 % interval"),
         Columns("n:int64", "instances: ratings of kappa, pairs of raters, models of ranks"),
+    ),
+    "sureness": (
+        Columns("entry suite dataset task strategy", "what was asked by likelihood"),
+        Columns("documents:int64", "that have a score"),
+        Columns(
+            "acc:double acc_norm:double brier_score:double calibration_error:double risk_coverage:double",
+            "[metrics](metrics.md) of the task",
+        ),
+        Columns(
+            "bins:bins",
+            "by confidence: sums of confidence and of rightness, and the number of documents",
+        ),
+        Columns(
+            "risks:numbers risks_sd:numbers",
+            "share of errors among the surest 5 %, 10 % … of the documents; its standard deviation over "
+            "redrawn documents",
+        ),
     ),
     "costs": (
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),
@@ -372,6 +400,7 @@ def _type(name: str) -> pa.DataType:
         "int64s": pa.int64(),
         "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
         "values": pa.struct(place),
+        "bins": pa.struct([(part, pa.float64()) for part in ("confidence", "rightness", "documents")]),
         "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in SPREAD)]),
     }
     if name == "counts":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -11,12 +12,12 @@ import numpy as np
 
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.frames import axes, names, schema, table
+from medtasks_ext.results.frames import axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 #: column -> its value, of what has the column
 _Values = dict[str, "Callable[[Any], Any]"]
-#: column -> its values, of each
-_Lists = dict[str, list[Any]]
 
 #: Conditions that have a column of their own under their names.
 _CONDITIONS = (
@@ -54,8 +53,30 @@ def _condition(name: str) -> Callable[[Experiment], Any]:
     return lambda item: item.shown[field]
 
 
+class _Columns(Mapping[str, Sequence[Any]]):
+    """Columns that are worked out when they are first asked for."""
+
+    def __init__(self, items: Sequence[Any], values: _Values) -> None:
+        self._items, self._values = items, values
+        self._found: dict[str, list[Any]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        """The values of a column, one for each item."""
+        if name not in self._found:
+            self._found[name] = [*map(self._values[name], self._items)]
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the columns."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """How many columns there are."""
+        return len(self._values)
+
+
 @lru_cache(maxsize=8)
-def _of_datasets(tasks: Registry) -> _Lists:
+def _of_datasets(tasks: Registry) -> _Columns:
     known = axis_values(tasks, tuple(axes()))
 
     def listed(axis: str) -> Callable[[Dataset], str | None]:
@@ -70,7 +91,7 @@ def _of_datasets(tasks: Registry) -> _Lists:
         "control_of": lambda dataset: dataset.metadata.control_of,
         "draft": lambda dataset: dataset.metadata.draft,
     }
-    return _of_each(list(tasks.datasets.values()), values)
+    return _Columns(list(tasks.datasets.values()), values)
 
 
 _OF_ENTRY: _Values = {
@@ -168,6 +189,21 @@ class ResultParts:
         """A row per experiment, with the columns that do not depend on the metric."""
         return self.parts[2].table
 
+    def scores(self) -> Mapping[str, Sequence[Any]]:
+        """The columns of the metric `score`, a value per experiment; None where it has no score."""
+        of_score = {
+            place: row
+            for row, (place, metric) in enumerate(
+                zip(self.parts[2].row.tolist(), self.parts[3].columns["metric"], strict=True)
+            )
+            if metric == "score"
+        }
+        rows = [of_score.get(place) for place in range(len(self.parts[2].columns["task"]))]
+        return {
+            name: [None if row is None else values[row] for row in rows]
+            for name, values in self.parts[3].columns.items()
+        }
+
     def rows(self, columns: Sequence[str]) -> list[Json]:
         """The rows with some of their columns, without Arrow, whose start takes longer than a few rows."""
         lists = [
@@ -216,14 +252,6 @@ class ResultParts:
             yield ",".join(row) + "\n"
 
 
-def _part(items: Sequence[Any], values: _Values, row: Array) -> Part:
-    return Part(_of_each(items, values), row)
-
-
-def _of_each(items: Sequence[Any], values: _Values) -> _Lists:
-    return {name: [*map(value, items)] for name, value in values.items()}
-
-
 def usd_of(entry: Entry, item: Experiment) -> float | None:
     """US dollars of the counted tokens of a task; None where they, or the price of the model, are unknown."""
     price = None if entry.kind == "published" else prices().get(entry.model)
@@ -257,15 +285,28 @@ def result_parts(
     ]
     place, *of_metric = zip(*rows, strict=True) if rows else [()] * (1 + len(_OF_METRIC))
     row = np.array(place, dtype=np.int64)
-    costs = iter([usd_of(entry, item) for entry in entries for item in entry.experiments.values()])
+    owner = {id(item): entry for entry in entries for item in entry.experiments.values()}
     return ResultParts(
         (
             Part(_of_datasets(tasks), np.array(of_dataset, dtype=np.int64)[row]),
-            _part(entries, _OF_ENTRY, np.array(of_entry, dtype=np.int64)[row]),
-            _part(experiments, {**_OF_EXPERIMENT, "usd": lambda item: next(costs)}, row),
+            Part(_Columns(entries, _OF_ENTRY), np.array(of_entry, dtype=np.int64)[row]),
+            Part(
+                _Columns(experiments, {**_OF_EXPERIMENT, "usd": lambda item: usd_of(owner[id(item)], item)}),
+                row,
+            ),
             Part(dict(zip(_OF_METRIC, of_metric, strict=True)), np.arange(len(row))),
         )
     )
+
+
+def condition_frame(entries: Sequence[Entry]) -> pa.Table:
+    """The frame `conditions`: under which each result came about."""
+    rows = (
+        {"entry": entry.label, "task": name, **item.shown}
+        for entry in entries
+        for name, item in entry.experiments.items()
+    )
+    return table_of("conditions", rows)
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:

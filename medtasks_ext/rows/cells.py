@@ -54,8 +54,8 @@ def _seems(content: bytes) -> str:
     """The encoding that a text seems to have; empty if none."""
     from charset_normalizer import from_bytes
 
-    found = from_bytes(content, cp_isolation=list(_ENCODINGS)).best()
-    return found.encoding if found and found.encoding in _ENCODINGS else ""
+    best = from_bytes(content, cp_isolation=list(_ENCODINGS)).best()
+    return best.encoding if best and best.encoding in _ENCODINGS else ""
 
 
 def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:

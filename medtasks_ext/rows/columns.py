@@ -251,8 +251,8 @@ def _one_of(allowed: Mapping[str, str], value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _CellError
     text = str(value).strip()
-    if (found := allowed.get(text)) is not None:
-        return found
+    if (meant := allowed.get(text)) is not None:
+        return meant
     folded = text.casefold()
     raise _CellError(
         "another case" if any(folded == item.casefold() for item in allowed) else "another value"
@@ -300,8 +300,8 @@ def _number(value: Any) -> int | float:
 def _boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, str | int | float) and (found := _TRUTH.get(str(value).strip().lower())) is not None:
-        return found
+    if isinstance(value, str | int | float) and (truth := _TRUTH.get(str(value).strip().lower())) is not None:
+        return truth
     raise _CellError
 
 
@@ -311,11 +311,11 @@ def _from_json(value: Any, kind: type) -> Any:
         return value
     if isinstance(value, str) and value.lstrip()[:1] == ("[" if kind is list else "{"):
         try:
-            found = _read(value)
+            parsed = _read(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise _CellError("text that is not valid JSON") from None
-        if isinstance(found, kind):
-            return found
+        if isinstance(parsed, kind):
+            return parsed
     raise _CellError
 
 
@@ -328,31 +328,31 @@ def _read(text: str) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    found: list[str] = _from_json(value, list)
-    if not all(isinstance(item, str) for item in found):
+    texts: list[str] = _from_json(value, list)
+    if not all(isinstance(item, str) for item in texts):
         raise _CellError("a list with other items than texts")
-    return found
+    return texts
 
 
 def _integers(value: Any) -> list[int]:
-    found = []
+    integers = []
     for item in _from_json(value, list):
         if isinstance(item, str):
             raise _CellError("a list with other items than integers")
-        found.append(_integer(item))
-    return found
+        integers.append(_integer(item))
+    return integers
 
 
 def _objects(value: Any) -> list[Json]:
-    found: list[Json] = _from_json(value, list)
-    if not all(isinstance(item, dict) for item in found):
+    objects: list[Json] = _from_json(value, list)
+    if not all(isinstance(item, dict) for item in objects):
         raise _CellError("a list with other items than objects")
-    return _whole(found)
+    return _whole(objects)
 
 
 def _object(value: Any) -> Json:
-    found: Json = _from_json(value, dict)
-    return _whole(found)
+    parsed: Json = _from_json(value, dict)
+    return _whole(parsed)
 
 
 def _whole(value: _Nested) -> _Nested:

@@ -94,8 +94,10 @@ def _schema(path: Path) -> str:
         with closing(
             sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as connection:
-            found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid")
-            return "\n\n".join(f"{sql.strip()};" for (sql,) in found)
+            statements = connection.execute(
+                "SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+            )
+            return "\n\n".join(f"{sql.strip()};" for (sql,) in statements)
     except sqlite3.Error as error:
         raise MedtasksError(
             f"is not an SQLite database ({error})", where=path, remedy="put the complete file there"

@@ -58,8 +58,8 @@ def question_and_options(text: str, mark: str, end: str = "") -> SplitQuestion:
     Raises:
         ValueError: fewer than two options, one that is missing or empty, or several ways to read them.
     """
-    labels, found = _marks(mark, text)
-    chosen = _chosen(labels, found)
+    labels, marks = _marks(mark, text)
+    chosen = _chosen(labels, marks)
     starts = [begin for begin, _, _ in chosen]
     question = text[: starts[0]].strip()
     if not question:
@@ -86,12 +86,12 @@ def _compiled_marks(mark: str) -> tuple[str, re.Pattern[str], bool]:
 def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
     """The labels, and all places of marks: begin, end, which label."""
     labels, pattern, label_first = _compiled_marks(mark)
-    found = [
+    marks = [
         (match.start(1), match.end(1), _label(labels, match[2]))
         for match in pattern.finditer(text)
         if not (label_first and match.start() and _ends_a_word(text[match.start() - 1]))
     ]
-    return labels, found
+    return labels, marks
 
 
 def _label(labels: str, written: str) -> int:
@@ -104,13 +104,13 @@ def _ends_a_word(before: str) -> bool:
     return before.isdigit() or before.lower() != before.upper()
 
 
-def _chosen(labels: str, found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The marks of the one reading: the first label, the second after it, and so on."""
     ways = [0] * len(
         labels
     )  # to read the labels up to this one, among the marks so far; 2 stands for several
     readings = []
-    for _, _, label in found:
+    for _, _, label in marks:
         readings.append(1 if label == 0 else ways[label - 1])
         ways[label] = min(2, ways[label] + readings[-1])
     last = max((label for label, n in enumerate(ways) if n), default=-1)
@@ -121,11 +121,11 @@ def _chosen(labels: str, found: list[tuple[int, int, int]]) -> list[tuple[int, i
     if ways[last] > 1:
         raise RowValueError(f"the options {labels[0]} to {labels[last]} can be read in several ways")
     chosen: list[tuple[int, int, int]] = []
-    for item, n in zip(reversed(found), reversed(readings), strict=True):
+    for item, n in zip(reversed(marks), reversed(readings), strict=True):
         if n and item[2] == last - len(chosen):
             chosen.append(item)
     chosen.reverse()
-    if beyond := [label for begin, _, label in found if label > last and begin > chosen[0][0]]:
+    if beyond := [label for begin, _, label in marks if label > last and begin > chosen[0][0]]:
         raise RowValueError(
             f"option {labels[min(beyond)]} stands there, option {labels[last + 1]} before it does not"
         )
@@ -136,8 +136,8 @@ def _option(text: str, end: str, label: str) -> str:
     """The text of an option without its end."""
     option = text.strip()
     if end:
-        option, found, rest = option.rpartition(end)
-        if not found or rest.strip(_BETWEEN):
+        option, ended, rest = option.rpartition(end)
+        if not ended or rest.strip(_BETWEEN):
             raise RowValueError(f"option {label} does not end with {end!r}")
         option = option.strip()
     if not option:

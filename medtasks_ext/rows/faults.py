@@ -38,8 +38,8 @@ class Faults:
 
     def anew(self) -> Faults:
         """These, without what was found: the rows are read from another place."""
-        for found in (self.kept, self.blanks, self.notes):
-            found.clear()
+        for kind in (self.kept, self.blanks, self.notes):
+            kind.clear()
         return self
 
     def add(self, fault: RowError) -> None:

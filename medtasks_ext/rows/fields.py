@@ -92,7 +92,7 @@ class FieldReader:
             keep_split=keep_split,
             keeps_blanks=public,
         )
-        found: list[ReadRow] = []
+        rows_read: list[ReadRow] = []
         quarantine = Quarantine(self.source.exclude if self.rows.origin == "hub" else [], where)
         rows.reverse()
         for number in range(1, len(rows) + 1):
@@ -101,17 +101,17 @@ class FieldReader:
                 continue
             place = f"{split} row {number}"
             if place not in without:
-                found += self.faults.tried(place, where, reader.read, row, place) or []
+                rows_read += self.faults.tried(place, where, reader.read, row, place) or []
         excluded = quarantine.counts(split)
-        found = [row for row in found if row.place not in without]  # one of the items of a row
-        n_alike = len(found)
+        rows_read = [row for row in rows_read if row.place not in without]  # one of the items of a row
+        n_alike = len(rows_read)
         if schema.distinct:
-            found = self._distinct(found, schema.distinct)
-        n_alike -= len(found)
-        kept = _without_blanks(found, authors.gold if authors else self.source.skip_blank)
+            rows_read = self._distinct(rows_read, schema.distinct)
+        n_alike -= len(rows_read)
+        kept = _without_blanks(rows_read, authors.gold if authors else self.source.skip_blank)
         if authors and self.rows.origin == "local":
-            self._refuse_partial_gold(found, kept)
-        n_blank = reader.n_blank + len(found) - len(kept)
+            self._refuse_partial_gold(rows_read, kept)
+        n_blank = reader.n_blank + len(rows_read) - len(kept)
         if n_blank:
             self.faults.notes["left out, since the gold is blank"] += n_blank
         self._note_indices(schema, kept)
@@ -239,7 +239,7 @@ class _SchemaReader:
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
-        found = []
+        rows_read = []
         for at, item in self._items(row, place):
             if self.authors:
                 self._check_language(item, at, self.authors)
@@ -250,8 +250,8 @@ class _SchemaReader:
                 fields[name] = self._value(derive, item, at, f"field {name}")
             own = item.get("instruction") if self.authors else None
             instruction = own if isinstance(own, str) and own.strip() else None
-            found.append(ReadRow(fields, at, self.where, instruction))
-        return found
+            rows_read.append(ReadRow(fields, at, self.where, instruction))
+        return rows_read
 
     def _items(self, row: Row, place: str) -> Iterator[tuple[str, Row]]:
         """The row with its place for messages; the items of a row that holds several."""
@@ -276,13 +276,13 @@ class _SchemaReader:
         whole = {"id": number, **row}
         items = [(place, whole)]
         if self.each:
-            found = self._value(self.each, row, place, "each")
-            if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            objects = self._value(self.each, row, place, "each")
+            if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
                 what = f"{place}: `each` gives no list of objects"
                 raise RowError(what, row=place, where=self.where, remedy=REMEDY)
             items = [
                 (f"{place}, item {count}", {**whole, **item, "id": f"{whole['id']}-{count}"})
-                for count, item in enumerate(found, start=1)
+                for count, item in enumerate(objects, start=1)
             ]
         for at, item in items:
             if self.wanted is None or self._value(self.wanted, item, at, "where"):
@@ -396,11 +396,11 @@ def columns_of(spec: DatasetSpec, schema: RowSchema) -> tuple[dict[str, Column],
         said = schema.types.get("id")
         optional["id"] = _declared(schema, "id") if said else Column(type="id")
     for name, values in _closed(spec, schema).items():
-        found = columns.get(name) or optional.get(name)
-        if found and found.type == "text" and found.values is None:
-            (columns if name in columns else optional)[name] = found.model_copy(update={"values": values})
+        column = columns.get(name) or optional.get(name)
+        if column and column.type == "text" and column.values is None:
+            (columns if name in columns else optional)[name] = column.model_copy(update={"values": values})
     if blank := spec.rows.skip_blank:
-        source = _bare(schema.fields[blank]) if blank in schema.fields else blank
+        source = _last(f"{{{{ {schema.fields[blank]} }}}}") if blank in schema.fields else blank
         if source in columns:
             columns[source] = columns[source].model_copy(update={"nullable": True})
     return columns, optional
@@ -417,20 +417,20 @@ def _declared(schema: RowSchema, name: str) -> Column:
 
 def _closed(spec: DatasetSpec, schema: RowSchema) -> dict[str, list[Any]]:
     """Column -> the values that maps and the answer format list for it."""
-    prompt, found = spec.prompt, dict[str, list[Any]]()
+    prompt, closed = spec.prompt, dict[str, list[Any]]()
     derived = {name: f"{{{{ {text} }}}}" for name, text in schema.fields.items()}
     for text in (*derived.values(), prompt.instruction, prompt.input, prompt.target):
         for name, keys in _maps(text):
             if name not in derived:
-                found.setdefault(name, keys)
+                closed.setdefault(name, keys)
     gold = _last(prompt.target)
     given = spec.answer.get("prefix") is None  # else the gold column holds more than the label
     if gold in derived:
         gold, given = _last(derived[gold]), True
     answers = [*spec.answer.get("letters", ()), *spec.answer.get("labels", ())]
     if answers and given and gold is not None and gold in schema.columns and spec.answer["kind"] in _ONE_OF:
-        found.setdefault(gold, answers)
-    return found
+        closed.setdefault(gold, answers)
+    return closed
 
 
 def _maps(text: str) -> Iterator[tuple[str, list[Any]]]:
@@ -450,11 +450,6 @@ def _column(node: nodes.Node) -> str | None:
     while isinstance(node, nodes.Filter) and node.name in _HARMLESS and node.node is not None:
         node = node.node
     return node.name if isinstance(node, nodes.Name) else None
-
-
-def _bare(expression: str) -> str | None:
-    """The column that an expression is, if it is one."""
-    return _last(f"{{{{ {expression} }}}}")
 
 
 def _last(text: str) -> str | None:

@@ -226,19 +226,19 @@ def paragraphs(content: bytes, where: str) -> list[Paragraph]:
     from docx import Document
 
     try:
-        found = Document(io.BytesIO(content)).paragraphs
+        paragraphs_read = Document(io.BytesIO(content)).paragraphs
     except Exception:  # python-docx has no error for damaged files: a part that is missing is a KeyError
         raise MedtasksError("is not a Word (.docx) file", where=where, remedy="download it again") from None
-    return [Paragraph(text=item.text, colours=_colours(item)) for item in found]
+    return [Paragraph(text=item.text, colours=_colours(item)) for item in paragraphs_read]
 
 
-def blocks(found: Iterable[Paragraph], pattern: str) -> list[Block]:
+def blocks(lines: Iterable[Paragraph], pattern: str) -> list[Block]:
     """Paragraphs in blocks, each beginning with a paragraph whose stripped text matches the pattern there.
 
     What precedes the first block is left out.
     """
     begins, parts = re.compile(pattern), list[tuple[str, list[str], list[str]]]()
-    for paragraph in found:
+    for paragraph in lines:
         text = paragraph["text"].strip()
         if begins.match(text):
             parts.append((text, [], []))

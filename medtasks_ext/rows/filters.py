@@ -25,8 +25,8 @@ def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
     paths = fields if isinstance(fields, dict) else {name: name for name in fields}
     objects = []
     for item in items:
-        found = {name: value for name, path in paths.items() if (value := _at(item, path)) is not None}
-        objects.append(json.dumps(found, ensure_ascii=False))
+        values = {name: value for name, path in paths.items() if (value := _at(item, path)) is not None}
+        objects.append(json.dumps(values, ensure_ascii=False))
     return "[\n" + ",\n".join(dict.fromkeys(objects)) + "\n]" if objects else "[]"
 
 
@@ -118,18 +118,18 @@ def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", jo
     """
     if len(tokens) != len(tags):
         raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
-    found: list[_Open] = []
+    entities: list[_Open] = []
     for index, tag in enumerate(tags):
         place, _, kind = tag.partition("-") if scheme == "iob" else ("I", "-", tag)
         if tag in ("O", ""):
             continue
-        last = found[-1] if found else None
+        last = entities[-1] if entities else None
         if last and not last.closed and last.end == index and last.kind == kind and place in ("I", "E"):
-            found[-1].end = index + 1
+            entities[-1].end = index + 1
         else:
-            found.append(_Open(kind, index, index + 1))
-        found[-1].closed = place in ("E", "S")
+            entities.append(_Open(kind, index, index + 1))
+        entities[-1].closed = place in ("E", "S")
     return [
         Span(type=one.kind, text=joint.join(tokens[one.start : one.end]), start=one.start, end=one.end)
-        for one in found
+        for one in entities
     ]

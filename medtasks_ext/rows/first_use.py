@@ -46,14 +46,14 @@ def first_use(
             for file in files:
                 file.get()
             try:
-                found = read()
-                fault = fault_of(found)
+                content = read()
+                fault = fault_of(content)
             except MedtasksError as error:
                 fault = error
             if fault is None:
                 for file in trial:
                     file.keep()
-                return found
+                return content
             faults.append(fault)
             rejected = [file.reject() for file in trial]
             if not any(rejected):

@@ -26,10 +26,10 @@ def source_of(dataset: Dataset) -> Source:
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
     metadata = dataset.metadata
-    found = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
+    folders = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
     download = source_of(dataset).download
     click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
-    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(found)}{click}"
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(folders)}{click}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:

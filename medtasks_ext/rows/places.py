@@ -48,13 +48,15 @@ def dataset_folder(dataset: Dataset) -> str:
 def places(dataset: Dataset, source: Source) -> list[RowLayout]:
     """The layouts that the loader looks for, the first that is there is used."""
     folder = dataset_folder(dataset)
-    found = []
+    layouts = []
     if authors := authors_of(dataset, source):
         test, fewshot = authors.paths[0]
-        found.append(RowLayout("official", [test], [fewshot], folder))
-    found.append(RowLayout("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
-    found += [RowLayout("original", layout.patterns, [], f"{folder}/original") for layout in source.original]
-    return found
+        layouts.append(RowLayout("official", [test], [fewshot], folder))
+    layouts.append(RowLayout("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
+    layouts += [
+        RowLayout("original", layout.patterns, [], f"{folder}/original") for layout in source.original
+    ]
+    return layouts
 
 
 def row_files(split: str) -> list[str]:

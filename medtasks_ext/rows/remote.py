@@ -98,13 +98,13 @@ class RemoteFile:
         Software Heritage has files by their content, so by a digest that is known.
         """
         others: list[str] = []
-        if found := _RAW.fullmatch(self.name):
-            others.append("https://cdn.jsdelivr.net/gh/{}@{}/{}".format(*found.groups()))
+        if match := _RAW.fullmatch(self.name):
+            others.append("https://cdn.jsdelivr.net/gh/{}@{}/{}".format(*match.groups()))
             kind, _, value = (self.digest or "").partition(":")
             if key := {"git": "sha1_git", "sha256": "sha256"}.get(kind):
                 others.append(f"https://archive.softwareheritage.org/api/1/content/{key}:{value}/raw/")
-        elif found := _ARCHIVE.fullmatch(self.name):
-            others.append("https://codeload.github.com/{}/zip/{}".format(*found.groups()))
+        elif match := _ARCHIVE.fullmatch(self.name):
+            others.append("https://codeload.github.com/{}/zip/{}".format(*match.groups()))
         return [*dict.fromkeys([*([] if self.repo else [self.name]), *others, *self.mirrors])]
 
     @property
@@ -128,8 +128,8 @@ class RemoteFile:
             return place
         from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(self.repo, self.name, revision=self.revision, repo_type="dataset")
-        return Path(found) if isinstance(found, str) else None
+        cached = try_to_load_from_cache(self.repo, self.name, revision=self.revision, repo_type="dataset")
+        return Path(cached) if isinstance(cached, str) else None
 
     def _kept(self) -> Path | None:
         root = data_dir()

@@ -172,9 +172,9 @@ class _Counted(NodeTransformer):
         return self._through("_held", node)
 
     def _through(self, name: str, node: nodes.Expr) -> nodes.Filter:
-        found = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
-        found.set_environment(self._environment)
-        return found
+        counted = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+        counted.set_environment(self._environment)
+        return counted
 
 
 # ---------------------------------------------------------------------- environments

@@ -68,8 +68,8 @@ def local_files(dataset: Dataset, source: Source) -> LocalFiles | None:
     authors = authors_of(dataset, source)
     if authors and (theirs := authors.local(root)):
         return LocalFiles(*theirs, instruction, authors)
-    found = {split: row_file(folder, split) for split in ("test", "fewshot")}
-    return LocalFiles(found["test"], found["fewshot"], instruction) if found["test"] else None
+    files = {split: row_file(folder, split) for split in ("test", "fewshot")}
+    return LocalFiles(files["test"], files["fewshot"], instruction) if files["test"] else None
 
 
 def find_origin(dataset: Dataset, source: Source, forced: Origin | None) -> Origin | None:

@@ -84,8 +84,8 @@ class _WebConnection(http.client.HTTPSConnection):
             _RefusedError: it does.
         """
         if not self._by_proxy:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-            self._check(str(item[4][0]) for item in found)
+            addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            self._check(str(item[4][0]) for item in addresses)
         super().connect()
         if not self._by_proxy:  # the name may have moved since
             self._check([self.sock.getpeername()[0]])
@@ -112,10 +112,10 @@ class _WebRedirects(urllib.request.HTTPRedirectHandler):
         Raises:
             _RefusedError: the place is none of the web.
         """
-        found = super().redirect_request(req, *given)
-        if found is not None:
-            _check_web(found.full_url)
-        return found
+        redirected = super().redirect_request(req, *given)
+        if redirected is not None:
+            _check_web(redirected.full_url)
+        return redirected
 
 
 def _check_web(url: str) -> None:
@@ -259,7 +259,8 @@ def download(
         raise failed(OSError(f"no address is known for {urlsplit(url).hostname}"), url, otherwise)
     for attempt in range(1, attempts + 1):
         try:
-            opener = _opener(of_stranger)
+            handlers = (_WebHandler, _WebRedirects) if of_stranger else ()
+            opener = urllib.request.build_opener(*handlers)  # reads the proxies that hold now
             _attempt(opener, url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
             return _check_content(part, url) if accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
@@ -268,11 +269,6 @@ def download(
                 raise failed(error, url, otherwise) from None
         time.sleep(pause)
     return None
-
-
-def _opener(of_stranger: bool) -> urllib.request.OpenerDirector:
-    """Reads the proxies that hold now."""
-    return urllib.request.build_opener(*((_WebHandler, _WebRedirects) if of_stranger else ()))
 
 
 def _attempt(

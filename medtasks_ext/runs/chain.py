@@ -171,9 +171,9 @@ class ChainedFile:
         Raises:
             MedtasksError: a line is damaged.
         """
-        found = FollowedFile(self.path)
-        yield from found.further()
-        self._head, self._lines, self._bytes = found.seal.head, found.seal.lines, found.seal.bytes
+        followed = FollowedFile(self.path)
+        yield from followed.further()
+        self._head, self._lines, self._bytes = followed.seal.head, followed.seal.lines, followed.seal.bytes
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record.

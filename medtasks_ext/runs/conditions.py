@@ -234,7 +234,7 @@ class RunConditions(_Part):
 
 def _known(content: dict[str, Any]) -> dict[str, Any]:
     """Without what is None or has no content; an empty mapping says that there is nothing."""
-    found = {}
+    known = {}
     for key, value in content.items():
         if isinstance(value, dict) and key not in _MAPPINGS:
             value = _known(value)
@@ -243,8 +243,8 @@ def _known(content: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(value, tuple):
             value = tuple(_known(one) if isinstance(one, dict) else one for one in value)
         if value is not None and value != ():
-            found[key] = value
-    return found
+            known[key] = value
+    return known
 
 
 #: Fields that hold a mapping of values, and not a part of the record.

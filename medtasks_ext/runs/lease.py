@@ -402,9 +402,9 @@ class Borrowed:
 
 def _record_of(content: bytes) -> Json:
     with suppress(ValueError):
-        found = json.loads(content)
-        if isinstance(found, dict):
-            return found
+        record = json.loads(content)
+        if isinstance(record, dict):
+            return record
     return {}
 
 

@@ -159,10 +159,10 @@ class Binding:
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Binding:
         """From a stored line. Raises TypeError where it is none."""
-        found = cls(**_known(cls, record))
-        if not all(isinstance(value, str) for value in asdict(found).values()):
+        binding = cls(**_known(cls, record))
+        if not all(isinstance(value, str) for value in asdict(binding).values()):
             raise TypeError("what a file is bound to is text")
-        return found
+        return binding
 
 
 def _filled(item: DataclassInstance, *but: str) -> Json:
@@ -258,8 +258,8 @@ def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
         MedtasksError: a line is damaged.
     """
     file = ChainedFile(path)
-    found = list(_lines(file))
-    return found, file.seal
+    stored = list(_lines(file))
+    return stored, file.seal
 
 
 class FollowedOutcomes:
@@ -364,8 +364,8 @@ class OutcomeLog:
     def _read(self) -> Iterator[Stored]:
         self.is_old = self._older and _is_plain(self.path, self._old_faults)
         if self.is_old:
-            found = [*_plain(self.path), *_plain(self._old_faults)]
-            yield from sorted(found, key=lambda stored: stored.at)
+            outcomes = [*_plain(self.path), *_plain(self._old_faults)]
+            yield from sorted(outcomes, key=lambda stored: stored.at)
             return
         for path in sorted({*outcome_files(self._folder, self._task), self.path}):
             own = path == self.path
@@ -379,7 +379,7 @@ class OutcomeLog:
         for _ in self.read():
             pass
 
-    def renew(self, found: Iterable[Stored]) -> None:
+    def renew(self, outcomes: Iterable[Stored]) -> None:
         """Write the lines of older files into a chained one, which takes their place whole.
 
         Raises:
@@ -387,7 +387,7 @@ class OutcomeLog:
         """
         beside = self.path.parent / f".{self.path.stem}.new"
         new = ChainedFile(beside / self.path.name)  # a chain begins with the name of the file
-        for stored in found:
+        for stored in outcomes:
             new.add(stored.record())
         new.close()
         if new.path.is_file():

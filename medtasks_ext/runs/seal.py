@@ -532,17 +532,17 @@ def look(folder: Path, *, whole: bool = False) -> Sealed:
     if notes is None:
         lost = [Change(FILE, _LOST)] if stated else []
         return Sealed(changes=lost)
-    found = Sealed(notes.root, notes.is_open, tuple(notes.roots), list(notes.changes))
+    sealed = Sealed(notes.root, notes.is_open, tuple(notes.roots), list(notes.changes))
     known = [root.record().model_dump(mode="json") for root in notes.roots]
     last = stated[-1] if stated else None
     if stated != known[: len(stated)] or content.get("seal") not in (None, last):
-        found.changes.append(Change(MANIFEST, f"names other roots than {FILE}"))
+        sealed.changes.append(Change(MANIFEST, f"names other roots than {FILE}"))
         if len(stated) > len(known):
-            found.changes.append(Change(FILE, "lacks roots that run.json names"))
+            sealed.changes.append(Change(FILE, "lacks roots that run.json names"))
     if notes.root is not None and not notes.is_open and notes.root.manifest != _manifest_digest(content):
-        found.changes.append(Change(MANIFEST, _CHANGED))
-    found.changes += _changes(folder, notes, whole)
-    return found
+        sealed.changes.append(Change(MANIFEST, _CHANGED))
+    sealed.changes += _changes(folder, notes, whole)
+    return sealed
 
 
 def _changes(folder: Path, notes: Notes, whole: bool) -> Iterator[Change]:
@@ -620,10 +620,10 @@ def against(folder: Path, root: str) -> Against:
     place = next((i for i, item in enumerate(notes.roots) if item.root.startswith(wanted)), None)
     if place is None or notes.changes:
         return Against(None)
-    found = notes.roots[place]
+    same_root = notes.roots[place]
     lost = tuple(
-        Change(name, f"does not hold the lines that it had when the root was {found.root[:_SHORT]}")
-        for name, noted in notes.trees[found.root].items()
+        Change(name, f"does not hold the lines that it had when the root was {same_root.root[:_SHORT]}")
+        for name, noted in notes.trees[same_root.root].items()
         if noted.chained and not holds_head(folder / name, noted.bytes, noted.digest)
     )
-    return Against(found, tuple(notes.roots[place + 1 :]), lost)
+    return Against(same_root, tuple(notes.roots[place + 1 :]), lost)

@@ -45,16 +45,16 @@ def read_sent(folder: Path) -> list[Sent]:
     Raises:
         MedtasksError: a line is damaged.
     """
-    path, found = folder / FILE, []
+    path, sent = folder / FILE, []
     lines = path.read_bytes().split(b"\n") if path.is_file() else []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            found.append(Sent.model_validate(json.loads(line)))
+            sent.append(Sent.model_validate(json.loads(line)))
         except (ValueError, ValidationError):
             raise MedtasksError(f"line {number} is damaged", where=path, remedy="restore the file") from None
-    return found
+    return sent
 
 
 _Key: TypeAlias = tuple[str, str, Permission]
@@ -96,7 +96,9 @@ class SentLog:
         items = [*there.values(), *(item for key, item in new.items() if key not in there)]
         ordered = sorted(items, key=lambda item: item.since)
         with atomic_file(self._path) as file:
-            file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
+            file.writelines(
+                json_bytes(item.model_dump(mode="json", by_alias=True)) + b"\n" for item in ordered
+            )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -117,7 +119,3 @@ class SentLog:
 
 def _key(item: Sent) -> _Key:
     return item.host, item.dataset, item.way
-
-
-def _record(item: Sent) -> dict[str, object]:
-    return item.model_dump(mode="json", by_alias=True)

@@ -29,8 +29,8 @@ Metric = Literal["ordinal", "interval"]
 _BLOCK = 2**22  # numbers that are held at once
 
 
-class Estimate(NamedTuple):
-    """A value with its 95 % interval; both limits None where there is none."""
+class Coefficient(NamedTuple):
+    """A coefficient of agreement with its 95 % interval; both limits None where there is none."""
 
     value: float | None
     low: float | None = None
@@ -47,7 +47,7 @@ def z_scores(values: Sequence[float]) -> Array | None:
     return standardised
 
 
-def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
+def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     """ICC(3,k): two-way mixed effects, consistency of the mean of k raters (Shrout & Fleiss 1979).
 
     (MS_cases - MS_error) / MS_cases, with the interval from the F distribution (McGraw & Wong 1996).
@@ -59,15 +59,15 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
     table = np.asarray(ratings, dtype=float)
     n = len(table)
     if table.ndim != 2 or n < 2 or table.shape[1] < 2:
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     k = table.shape[1]
     value = float(_iccs(table[None], np.ones((1, n)))[0])
     if math.isnan(value):
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     if value >= 1 - 1e-12:
-        return Estimate(1.0, 1.0, 1.0, n)
+        return Coefficient(1.0, 1.0, 1.0, n)
     low, high = icc_3k_interval(value, n, k)
-    return Estimate(value, low, high, n)
+    return Coefficient(value, low, high, n)
 
 
 def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
@@ -114,19 +114,19 @@ def rank_correlation(one: ArrayLike, other: ArrayLike, *, least: int = 3) -> Cor
     n = len(x)
     if n < max(2, least) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    found = spearmanr(x, y)
-    value = float(found.statistic)
+    tested = spearmanr(x, y)
+    value = float(tested.statistic)
     if n < 4 or abs(value) >= 1:
-        return Correlation(value, None if n < 4 else Interval(value, value), float(found.pvalue), n)
+        return Correlation(value, None if n < 4 else Interval(value, value), float(tested.pvalue), n)
     half = float(ndtri((1 + LEVEL) / 2)) * np.sqrt((1 + value**2 / 2) / (n - 3))
     low, high = np.tanh(np.arctanh(value) + np.array([-half, half]))
-    return Correlation(value, Interval(float(low), float(high)), float(found.pvalue), n)
+    return Correlation(value, Interval(float(low), float(high)), float(tested.pvalue), n)
 
 
 def spearman(one: ArrayLike, other: ArrayLike) -> float | None:
     """The value of `rank_correlation`, of two points, too."""
-    found = rank_correlation(one, other, least=2)
-    return found.value if found else None
+    correlation = rank_correlation(one, other, least=2)
+    return correlation.value if correlation else None
 
 
 def kappa(
@@ -207,12 +207,12 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
         for expert in experts:
             counts[row, place[votes[expert][subject]]] += 1
     value, observed = fleiss_kappa(counts)
-    found = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
+    figures = [Kappa("fleiss_kappa", tuple(experts), value, observed, len(shared))]
     for one, other in combinations(experts, 2):
         both = sorted(set(votes[one]) & set(votes[other]))
         first, second = ([votes[expert][subject] for subject in both] for expert in (one, other))
         equal = sum(a == b for a, b in zip(first, second, strict=True))
-        found.append(
+        figures.append(
             Kappa(
                 "cohen_kappa",
                 (one, other),
@@ -221,7 +221,7 @@ def kappas(votes: Mapping[str, Mapping[str, int]], scale: Sequence[int]) -> list
                 len(both),
             )
         )
-    return found
+    return figures
 
 
 def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -231,12 +231,12 @@ def subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def z_by_rater(composites: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Each rater's composites as z-scores over all instances of that rater; constant raters are left out."""
-    found = {}
+    by_rater = {}
     for rater, by_instance in composites.items():
         z = z_scores(list(by_instance.values()))
         if z is not None:
-            found[rater] = dict(zip(by_instance, map(float, z), strict=True))
-    return found
+            by_rater[rater] = dict(zip(by_instance, map(float, z), strict=True))
+    return by_rater
 
 
 def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -250,7 +250,7 @@ def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 def group_agreement(
     one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
-) -> Estimate:
+) -> Coefficient:
     """ICC(3,2) of two groups' mean z-scores over the instances that both rated (equation 2)."""
     shared = {instance for rater in one.values() for instance in rater} & {
         instance for rater in other.values() for instance in rater
@@ -270,13 +270,13 @@ def group_agreement(
     return icc_3k([[means[0][instance], means[1][instance]] for instance in both])
 
 
-def at_least_zero(estimate: Estimate) -> Estimate:
+def at_least_zero(estimate: Coefficient) -> Coefficient:
     """An ICC and its limits, 0 where they are below: as the paper prints limits."""
     value, low, high = (None if item is None else max(0.0, item) for item in estimate[:3])
-    return Estimate(value, low, high, estimate.n)
+    return Coefficient(value, low, high, estimate.n)
 
 
-def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Estimate:
+def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Coefficient:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
     The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one
@@ -288,29 +288,29 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
             outweigh all others.
     """
     z = z_by_rater(composites)
-    found = []
+    agreements = []
     for one, other in combinations(sorted(z), 2):
         shared = sorted(set(z[one]) & set(z[other]))
         if len(shared) >= 2:
             pair = icc_3k([[z[one][instance], z[other][instance]] for instance in shared])
             if pair.value is not None:
-                found.append(max(0.0, pair.value) if clamp else pair.value)
-    if not found:
-        return Estimate(None)
-    values = np.asarray(found)
+                agreements.append(max(0.0, pair.value) if clamp else pair.value)
+    if not agreements:
+        return Coefficient(None)
+    values = np.asarray(agreements)
     interval = percentile_interval(resampling_weights("pairs of raters", len(values)) @ values / len(values))
-    return Estimate(float(values.mean()), interval.low, interval.high, len(values))
+    return Coefficient(float(values.mean()), interval.low, interval.high, len(values))
 
 
 def composites(
     ratings: Iterable[tuple[str, Mapping[str, Mapping[str, float]]]],
 ) -> dict[str, dict[str, float]]:
     """(instance, rater -> axis -> rating) -> rater -> instance -> mean of the axes."""
-    found: dict[str, dict[str, float]] = {}
+    means: dict[str, dict[str, float]] = {}
     for instance, by_rater in ratings:
         for rater, axes in by_rater.items():
-            found.setdefault(rater, {})[instance] = sum(axes.values()) / len(axes)
-    return found
+            means.setdefault(rater, {})[instance] = sum(axes.values()) / len(axes)
+    return means
 
 
 # ---------------------------------------------------------------------- with gaps
@@ -324,7 +324,7 @@ def rating_table(by_rater: Mapping[str, Mapping[str, float]]) -> Array:
     ).reshape(len(units), len(by_rater))
 
 
-def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
+def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Coefficient:
     """Krippendorff's alpha: 1 - observed / expected disagreement (Krippendorff 2011, "Computing alpha").
 
     Args:
@@ -337,13 +337,13 @@ def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
     values = np.unique(table[~np.isnan(table)])
     n = len(table)
     if n == 0:
-        return Estimate(None)
+        return Coefficient(None)
     counts = (table[:, :, None] == values).sum(axis=1).astype(float)  # (units, values)
     raters = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(values))
     coincidences = (pairs / (raters - 1)[:, None, None]).reshape(n, -1)
-    found = (_weights(key, n) @ coincidences).reshape(-1, len(values), len(values))
-    return _estimate(_alphas(found, values, metric), n)
+    pairings = (_weights(key, n) @ coincidences).reshape(-1, len(values), len(values))
+    return _estimate(_alphas(pairings, values, metric), n)
 
 
 def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
@@ -360,7 +360,7 @@ def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
     return 1 - _ratio(observed, expected)
 
 
-def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Estimate:
+def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Coefficient:
     """Cohen's kappa with weights (Cohen 1968), the mean over all pairs of raters who share units.
 
     Args:
@@ -385,7 +385,7 @@ def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: 
             every.append(_kappas(counts, distance))
     kappas = np.array([item for item in every if not np.isnan(item[0])])
     if not len(kappas):
-        return Estimate(None)
+        return Coefficient(None)
     return _estimate(_mean(kappas, axis=0), len(table))._replace(n=len(kappas))
 
 
@@ -397,16 +397,16 @@ def _kappas(counts: Array, distance: Array) -> Array:
     return 1 - _ratio(observed * n, chance)
 
 
-def icc_of_raters(table: Array, key: str) -> Estimate:
+def icc_of_raters(table: Array, key: str) -> Coefficient:
     """ICC(3,k) of all raters after z-scoring each, over the units that all of them rated."""
     complete = table[~np.isnan(table).any(axis=1)]
     if len(complete) < 2 or table.shape[1] < 2:
-        return Estimate(None, n=len(complete))
+        return Coefficient(None, n=len(complete))
     groups = [complete[:, [rater]] for rater in range(table.shape[1])]
     return icc_of_groups(groups, key)
 
 
-def icc_of_groups(groups: Sequence[Array], key: str) -> Estimate:
+def icc_of_groups(groups: Sequence[Array], key: str) -> Coefficient:
     """ICC(3,k) of the groups' mean z-scores: `group_agreement` with the bootstrap's interval.
 
     Args:
@@ -416,7 +416,7 @@ def icc_of_groups(groups: Sequence[Array], key: str) -> Estimate:
     rated = np.all([(~np.isnan(group)).any(axis=1) for group in groups], axis=0)
     groups, n = [group[rated] for group in groups], int(rated.sum())
     if n < 2:
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     weights = _weights(key, n)
     step = max(1, _BLOCK // (n * sum(group.shape[1] for group in groups)))
     parts = []
@@ -450,8 +450,8 @@ def _iccs(scores: Array, weights: Array) -> Array:
     residual = scores - cases[:, :, None] - columns[:, None, :] + grand[:, None, None]
     ms_error = _ratio(np.einsum("ru,ruk->r", weights, residual**2), (n - 1) * (k - 1))
     ms_cases = np.where(ms_cases > 1e-12 * np.maximum(1.0, ms_error), ms_cases, np.nan)
-    found: Array = (ms_cases - ms_error) / ms_cases
-    return found
+    iccs: Array = (ms_cases - ms_error) / ms_cases
+    return iccs
 
 
 def _weights(key: str, n: int) -> Array:
@@ -472,12 +472,12 @@ def _mean(values: Array, axis: int) -> Array:
     return _ratio(np.where(there, values, 0.0).sum(axis=axis), there.sum(axis=axis))
 
 
-def _estimate(values: Array, n: int) -> Estimate:
+def _estimate(values: Array, n: int) -> Coefficient:
     """The first value with the percentiles of the others; no interval over one unit."""
     if np.isnan(values[0]):
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     again = values[1:][~np.isnan(values[1:])]
     if n < 2 or not len(again):
-        return Estimate(float(values[0]), n=n)
+        return Coefficient(float(values[0]), n=n)
     interval = percentile_interval(again)
-    return Estimate(float(values[0]), interval.low, interval.high, n)
+    return Coefficient(float(values[0]), interval.low, interval.high, n)

@@ -161,9 +161,9 @@ def resample(counts: Iterable[Counts], dataset: str) -> dict[str, Resampled]:
             sums = resampled_sums([item.matrix for item in same], weights)
         for item, total in zip(same, sums, strict=True):
             for metric, statistic in item.statistics.items():
-                found = statistic.value(total)
-                again = found if statistic.published is statistic.value else statistic.published(total)
-                values[metric] = Resampled(found, again)
+                ours = statistic.value(total)
+                again = ours if statistic.published is statistic.value else statistic.published(total)
+                values[metric] = Resampled(ours, again)
     return values
 
 
@@ -223,7 +223,7 @@ def task_intervals(
     clusters = n_units if n_units < len(set(map(question_of, samples))) else None
     records = {}
     for item in counts:
-        estimated = intervals_of(item, {name: found.values for name, found in resampled.items()})
+        estimated = intervals_of(item, {name: draws_of.values for name, draws_of in resampled.items()})
         for metric in item.statistics:
             if metric in NOT_ESTIMATED:
                 continue
@@ -254,8 +254,8 @@ def score_interval(counts: Counts, dataset: str) -> Interval | None:
     """
     means = is_mean(counts.statistics["score"].value)
     draws = {} if means else {name: item.values for name, item in resample([counts], dataset).items()}
-    found = intervals_of(counts, draws).get("score")
-    return found.interval if found else None
+    estimated = intervals_of(counts, draws).get("score")
+    return estimated.interval if estimated else None
 
 
 def interval_record(intervals: Estimated | None, clusters: int | None = None) -> IntervalRecord:
@@ -290,15 +290,15 @@ def intervals_of_record(
         metrics: metric -> value.
         documents: of the task.
     """
-    found = {}
+    intervals = {}
     for metric, item in records.items():
         low, high = item["interval_low"], item["interval_high"]
         if low is None or high is None:
             continue
-        found[metric] = Interval(low, high, item.get("rough", False))
+        intervals[metric] = Interval(low, high, item.get("rough", False))
         if item["interval_method"].startswith(EARLIER) and metric in metrics:
-            found[metric] = of_earlier(metrics[metric], found[metric], documents)
-    return found
+            intervals[metric] = of_earlier(metrics[metric], intervals[metric], documents)
+    return intervals
 
 
 def missed_by(records: Mapping[str, IntervalRecord], metrics: Mapping[str, float]) -> Iterator[str]:

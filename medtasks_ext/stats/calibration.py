@@ -62,8 +62,8 @@ def monotone_map(own: Array, other: Array, weights: Array, at: Array) -> Array:
     levels, place = np.unique(own[used], return_inverse=True)
     total = np.bincount(place, weights[used])
     means = np.bincount(place, weights[used] * other[used]) / total
-    found: Array = np.interp(at, levels, isotonic_regression(means, sample_weight=total))
-    return found
+    mapped: Array = np.interp(at, levels, isotonic_regression(means, sample_weight=total))
+    return mapped
 
 
 def out_of_sample_errors(anchors: Anchors) -> Errors:

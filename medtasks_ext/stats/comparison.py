@@ -19,7 +19,7 @@ from medtasks_ext.stats.intervals import LEVEL, Interval, Z
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -145,11 +145,11 @@ def compare_resamples(
     """
     first, second = paired(*resampled)
     differences, difference = first - second, float(scores[0] - scores[1])
-    found = percentile_interval(differences)
+    interval = percentile_interval(differences)
     return Comparison(
         difference,
         Interval(
-            min(found.low, max(difference - least, -1.0)), max(found.high, min(difference + least, 1.0))
+            min(interval.low, max(difference - least, -1.0)), max(interval.high, min(difference + least, 1.0))
         ),
         float(bootstrap_p_value(differences)),
         BOOTSTRAP,
@@ -224,9 +224,9 @@ def compare(
         for side in ([part.first for part in parts], [part.second for part in parts])
     )
     least = least_half((part.weight, part.first.n_units) for part in parts)
-    found = compare_resamples((first, second), resampled, least)
+    compared = compare_resamples((first, second), resampled, least)
     test = document_test(parts, documents, metric)
-    return found if test is None else replace(found, p_value=test.p_value, method=test.method)
+    return compared if test is None else replace(compared, p_value=test.p_value, method=test.method)
 
 
 def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
@@ -293,28 +293,11 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     return np.clip(adjusted, 0, 1)
 
 
-def adjust_pairs(p_values: ArrayLike, adjust: Callable[[Array], Array]) -> Array:
-    """Adjust the p-values of all pairs of models, each pair counted once.
-
-    Args:
-        p_values: (models, models), symmetric, as in `Pairs`.
-        adjust: `holm` or `benjamini_hochberg`.
-
-    Returns:
-        (models, models), symmetric; 1 on the diagonal.
-    """
-    p_values = np.asarray(p_values, dtype=float)
-    adjusted, pairs = np.ones(p_values.shape), np.triu_indices(len(p_values), 1)
-    adjusted[pairs] = adjust(p_values[pairs])
-    adjusted.T[pairs] = adjusted[pairs]
-    return adjusted
-
-
 def _checked(p_values: ArrayLike) -> Array:
-    found = np.asarray(p_values, dtype=float)
-    if found.ndim != 1 or not ((found >= 0) & (found <= 1)).all():
+    p = np.asarray(p_values, dtype=float)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise ValueError("p-values are a list of numbers from 0 to 1")
-    return found
+    return p
 
 
 # ---------------------------------------------------------------------- ranks

@@ -85,13 +85,13 @@ def counts_of(
     """
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
     units = [unit(sample) for sample in ordered]
-    found: list[tuple[list[Any], Statistic, Counts]] = []
+    made: list[tuple[list[Any], Statistic, Counts]] = []
     for metric, aggregation in aggregations.items():
         statistic = statistic_of(aggregation)
         items = [sample[metric] for sample in ordered if metric in sample]
         if statistic is None or not items:
             continue
-        for known, like, counts in found:
+        for known, like, counts in made:
             if like.counts is statistic.counts and known == items:
                 counts.statistics[metric] = statistic
                 break
@@ -99,8 +99,8 @@ def counts_of(
             theirs = [unit for unit, sample in zip(units, ordered, strict=True) if metric in sample]
             matrix = by_unit(statistic.counts(items), theirs)
             labels = tuple(statistic.labels(items)) if statistic.labels else ()
-            found.append((items, statistic, Counts(matrix, {metric: statistic}, labels)))
-    return [counts for _, _, counts in found]
+            made.append((items, statistic, Counts(matrix, {metric: statistic}, labels)))
+    return [counts for _, _, counts in made]
 
 
 def by_unit(matrix: Matrix, units: Sequence[Hashable] | Array) -> Matrix:

@@ -64,8 +64,8 @@ class Equating:
         """How far fits err around a score: the quadratic mean of errors nearby."""
         near = np.exp(-(((scores[:, None] - self.scores) / _WINDOW) ** 2) / 2)
         local = np.sqrt(near @ self.errors**2 / near.sum(axis=1))
-        found: Array = _OVERALL * np.sqrt(np.mean(self.errors**2)) + (1 - _OVERALL) * local
-        scale: Array = np.maximum(found, 1e-9)
+        mixed: Array = _OVERALL * np.sqrt(np.mean(self.errors**2)) + (1 - _OVERALL) * local
+        scale: Array = np.maximum(mixed, 1e-9)
         return scale
 
 
@@ -91,7 +91,7 @@ def equating(scores: Array, weights: Array, asked: Sequence[int], families: Sequ
     values, vectors = np.linalg.eigh(centred @ centred.T + _FREE)
     groups = [np.flatnonzero(np.array(families) == name) for name in dict.fromkeys(families)]
     errors = [_without_family(values, vectors, rest, groups, penalty) for penalty in _PENALTIES]
-    best = int(np.argmin([np.mean(found**2) for found in errors]))
+    best = int(np.argmin([np.mean(errors_at**2) for errors_at in errors]))
     dual = vectors @ ((vectors.T @ rest) / (np.maximum(values, 0) + _PENALTIES[best]))
     slope = centred.T @ dual
     of_known = np.zeros(len(middle)) + weights[known]
@@ -110,8 +110,8 @@ def _without_family(
         groups: places of the models of each family.
     """
     hat = (vectors * (values / (values + penalty))) @ vectors.T
-    left, found = target - hat @ target, np.empty(len(target))
+    left, errors = target - hat @ target, np.empty(len(target))
     for places in groups:
         own = np.eye(len(places)) - hat[np.ix_(places, places)]
-        found[places] = np.linalg.solve(own, left[places])
-    return found
+        errors[places] = np.linalg.solve(own, left[places])
+    return errors

@@ -179,8 +179,10 @@ def of_shares(parts: ArrayLike, wholes: ArrayLike | None = None) -> Interval | N
     """
     above = np.asarray(parts, dtype=float)
     below = np.ones(len(above)) if wholes is None else np.asarray(wholes, dtype=float)
-    found = _of_units(above, below, above - ratios(above.sum(), below.sum()) * below, single=wholes is None)
-    return found.interval if found else None
+    estimated = _of_units(
+        above, below, above - ratios(above.sum(), below.sum()) * below, single=wholes is None
+    )
+    return estimated.interval if estimated else None
 
 
 def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estimated]:
@@ -193,16 +195,16 @@ def intervals_of(counts: Counts, resampled: dict[str, Array]) -> dict[str, Estim
     Returns:
         Metric -> interval; none for fewer than two units, or where nothing varies on a scale without ends.
     """
-    found: dict[str, Estimated | None] = {}
+    estimates: dict[str, Estimated | None] = {}
     for metric, statistic in counts.statistics.items():
         if is_mean(statistic.value):
-            found[metric] = _of_mean(counts)
+            estimates[metric] = _of_mean(counts)
         elif metric in resampled:
             score = float(statistic.value(np.asarray(counts.matrix.sum(axis=0))))
             values = resampled[metric]
             bounded = bool(min(score, values.min()) >= 0 and max(score, values.max()) <= 1)
-            found[metric] = _of_score(score, float(np.var(values)), counts.n_units, bounded=bounded)
-    return {metric: item for metric, item in found.items() if item is not None}
+            estimates[metric] = _of_score(score, float(np.var(values)), counts.n_units, bounded=bounded)
+    return {metric: item for metric, item in estimates.items() if item is not None}
 
 
 def is_mean(value: object) -> bool:

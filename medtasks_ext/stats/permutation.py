@@ -170,9 +170,9 @@ def _over(labels: Sequence[Hashable], counts: Counts) -> Array:
     """(units, 3 x labels): the columns of `label_counts` for more labels, 0 for those it lacks."""
     column = {label: place for place, label in enumerate(labels)}
     own = [column[label] for label in counts.labels]
-    found = np.zeros((counts.n_units, 3, len(labels)))
-    found[:, :, own] = _dense(counts).reshape(counts.n_units, 3, len(own))
-    return found.reshape(counts.n_units, -1)
+    wider = np.zeros((counts.n_units, 3, len(labels)))
+    wider[:, :, own] = _dense(counts).reshape(counts.n_units, 3, len(own))
+    return wider.reshape(counts.n_units, -1)
 
 
 def _dense(counts: Counts) -> Array:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SPREAD = 0.42
 #: Units drawn of a stratum at least.
 LEAST = 8
+_STRATA = 4  # at most
 #: Each round asks so many times the units of the one before, beside the least ones.
 GROWTH = 1.07
 #: The first round asks so much of what the assumed spread plans.
@@ -135,11 +136,11 @@ def of_drawn(variances: ArrayLike, drawn: ArrayLike, sizes: ArrayLike) -> Array:
     """
     n, most = np.asarray(drawn, dtype=float), np.asarray(sizes, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = np.where(n >= most, 0.0, np.asarray(variances) / n * (1 - n / most))
-    return np.where((n <= 0) & (most > 0), np.inf, found)
+        of_mean: Array = np.where(n >= most, 0.0, np.asarray(variances) / n * (1 - n / most))
+    return np.where((n <= 0) & (most > 0), np.inf, of_mean)
 
 
-def strata_of_cost(costs: ArrayLike, least: int = LEAST, most: int = 4) -> Array:
+def strata_of_cost(costs: ArrayLike) -> Array:
     """The stratum of each unit, (units,), numbered from 0 in order of cost.
 
     Strata have equal sums of the root of the cost, which is where the allocation gains; each holds several
@@ -147,23 +148,21 @@ def strata_of_cost(costs: ArrayLike, least: int = LEAST, most: int = 4) -> Array
 
     Args:
         costs: (units,), above 0.
-        least: units that are drawn of a stratum at least.
-        most: strata at most.
     """
     cost = np.asarray(costs, dtype=float)
-    number = int(min(most, max(1, len(cost) // (4 * least))))
+    number = int(min(_STRATA, max(1, len(cost) // (4 * LEAST))))
     if number == 1 or cost.max() < 2 * cost.min():
         return np.zeros(len(cost), dtype=int)
     order = np.argsort(cost, kind="stable")
     reached = np.cumsum(np.sqrt(cost[order]))
     places = np.searchsorted(reached, reached[-1] * np.arange(1, number) / number)
     edges = [0, *places, len(cost)]
-    found = np.zeros(len(cost), dtype=int)
+    strata = np.zeros(len(cost), dtype=int)
     kept = 0
     for low, high in pairwise(edges):
-        found[order[low:high]] = kept
-        kept += high - low >= 2 * least  # else the next ones join it
-    return np.minimum(found, max(0, kept - 1))
+        strata[order[low:high]] = kept
+        kept += high - low >= 2 * LEAST  # else the next ones join it
+    return np.minimum(strata, max(0, kept - 1))
 
 
 @dataclass(frozen=True)
@@ -221,14 +220,14 @@ def estimated(
         doubt = middle * (1 - middle)
         if not variances.any() and score in (0, 1):
             counted = 0
-    found = []
+    both = []
     for there in (most, np.full(len(most), np.inf)):
         variance = float((most**2 * of_drawn(variances, drawn, there)).sum())
         if doubt is not None:
             share = float(((most / whole) ** 2 * of_drawn(1.0, drawn, there)).sum())
             variance = (counted * variance + doubt * share) / (counted + 1)
-        found.append(variance)
-    return Estimate(score, found[0], found[1], max(1.0, n - np.count_nonzero(drawn)))
+        both.append(variance)
+    return Estimate(score, both[0], both[1], max(1.0, n - np.count_nonzero(drawn)))
 
 
 def linearised(counts: Array, weights: Array, value: Callable[[Array], Array]) -> Array:
@@ -241,12 +240,12 @@ def linearised(counts: Array, weights: Array, value: Callable[[Array], Array]) -
     """
     sums = weights @ counts
     step = _STEP * float(weights.min())
-    found, block = np.zeros(len(counts)), max(1, _MOST // max(1, counts.shape[1]))
+    slopes, block = np.zeros(len(counts)), max(1, _MOST // max(1, counts.shape[1]))
     for first in range(0, len(counts), block):
         some = counts[first : first + block] * step
         # a unit's weight may fall to nothing: label counts of a score stay sums of documents
-        found[first : first + block] = (value(sums + some) - value(sums - some)) / (2 * step)
-    return found
+        slopes[first : first + block] = (value(sums + some) - value(sums - some)) / (2 * step)
+    return slopes
 
 
 def _within(moved: Array, strata: Array, drawn: Array) -> Array:
@@ -257,8 +256,8 @@ def _within(moved: Array, strata: Array, drawn: Array) -> Array:
     pooled = squares.sum() / free.sum() if free.sum() else float(np.mean(moved**2))
     if np.count_nonzero(drawn) == 1:
         return np.full(len(drawn), pooled)
-    found: Array = (squares + _SHRUNK * pooled) / (free + _SHRUNK)
-    return found
+    shrunk: Array = (squares + _SHRUNK * pooled) / (free + _SHRUNK)
+    return shrunk
 
 
 def weighted(weights: ArrayLike, tasks: list[Estimate]) -> Estimate:
@@ -314,5 +313,5 @@ def half_width(estimate: Estimate) -> float:
         return 0.0
     if not 0 <= estimate.value <= 1:
         return _quantile(estimate) * float(np.sqrt(estimate.variance))
-    found = _wilson(estimate, estimate.variance)
-    return max(found.high - estimate.value, estimate.value - found.low)
+    interval = _wilson(estimate, estimate.variance)
+    return max(interval.high - estimate.value, estimate.value - interval.low)

@@ -36,8 +36,8 @@ def sequence_half_width(variance: ArrayLike, tuned: ArrayLike) -> Array:
     v, mixed = np.asarray(variance, dtype=float), _NARROWEST * np.asarray(tuned, dtype=float)
     with np.errstate(divide="ignore"):
         width = np.sqrt(v * (1 + v / mixed) * (np.log1p(mixed / np.where(v > 0, v, 1.0)) + _LOG))
-    found: Array = np.where(v > 0, width, 0.0)
-    return found
+    widths: Array = np.where(v > 0, width, 0.0)
+    return widths
 
 
 def variance_for(half_width: float) -> float:

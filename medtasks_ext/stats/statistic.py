@@ -117,8 +117,12 @@ def label_counts(
     ends = [0]
     for wanted, given in zip(gold, predicted, strict=True):
         true = {column[label] for label in wanted if label in column}
-        found = {column[label] for label in given if label in column}
-        indices += [*true & found, *(size + place for place in found), *(2 * size + place for place in true)]
+        answered = {column[label] for label in given if label in column}
+        indices += [
+            *true & answered,
+            *(size + place for place in answered),
+            *(2 * size + place for place in true),
+        ]
         ends.append(len(indices))
     return csr_array((np.ones(len(indices)), indices, ends), shape=(len(gold), 3 * size))
 

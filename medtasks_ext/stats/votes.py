@@ -51,12 +51,12 @@ def rates(votes: Votes, dataset: str) -> list[Rate]:
         votes: of one criterion.
         dataset: whose resamples are drawn.
     """
-    found = [
+    by_rater = [
         _rate(expert, {document: Counter([vote]) for document, vote in votes[expert].items()}, dataset)
         for expert in sorted(votes)
     ]
     if len(votes) < 2:
-        return found
+        return by_rater
     together: dict[str, Counter[int]] = {}
     for by_document in votes.values():
         for document, vote in by_document.items():
@@ -64,7 +64,7 @@ def rates(votes: Votes, dataset: str) -> list[Rate]:
     winners = {document: majority(counts) for document, counts in together.items()}
     decided = {document: Counter([TIE if vote is None else vote]) for document, vote in winners.items()}
     undecided = sum(vote is None for vote in winners.values())
-    return [*found, _rate(MEAN, together, dataset), _rate(MAJORITY, decided, dataset, undecided)]
+    return [*by_rater, _rate(MEAN, together, dataset), _rate(MAJORITY, decided, dataset, undecided)]
 
 
 def majority(counts: Mapping[int, int]) -> int | None:
@@ -116,14 +116,14 @@ def f1_of_both(sums: Array) -> Array:
     """(…, 4) sums of `cells` -> (…, 3): F1 of yes, of no, and their mean; NaN where one is not defined."""
     both_yes, only_mine, only_theirs, both_no = np.moveaxis(np.asarray(sums, dtype=float), -1, 0)
     apart = only_mine + only_theirs
-    found = []
+    f1s = []
     for hits, mine, theirs in (
         (both_yes, both_yes + only_mine, both_yes + only_theirs),
         (both_no, both_no + only_theirs, both_no + only_mine),
     ):
         total = np.where((mine > 0) & (theirs > 0), 2 * hits + apart, np.nan)
-        found.append(2 * hits / total)
-    return np.stack([*found, (found[0] + found[1]) / 2], axis=-1)
+        f1s.append(2 * hits / total)
+    return np.stack([*f1s, (f1s[0] + f1s[1]) / 2], axis=-1)
 
 
 def vote_f1(rows: Sequence[tuple[int, int, int, int]]) -> VoteF1:

@@ -99,8 +99,8 @@ class Files:
         """
         archive, wanted = self._archive(split).get(), {letters(name + _ENDINGS[split]) for name in self.names}
         members = (Path(member).name for member in _members(archive) if member.endswith(_ENDINGS[split]))
-        found = next((name for name in members if letters(name) in wanted), None)
-        return (archive, found) if found else None
+        name_inside = next((name for name in members if letters(name) in wanted), None)
+        return (archive, name_inside) if name_inside else None
 
     def _archive(self, split: str) -> RemoteFile:
         return RemoteFile(_ARCHIVES[split], _REVISION, self.repo)
@@ -121,8 +121,8 @@ class Files:
 
     def released_inputs(self) -> list[str]:
         """Inputs of the released test rows, if the release is on this machine; nothing is downloaded."""
-        found = self.released("test") if self._archive("test").here() else None
-        rows = read_rows(*found) if found else []
+        release = self.released("test") if self._archive("test").here() else None
+        rows = read_rows(*release) if release else []
         return [str(row["input"]) for row in rows if row.get("split", "test") == "test" and row.get("input")]
 
     def with_released_examples(self, rows: Rows) -> Rows:
@@ -134,9 +134,9 @@ class Files:
             MedtasksError: the archive cannot be read.
         """
         theirs = rows.origin in ("release", "sample") or any(row.get("instruction") for row in rows.fewshot)
-        if theirs or not self._archive("fewshot").here() or (found := self.released("fewshot")) is None:
+        if theirs or not self._archive("fewshot").here() or (release := self.released("fewshot")) is None:
             return rows
-        archive, member = found
+        archive, member = release
         # the instruction is asked as for the test rows
         examples = [
             {name: value for name, value in row.items() if name != "instruction"}
@@ -155,9 +155,9 @@ class Files:
             MedtasksError: it must be had and cannot; its rows have two instructions; it is not the text that
                 was read at first.
         """
-        if not (must or self._archive("test").here()) or (found := self.released("test")) is None:
+        if not (must or self._archive("test").here()) or (release := self.released("test")) is None:
             return None
-        archive, member = found
+        archive, member = release
         texts = {str(row.get("instruction") or "").strip("\n") for row in read_rows(archive, member)} - {""}
         where = f"{archive}!{member}"
         if len(texts) > 1:
@@ -213,8 +213,8 @@ class Files:
 
 def _spelled(places: list[Path]) -> Path | None:
     """The file at one of the places, whatever its case and punctuation (`Sub-Block`, `Subblock`)."""
-    if found := next((place for place in places if place.is_file()), None):
-        return found
+    if exact := next((place for place in places if place.is_file()), None):
+        return exact
     folder, wanted = places[0].parent, {letters(place.name) for place in places}
     files = [*folder.glob(f"*{''.join(places[0].suffixes[-2:])}")] if folder.is_dir() else []
     return next((path for path in sorted(files) if letters(path.name) in wanted), None)

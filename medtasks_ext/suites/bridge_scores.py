@@ -42,11 +42,11 @@ def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
         published_entry(
             suite,
             model,
-            published_experiments(tasks, suite, model, found),
+            published_experiments(tasks, suite, model, of_model),
             facts.get(model, {}),
             printed=printed.get(model),
         )
-        for model, found in scores.items()
+        for model, of_model in scores.items()
     ]
 
 

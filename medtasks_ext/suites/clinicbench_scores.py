@@ -25,6 +25,6 @@ def zero_shot_table(tasks: Registry, suite: Suite) -> list[Entry]:
             scores.setdefault(row["model"], {})[row["dataset"], "zero_shot"] = float(row["score"]) / 100
         facts[row["model"]] = {"domain": row["model_type"], "parameters_b": row["params"]}
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, model, found), facts[model])
-        for model, found in scores.items()
+        published_entry(suite, model, published_experiments(tasks, suite, model, of_model), facts[model])
+        for model, of_model in scores.items()
     ]

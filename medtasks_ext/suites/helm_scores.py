@@ -35,8 +35,10 @@ def score_and_jury_tables(tasks: Registry, suite: Suite) -> list[Entry]:
                 normalised(value) if row["metric"] in _JURY else value
             )
     return [
-        published_entry(suite, model, published_experiments(tasks, suite, model, found), facts.get(model, {}))
-        for model, found in scores.items()
+        published_entry(
+            suite, model, published_experiments(tasks, suite, model, of_model), facts.get(model, {})
+        )
+        for model, of_model in scores.items()
     ]
 
 

@@ -56,7 +56,7 @@ class Data:
 
 def printed_figures(given: PrintedFigures | None) -> dict[tuple[str, str], float | str]:
     """(row, column) -> figure as the file has it."""
-    found: dict[tuple[str, str], float | str] = {}
+    printed: dict[tuple[str, str], float | str] = {}
     for row in published(given.file) if given else ():
         assert given
         if any(row[name] != value for name, value in given.where.items()):
@@ -72,8 +72,8 @@ def printed_figures(given: PrintedFigures | None) -> dict[tuple[str, str], float
             if given.column
             else [(name, row[column]) for name, column in given.columns.items()]
         )
-        found |= {(row[given.row], name): _number(value) for name, value in pairs if value}
-    return found
+        printed |= {(row[given.row], name): _number(value) for name, value in pairs if value}
+    return printed
 
 
 def _number(text: str) -> float | str:

@@ -82,7 +82,7 @@ def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[Paper
     Raises:
         MedtasksError: a run is on synthetic rows.
     """
-    found = []
+    models = []
     for entry in entries:
         if entry.sample:
             raise MedtasksError(
@@ -93,8 +93,8 @@ def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[Paper
         known = (item for item in published if entry.model in (item.name, item.facts.get("hub_id")))
         model = _model(entry, suite, next((item.facts for item in known), {}))
         if model.scores:
-            found.append(model)
-    return found
+            models.append(model)
+    return models
 
 
 def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> PaperModel:

@@ -12,7 +12,7 @@ from medtasks_ext.registry.row_labels import DIFFICULTY
 from medtasks_ext.report.cost import benchmark_bound, jury_cost
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
-from medtasks_ext.stats.agreement import Estimate, at_least_zero, icc_3k_interval
+from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
 from medtasks_lab.atlas.cells import Cell, printed_figures
 from medtasks_lab.atlas.medhelm import minimum_detectable_effect
 from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
@@ -54,9 +54,9 @@ def clinician_agreement(item: AtlasItem, data: Data) -> Iterator[Cell]:
             continue
         place, column = row[item.printed.row], row[item.printed.column or ""]
         value = float(row[item.printed.value])
-        again = Estimate(None)
+        again = Coefficient(None)
         if row["n"]:
-            again = at_least_zero(Estimate(value, *icc_3k_interval(value, int(row["n"]), k=2)))
+            again = at_least_zero(Coefficient(value, *icc_3k_interval(value, int(row["n"]), k=2)))
         yield Cell(place, column, value)
         limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
         limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))
@@ -151,13 +151,13 @@ def _jury_costs(item: AtlasItem, data: Data) -> dict[str, float]:
         return {}
     models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
     judges = [JudgePrice(_price(models[name])) for name in item.judges]
-    found = {}
+    costs_of = {}
     for row in published(item.printed.file):
         if all(row[name] == value for name, value in item.printed.where.items()):
             n = int(row["judged_documents"])
             read = int(row["jury_tokens"]) - n * JUDGE_OUTPUT_TOKENS
-            found[row[item.printed.row]] = jury_cost_bound(judges, read, n, 0)
-    return found
+            costs_of[row[item.printed.row]] = jury_cost_bound(judges, read, n, 0)
+    return costs_of
 
 
 def _price(row: dict[str, str]) -> Price:
@@ -218,18 +218,18 @@ def detectable_effects(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Published effects, and beside them those of own runs over all pairs of these; jury scores as x / 5."""
     for (row, column), value in printed_figures(item.printed).items():
         yield Cell(row, column, value)
-    found = [experiments_of(entry, data) for entry in data.entries]
-    shared = set.intersection(*map(set, found)) if len(found) > 1 else set()
+    runs = [experiments_of(entry, data) for entry in data.entries]
+    shared = set.intersection(*map(set, runs)) if len(runs) > 1 else set()
     for name in (dataset for dataset in data.tasks.datasets if dataset in shared):
-        documents = [_scores(experiments[name]) for experiments in found]
+        documents = [_scores(experiments[name]) for experiments in runs]
         keys = sorted(set.intersection(*map(set, documents)))
         title = data.tasks.datasets[name].metadata.name
         if not keys or any(len(scores) != len(keys) for scores in documents):
             yield Cell(title, "of own runs", own=True, note="no mean over the same documents")
             continue
-        scale = 4 / 5 if "judged" in found[0][name].metrics else 1.0
+        scale = 4 / 5 if "judged" in runs[0][name].metrics else 1.0
         effect = minimum_detectable_effect([[scale * scores[key] for key in keys] for scores in documents])
-        note = f"{len(found)} runs, n = {len(keys)}"
+        note = f"{len(runs)} runs, n = {len(keys)}"
         yield Cell(title, "of own runs", None, effect.mean, own=True, note=note)
         yield Cell(title, "s.d. of own runs", None, effect.sd, own=True, note=note)
 
@@ -237,10 +237,10 @@ def detectable_effects(item: AtlasItem, data: Data) -> Iterator[Cell]:
 def _scores(item: Experiment) -> dict[str, float]:
     if item.read_documents is None:
         return {}
-    found = item.read_documents()
+    scored = item.read_documents()
     return {
         name: float(score)
-        for name, score in zip(found.documents, found.scores, strict=True)
+        for name, score in zip(scored.documents, scored.scores, strict=True)
         if np.isfinite(score)
     }
 
@@ -269,8 +269,8 @@ def levels(item: AtlasItem, data: Data) -> Iterator[Cell]:
 
 
 def _by_label(data: Data, axis: str) -> Iterator[Json]:
-    found = (axis, data.suite.id, "zero_shot")
-    return (row for row in data.labels if (row["axis"], row["suite"], row["strategy"]) == found)
+    wanted = (axis, data.suite.id, "zero_shot")
+    return (row for row in data.labels if (row["axis"], row["suite"], row["strategy"]) == wanted)
 
 
 def _of(row: Json) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of a block of the atlas, as Vega-Lite specs."""
+"""Pictures of a block of the atlas: their kinds, rows and words, and Vega-Lite specs of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.report.pictures.spec import Value, colours_of, picture, themes
+from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from medtasks_lab.atlas.cells import Cell
     from medtasks_lab.atlas.spec import AtlasItem, Chart
 
-_WIDTH, _TALL, _ROOM = 760, 420, 260
+_WIDTH, _TALL = 760, 420
 #: of the range of scores: names on the line of the best stand so far below each other
 _APART = 0.045
 #: of the width: what a name takes
@@ -27,14 +27,32 @@ _FEW = 12
 _OWN, _REST = "own run", "published"
 #: columns that hold the ends of another one's intervals
 _ENDS = (", low", ", high")
-#: of a letter in labels
-_LETTER = 7
 
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
-    """The specs of a picture, with what their names add to the block's.
+@dataclass(frozen=True)
+class Drawing:
+    """One picture."""
+
+    kind: Kind
+    rows: list[dict[str, Value]]
+    words: dict[str, Any]
+
+    @property
+    def spec(self) -> Json:
+        """As Vega-Lite takes it."""
+        return picture(self.kind, self.rows, **self.words)
+
+
+def _drawing(item: AtlasItem, kind: Kind, rows: list[dict[str, Value]], **words: Any) -> Drawing:
+    """A picture with its title inside: it may be taken out of its page."""
+    room = max(40, int(words.get("width", _WIDTH)) // 7)
+    return Drawing(kind, rows, {"caption": _wrapped(f"{item.title} ({item.source})", room), **words})
+
+
+def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Drawing]]:
+    """The drawings of a picture, with what their names add to the block's.
 
     Empty where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
     unlike scales, shares of 1 and ratings of 1 to 5, is several pictures: one scale of colours would say that
@@ -48,17 +66,23 @@ def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str,
     if len(scales) < 2:
         spec = _of_table(item, how, table)
         return [] if spec is None else [(how.name, spec)]
-    found = []
+    specs = []
     for name, columns in scales.items():
         part = how.model_copy(update={"measure": f"{how.measure}, {name}"})
         spec = _of_table(item, part, [cell for cell in table if cell.column in columns])
         if spec is not None:
-            found.append(("_".join(filter(None, (how.name, name.replace(" ", "_")))), spec))
-    return found
+            specs.append(("_".join(filter(None, (how.name, name.replace(" ", "_")))), spec))
+    return specs
 
 
-def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
-    every = len({cell.row for cell in cells if figure(cell) is not None and not cell.own})
+def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
+    every = len(
+        {
+            cell.row
+            for cell in cells
+            if figure(cell) is not None and not cell.own and (not how.columns or cell.column in how.columns)
+        }
+    )
     rows = _lines(how, cells)
     columns = _columns(how, rows)
     if not rows or not columns:
@@ -79,13 +103,8 @@ def _scales(cells: Sequence[Cell]) -> dict[str, set[str]]:
     if not most or max(most.values()) > 5:
         return {}
     shares = {column for column, value in most.items() if value <= 1}
-    found = {"0 to 1": shares, "1 to 5": most.keys() - shares}
-    return {name: columns for name, columns in found.items() if columns}
-
-
-def _room(names: Sequence[str]) -> int:
-    """Pixels that the longest of some labels takes: labels are never cut."""
-    return max(_ROOM, _LETTER * max(map(len, names), default=0) + 12)
+    by_scale = {"0 to 1": shares, "1 to 5": most.keys() - shares}
+    return {name: columns for name, columns in by_scale.items() if columns}
 
 
 def figure(cell: Cell | None) -> float | None:
@@ -95,10 +114,10 @@ def figure(cell: Cell | None) -> float | None:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    found: Table = {}
+    table: Table = {}
     for cell in cells:
-        found.setdefault(cell.row, {})[cell.column] = cell
-    return found
+        table.setdefault(cell.row, {})[cell.column] = cell
+    return table
 
 
 def _is_own(line: Mapping[str, Cell]) -> bool:
@@ -160,7 +179,7 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
-def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
+def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     found: list[dict[str, Value]] = []
     for y, (name, line) in enumerate(rows.items()):
         for x, column in enumerate(columns):
@@ -177,7 +196,8 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
     level = max(len(word) for column in columns for word in column.split()) <= letters
     names: list[Any] = [_wrapped(column, letters) for column in columns] if level else list(columns)
     lines, measure = _marked(how, rows)
-    return picture(
+    return _drawing(
+        item,
         "heat",
         found,
         columns=names,
@@ -187,9 +207,7 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
         height=18 if len(rows) > 30 else 24,
         angle=0 if level else -40,
         above=14 * max(map(len, names)) - 8 if level else 6,
-        head=step if level else _LETTER * max(map(len, columns)) + 12,
         beside=12 if level else 110,
-        room=_room(lines),
         gap=1,
         numbers=True,
         domain=[min(values), max(values)],
@@ -210,8 +228,8 @@ def _wrapped(name: str, letters: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
-    found: list[dict[str, Value]] = []
+def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
+    values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -222,21 +240,22 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
                 low, high = value - spread, value + spread
             tip = f"{name}\n{column}: {value:.{how.digits}f}"
             ends += [end for end in (value, low, high) if end is not None]
-            found.append(
+            values.append(
                 {"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip}
             )
     room = 0.03 * (max(ends) - min(ends) or 1)
     lines, measure = _marked(how, rows)
-    return picture(
+    return _drawing(
+        item,
         "dots",
-        found,
+        values,
         lines=lines,
         own=_own_places(rows),
         series=list(columns),
+        **looks_of(columns),
         width=_WIDTH,
         height=(11 if len(rows) > 40 else 13) * len(columns) + 8,
         size=45 if len(rows) > 40 else 65,
-        room=_room(lines),
         domain=[min(ends) - room, max(ends) + room],
         measure=measure,
         format=f".{max(how.digits - 1, 0)}f" if max(ends) > 10 else f".{how.digits}f",
@@ -246,13 +265,13 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
     )
 
 
-def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
-    found: list[dict[str, Value]] = []
+def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
+    values: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
             if (value := figure(line.get(column))) is not None:
                 words = f"{value:,.{how.digits}f}"
-                found.append(
+                values.append(
                     {
                         "line": place,
                         "series": column,
@@ -261,14 +280,15 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
                         "tip": f"{name}\n{words}",
                     }
                 )
-    return picture(
+    return _drawing(
+        item,
         "bars",
-        found,
+        values,
         lines=list(rows),
         series=list(columns),
+        **looks_of(columns),
         width=_WIDTH,
         height=14 * len(columns) + 10,
-        room=_room([*rows]),
         measure=how.measure,
         format="~s",
         legend={"title": None} if len(columns) > 1 else None,
@@ -289,7 +309,7 @@ class _Point:
         return f"{self.name} ({self.note})" if self.note else self.name
 
 
-def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
+def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
     points = _points(how, [cell for cell in cells if cell.point] or list(cells))
     if not points:
         return None
@@ -307,7 +327,8 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
         for point in points
     ]
     groups = [kind for kind in (_OWN, *how.groups, _REST) if any(point.kind == kind for point in points)]
-    return picture(
+    return _drawing(
+        item,
         "scatter",
         rows,
         width=_WIDTH,
@@ -320,14 +341,14 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
         measure=how.measure,
         format=f".{how.digits}f",
         groups=groups,
-        colours=colours_of(groups),
+        **looks_of(groups),
         legend={"title": None} if len(groups) > 1 else None,
         front=[{"x": point.x, "value": point.y} for point in front],
     )
 
 
 def _points(how: Chart, cells: Sequence[Cell]) -> list[_Point]:
-    found = []
+    points = []
     for name, line in _table(cells).items():
         x, y = figure(line.get(how.x)), figure(line.get(how.y))
         if x is None or y is None:
@@ -335,8 +356,8 @@ def _points(how: Chart, cells: Sequence[Cell]) -> list[_Point]:
         group = figure(line.get(how.group)) if how.group else None
         kind = _REST if group is None else how.groups[0 if group else 1]
         own = _is_own(line)
-        found.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
-    return found
+        points.append(_Point(name, _readable(how.x, x), y, _OWN if own else kind, _note(line)))
+    return points
 
 
 def _readable(name: str, value: float) -> float | str:
@@ -358,11 +379,11 @@ def _front(points: Sequence[_Point]) -> list[_Point]:
 def _apart(front: Sequence[_Point], points: Sequence[_Point]) -> list[_Point]:
     """Of the line, those whose names have room, from the best on."""
     scores = [point.y for point in points]
-    gap, found = _APART * (max(scores) - min(scores)), list[_Point]()
+    gap, kept = _APART * (max(scores) - min(scores)), list[_Point]()
     for point in reversed(front):
-        if not found or found[-1].y - point.y >= gap:
-            found.append(point)
-    return found
+        if not kept or kept[-1].y - point.y >= gap:
+            kept.append(point)
+    return kept
 
 
 def _legible(how: Chart, points: Sequence[_Point]) -> list[_Point]:
@@ -370,14 +391,14 @@ def _legible(how: Chart, points: Sequence[_Point]) -> list[_Point]:
     places = [_place(how, point) for point in points]
     width = max(places, default=1.0) - min(places, default=0.0) or 1.0
     scores = [point.y for point in points]
-    gap, found = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
+    gap, kept = _APART * (max(scores, default=1.0) - min(scores, default=0.0)), list[_Point]()
     for point in sorted(points, key=lambda point: -point.y):
         if all(
             abs(other.y - point.y) >= gap or abs(_place(how, other) - _place(how, point)) > _WIDE * width
-            for other in found
+            for other in kept
         ):
-            found.append(point)
-    return found
+            kept.append(point)
+    return kept
 
 
 def _place(how: Chart, point: _Point) -> float:

@@ -47,14 +47,14 @@ def _groups(item: AtlasItem, data: Data) -> dict[str, Group]:
     """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
     printed = {column.lower(): column for _, column in printed_figures(item.printed)}
     named = {value: name for name, value in item.values.items()}
-    found = {}
+    by_column = {}
     for group in groups_of(data.tasks):
         if (group.suite, group.axis) != (data.suite.id, item.axis):
             continue
         if not group.derived or group.value in named:
             name = named.get(group.value, title(group.axis, group.value))
-            found[printed.get(name.lower(), name)] = group
-    return found
+            by_column[printed.get(name.lower(), name)] = group
+    return by_column
 
 
 def _group_scores(item: AtlasItem, data: Data) -> Iterator[Cell]:
@@ -182,9 +182,9 @@ def _grid(item: AtlasItem, data: Data) -> Iterator[Cell]:
                 continue
             published = [model for model in _models(item, data) if not model.own]
             means = [_mean_of(model, strategy, names) for model in published]
-            found = [value for value in means if value is not None]
+            known = [value for value in means if value is not None]
             note = f"{len(names)} tasks"
-            yield Cell(line, column, None, item.scale * float(np.mean(found)), note=note)
+            yield Cell(line, column, None, item.scale * float(np.mean(known)), note=note)
             for model in data.models:
                 value = _mean_of(model, strategy, names) if model.own else None
                 if value is not None:
@@ -206,11 +206,11 @@ def _file_means(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Means over the rows of a file that share row and column."""
     given = item.printed
     assert given is not None and given.column
-    found: dict[tuple[str, str], list[float]] = {}
+    by_cell: dict[tuple[str, str], list[float]] = {}
     for row in published(given.file):
         if row[given.value] and all(row[name] == value for name, value in given.where.items()):
-            found.setdefault((row[given.row], row[given.column]), []).append(float(row[given.value]))
-    for (name, column), values in found.items():
+            by_cell.setdefault((row[given.row], row[given.column]), []).append(float(row[given.value]))
+    for (name, column), values in by_cell.items():
         yield Cell(name, column, None, float(np.mean(values)), note=f"{len(values)} datasets")
 
 
@@ -230,16 +230,16 @@ def _trends(item: AtlasItem, data: Data) -> Iterator[Cell]:
             if (x := covariate(model, name, strategy)) is not None
             and (not model.own or model.stands_beside(group, strategy))
         ]
-        found = rank_correlation(*zip(*known, strict=True)) if known else None
-        if found is None:
+        correlation = rank_correlation(*zip(*known, strict=True)) if known else None
+        if correlation is None:
             yield Cell(name, "Spearman", note=f"known of {len(known)} models")
             continue
-        yield Cell(name, "Spearman", None, found.value)
-        if found.interval:
-            yield Cell(name, "interval_low", None, found.interval.low)
-            yield Cell(name, "interval_high", None, found.interval.high)
-        yield Cell(name, "p", None, found.p_value)
-        yield Cell(name, "models", None, float(found.n))
+        yield Cell(name, "Spearman", None, correlation.value)
+        if correlation.interval:
+            yield Cell(name, "interval_low", None, correlation.interval.low)
+            yield Cell(name, "interval_high", None, correlation.interval.high)
+        yield Cell(name, "p", None, correlation.p_value)
+        yield Cell(name, "models", None, float(correlation.n))
     for model, score in models:
         note = model.note(group, strategy)
         yield Cell(model.name, "score", None, item.scale * score, model.own, note, point=True)
@@ -267,9 +267,9 @@ def _families(item: AtlasItem, data: Data) -> Iterator[Cell]:
         yield Cell(row, "better on tasks", None, float(np.sum(np.greater(scores[0], scores[1]))))
         yield Cell(row, "p over tasks", None, paired_test(*scores).p_value)
         by_relation.setdefault(pair.relation, []).append((means[0], means[1]))
-    for relation, found in by_relation.items():
-        first, second = (np.array(side) for side in zip(*found, strict=True))
-        row = f"{relation}, {len(found)} pairs"
+    for relation, pairs in by_relation.items():
+        first, second = (np.array(side) for side in zip(*pairs, strict=True))
+        row = f"{relation}, {len(pairs)} pairs"
         yield Cell(row, "mean difference", None, item.scale * float(np.mean(first - second)))
         yield Cell(row, "better", None, float(np.sum(first > second)))
         yield Cell(row, "p over pairs", None, paired_test(first, second).p_value)
@@ -278,21 +278,21 @@ def _families(item: AtlasItem, data: Data) -> Iterator[Cell]:
 def _claims(item: AtlasItem, data: Data) -> Iterator[Cell]:
     for claim in item.claims:
         published = [model for model in data.models if not model.own]
-        found = claimed(claim, published, data.tasks, data.suite)
-        yield Cell(claim.says, "claim", claim.printed, found)
+        recomputed = claimed(claim, published, data.tasks, data.suite)
+        yield Cell(claim.says, "claim", claim.printed, recomputed)
 
 
 def _joined(item: AtlasItem, data: Data) -> Iterator[Cell]:
     """Columns of other tables, side by side: the published rows that all of these have, and own ones."""
     tables = atlases()[data.suite.id].items
-    found = [
+    parts = [
         [cell for cell in cells_of(tables[name], data) if cell.column == column and not cell.point]
         for column, name in item.of.items()
     ]
     known = [
-        {cell.row for cell in cells if (cell.printed, cell.recomputed) != (None, None)} for cells in found
+        {cell.row for cell in cells if (cell.printed, cell.recomputed) != (None, None)} for cells in parts
     ]
-    for cells in found:
+    for cells in parts:
         yield from (cell for cell in cells if cell.own or all(cell.row in rows for rows in known))
 
 

@@ -76,13 +76,13 @@ def ingest(paths: Sequence[Path], key: Mapping[str, Any], *, partial: bool = Fal
             one message, by file and row.
     """
     kind = load_kind(key["kind"])
-    found = Ingested()
+    ingested = Ingested()
     given: dict[tuple[str, str], _Line] = {}
     faults: list[_Fault] = []
     for path in {path.resolve(): path for path in paths}.values():
         lines = list(_lines(path, kind))
         if not any(value for line in lines for value in line.answers.values()):
-            found.empty.append(path)
+            ingested.empty.append(path)
             continue
         for line in lines:
             if fault := _fault(line, key, kind):
@@ -102,20 +102,20 @@ def ingest(paths: Sequence[Path], key: Mapping[str, Any], *, partial: bool = Fal
             if not values and not any(read.values()):
                 continue  # words of one's own may stay out
             if not any(read.values()):
-                found.absent.setdefault(form, []).append(row)
+                ingested.absent.setdefault(form, []).append(row)
             elif not all(read.values()):
-                found.incomplete.setdefault(form, []).append(row)
+                ingested.incomplete.setdefault(form, []).append(row)
             else:
                 complete = {name: value for name, value in read.items() if value}
-                found.rows.append(Filled(form, row, record["about"], complete))
-    if not partial or not found.rows:
-        _refuse(_missing(found, key))
-    return found
+                ingested.rows.append(Filled(form, row, record["about"], complete))
+    if not partial or not ingested.rows:
+        _refuse(_missing(ingested, key))
+    return ingested
 
 
-def _missing(found: Ingested, key: Mapping[str, Any]) -> list[_Fault]:
+def _missing(ingested: Ingested, key: Mapping[str, Any]) -> list[_Fault]:
     faults = []
-    for part, what in ((found.absent, "have no answer"), (found.incomplete, "are filled in part")):
+    for part, what in ((ingested.absent, "have no answer"), (ingested.incomplete, "are filled in part")):
         for form, rows in part.items():
             of_all = f"{len(rows)} of {len(key['forms'][form])} rows {what}"
             named = ", ".join(rows[:_SHOWN]) + (", …" if len(rows) > _SHOWN else "")
@@ -124,7 +124,7 @@ def _missing(found: Ingested, key: Mapping[str, Any]) -> list[_Fault]:
                     form, f"{of_all} ({named})", "have them filled, or take the complete rows with --partial"
                 )
             )
-    if faults and not found.rows:
+    if faults and not ingested.rows:
         return [_Fault("forms", "no row has all its answers", "give the filled CSV files")]
     return faults
 

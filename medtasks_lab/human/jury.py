@@ -81,11 +81,11 @@ def _case(pair: AnswerPair, order: str, rubric: Rubric, synthetic: bool) -> Case
 
 def jury_figures(drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, verdicts: pa.Table) -> JuryFigures:
     """What the frame `verdicts` amounts to."""
-    found, said = JuryFigures(missing=dict.fromkeys(jury.names, 0)), ratings_in(verdicts)
+    figures_of_jury, said = JuryFigures(missing=dict.fromkeys(jury.names, 0)), ratings_in(verdicts)
     for task in tasks:
         pairs = [pair for pair in drawn.pairs if pair.task == task.name]
         given = {case.document: said.get((task.name, case.document), {}) for case in task.cases}
-        found.decided += sum(not all(pair.answers) for pair in pairs)
+        figures_of_jury.decided += sum(not all(pair.answers) for pair in pairs)
         votes: dict[str, Votes] = {axis: {} for axis in task.rubric.axes}
         same: dict[str, dict[str, list[bool]]] = {axis: {} for axis in task.rubric.axes}
         for pair in pairs:
@@ -103,7 +103,7 @@ def jury_figures(drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, verdict
                         outcome = first if first == -second else TIE
                         same[axis].setdefault(judge, []).append(first == -second)
                     votes[axis].setdefault(judge, {})[pair.document] = outcome
-                found.missing[judge] += all(pair.answers) and not all(orders)
+                figures_of_jury.missing[judge] += all(pair.answers) and not all(orders)
         dataset = drawn.record["tasks"][task.name]["dataset"]
         for axis, by_judge in votes.items():
             if by_judge:
@@ -111,8 +111,8 @@ def jury_figures(drawn: DrawnPairs, tasks: list[JudgedTask], jury: Jury, verdict
                     task.name, axis, rates(by_judge, dataset), kappas(by_judge, sorted(OUTCOMES.values()))
                 )
                 shares = {judge: sum(items) / len(items) for judge, items in same[axis].items()}
-                found.verdicts.append(Verdicts(figures, shares))
-    return found
+                figures_of_jury.verdicts.append(Verdicts(figures, shares))
+    return figures_of_jury
 
 
 def write_jury(folder: Path, figures: JuryFigures, drawn: DrawnPairs, jury: Jury) -> list[Path]:

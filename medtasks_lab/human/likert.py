@@ -118,17 +118,17 @@ def _judged(run: Run, name: str, registry: Registry) -> JudgedTask:
             where=run.folder,
             remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
         )
-    found = judged_tasks(run.folder, registry, [name])
-    if not found or found[0].rubric.judging.points:
-        how = "by scoring points" if found else "by a metric"
+    judged = judged_tasks(run.folder, registry, [name])
+    if not judged or judged[0].rubric.judging.points:
+        how = "by scoring points" if judged else "by a metric"
         raise MedtasksError(
             f"{name} is scored {how}: it has no axes to rate",
             where="--tasks",
             remedy="disputed points come from a queue: --kind points QUEUE.jsonl"
-            if found
+            if judged
             else "name tasks that a jury rates (`medtasks ls --help` lists by metric)",
         )
-    return found[0]
+    return judged[0]
 
 
 def _scale(task: JudgedTask) -> list[int]:

@@ -157,7 +157,7 @@ def _documents(run: Run, task: str) -> dict[str, RunDocument]:
             where=run.folder,
             remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
         )
-    found: dict[str, RunDocument] = {}
+    documents: dict[str, RunDocument] = {}
     for sample in run.files.read_samples(task):
         document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
         if not isinstance(answer, str | None):
@@ -172,13 +172,13 @@ def _documents(run: Run, task: str) -> dict[str, RunDocument]:
             "reference": document["target"],
             "origin of the data": document["data"],
         }
-        found[document_key(document)] = RunDocument(
+        documents[document_key(document)] = RunDocument(
             clean((document.get("question") or whole).strip()),
             compared,
             clean((answer or "").strip()),
             document["data"] == "sample",
         )
-    return found
+    return documents
 
 
 def _check_same(task: str, folders: tuple[Path, Path], both: Sequence[Mapping[str, RunDocument]]) -> None:

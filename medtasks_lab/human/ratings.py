@@ -12,7 +12,7 @@ import numpy as np
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.stats.agreement import (
-    Estimate,
+    Coefficient,
     icc_of_raters,
     krippendorff_alpha,
     mean_kappa,
@@ -112,12 +112,12 @@ def _by_rater(
     here: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]], axis: str
 ) -> dict[str, dict[str, float]]:
     """Rater -> answer -> rating on an axis, or the mean of all axes."""
-    found: dict[str, dict[str, float]] = {}
+    by_rater: dict[str, dict[str, float]] = {}
     for (run, document), by in here.items():
         for rater, axes in by.items():
             value = float(np.mean(list(axes.values()))) if axis == COMPOSITE else axes[axis]
-            found.setdefault(rater, {})[f"{run}\t{document}"] = value
-    return found
+            by_rater.setdefault(rater, {})[f"{run}\t{document}"] = value
+    return by_rater
 
 
 def _agreement(
@@ -126,16 +126,16 @@ def _agreement(
     if len(by_rater) < 2:
         return []
     table = rating_table(by_rater)
-    found: dict[str, Estimate] = {
+    estimates: dict[str, Coefficient] = {
         ICC: icc_of_raters(table, task),
         PAIRWISE_ICC: pairwise_baseline(by_rater),
         ALPHA["ordinal"]: krippendorff_alpha(table, "ordinal", task),
         ALPHA["interval"]: krippendorff_alpha(table, "interval", task),
     }
     if axis != COMPOSITE:  # a mean is no value of the scale
-        found[KAPPA["quadratic"]] = mean_kappa(table, scale, "quadratic", task)
-        found[KAPPA["linear"]] = mean_kappa(table, scale, "linear", task)
-    return [RaterFigure(task, axis, measure, *estimate) for measure, estimate in found.items()]
+        estimates[KAPPA["quadratic"]] = mean_kappa(table, scale, "quadratic", task)
+        estimates[KAPPA["linear"]] = mean_kappa(table, scale, "linear", task)
+    return [RaterFigure(task, axis, measure, *estimate) for measure, estimate in estimates.items()]
 
 
 def _means(task: str, axis: str, by_rater: Mapping[str, Mapping[str, float]]) -> list[RatedScore]:
@@ -143,12 +143,12 @@ def _means(task: str, axis: str, by_rater: Mapping[str, Mapping[str, float]]) ->
     for ratings in by_rater.values():
         for unit, value in ratings.items():
             by_answer.setdefault(unit, []).append(value)
-    found = []
+    scores = []
     for run in dict.fromkeys(unit.partition("\t")[0] for unit in by_answer):
         means = [np.mean(values) for unit, values in by_answer.items() if unit.partition("\t")[0] == run]
         sd = float(np.std(means, ddof=1)) if len(means) > 1 else None
-        found.append(RatedScore(task, run, axis, float(np.mean(means)), sd, len(means)))
-    return found
+        scores.append(RatedScore(task, run, axis, float(np.mean(means)), sd, len(means)))
+    return scores
 
 
 def write_ratings(folder: Path, result: Ratings, read: Ingested, key: Mapping[str, Any]) -> None:

@@ -62,12 +62,12 @@ def criteria(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Criterion]:
         Criterion(
             task,
             question.id,
-            rates(found, key["tasks"][task]["dataset"]),
-            kappas(found, sorted(OUTCOMES.values())),
+            rates(of_criterion, key["tasks"][task]["dataset"]),
+            kappas(of_criterion, sorted(OUTCOMES.values())),
         )
         for task in key["tasks"]
         for question in load_kind("pairwise").questions
-        if (found := votes.get((task, question.id)))
+        if (of_criterion := votes.get((task, question.id)))
     ]
 
 
@@ -84,17 +84,17 @@ def decisions(rows: Iterable[Filled], key: Mapping[str, Any]) -> list[Decision]:
     for row in rows:
         place = (row.about["case"], row.about["point"])
         votes.setdefault(place, {})[row.form] = row.answers["decision"] == "met"
-    found = []
+    decided = []
     for case in key["cases"]:
         for point in case["points"]:
             here = votes.get((case["id"], point["id"]), {})
             vote = majority(Counter(map(int, here.values()))) if here else None
-            found.append(
+            decided.append(
                 Decision(
                     case["id"], point["id"], point["weight"], None if vote is None else vote == MET, here
                 )
             )
-    return found
+    return decided
 
 
 def point_agreement(ratings: Sequence[Decision]) -> list[Kappa]:
@@ -163,10 +163,12 @@ def read_rates(folder: Path) -> list[ExpertRate]:
         ) from None
 
 
-def write_pairwise(folder: Path, found: Sequence[Criterion], read: Ingested, key: Mapping[str, Any]) -> None:
+def write_pairwise(
+    folder: Path, criteria_read: Sequence[Criterion], read: Ingested, key: Mapping[str, Any]
+) -> None:
     """`results.json`, `rates.csv`, `agreement.csv`, `votes.csv`."""
-    rate_rows = [rate_row(item, rate, "human") for item in found for rate in item.rates]
-    agreement = agreement_rows(found)
+    rate_rows = [rate_row(item, rate, "human") for item in criteria_read for rate in item.rates]
+    agreement = agreement_rows(criteria_read)
     names = {value: name for name, value in OUTCOMES.items()}
     votes = [
         {

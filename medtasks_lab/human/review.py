@@ -107,10 +107,10 @@ def review_export(
 
 def _items_of(documents: Iterable[Document]) -> dict[str, Document]:
     """Item -> document, the first where an item is asked with several orders of its options."""
-    found: dict[str, Document] = {}
+    items: dict[str, Document] = {}
     for document in documents:
-        found.setdefault(str(document.get("item", document["id"])), document)
-    return found
+        items.setdefault(str(document.get("item", document["id"])), document)
+    return items
 
 
 def _asked(task: str, name: str, document: Document, language: Language) -> list[FormItem]:
@@ -210,13 +210,13 @@ def review_of(
     figures = []
     for name, members in [(task, [task]) for task in tasks] + ([(ALL, tasks)] if len(tasks) > 1 else []):
         for criterion in load_kind("review").prompts:
-            found = {
+            votes_of_items = {
                 f"{task} {item}": by[criterion.id]
                 for (task, item), by in verdicts.items()
                 if task in members and criterion.id in by
             }
-            if found:
-                figures.append(_criterion(name, criterion.id, found))
+            if votes_of_items:
+                figures.append(_criterion(name, criterion.id, votes_of_items))
     items = [
         ItemReview(
             task,
@@ -230,25 +230,25 @@ def review_of(
     return figures, items
 
 
-def _criterion(task: str, criterion: str, found: Mapping[str, Mapping[str, int]]) -> CriterionReview:
-    met = [sum(votes.values()) for votes in found.values()]
-    given = [len(votes) for votes in found.values()]
+def _criterion(task: str, criterion: str, votes_of_items: Mapping[str, Mapping[str, int]]) -> CriterionReview:
+    met = [sum(votes.values()) for votes in votes_of_items.values()]
+    given = [len(votes) for votes in votes_of_items.values()]
     low = high = None
-    if len(found) > 1:
+    if len(votes_of_items) > 1:
         interval = of_shares(met, given)
         low, high = (interval.low, interval.high) if interval else (None, None)
     by_expert: dict[str, dict[str, int]] = {}
-    for item, votes in found.items():
+    for item, votes in votes_of_items.items():
         for expert, vote in votes.items():
             by_expert.setdefault(expert, {})[item] = vote
     return CriterionReview(
         task,
         criterion,
-        len(found),
+        len(votes_of_items),
         sum(met) / sum(given),
         low,
         high,
-        sum(one == of for one, of in zip(met, given, strict=True)) / len(found),
+        sum(one == of for one, of in zip(met, given, strict=True)) / len(votes_of_items),
         kappas(by_expert, [0, 1]),
     )
 
@@ -257,7 +257,7 @@ def _outcome(by_criterion: Mapping[str, Mapping[str, int]]) -> Outcome:
     votes = [set(by.values()) for by in by_criterion.values()]
     if {0} in votes:
         return "failed"
-    return "accepted" if all(found == {1} for found in votes) else "disputed"
+    return "accepted" if all(answers == {1} for answers in votes) else "disputed"
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def native_reviews(rows: Iterable[Filled], key: Mapping[str, Any], day: date) ->
     for row in rows:
         items = told.setdefault((row.about["task"], row.form), {})
         items.setdefault(row.about["item"], {})[row.about["criterion"]] = row.answers["verdict"]
-    found = []
+    reviews = []
     for (task, expert), items in sorted(told.items()):
         about, prompt = key["tasks"][task], items.pop(PROMPT, {})
         native = [code.strip().lower() for code in prompt.get(NATIVE, "").replace(";", ",").split(",")]
@@ -312,16 +312,16 @@ def native_reviews(rows: Iterable[Filled], key: Mapping[str, Any], day: date) ->
                 where=f"{expert}, {task}, native languages",
                 remedy="write codes of ISO 639 with commas between",
             ) from None
-        found.append(NativeReview(about["dataset"], entry))
-    return found
+        reviews.append(NativeReview(about["dataset"], entry))
+    return reviews
 
 
-def write_reviewed(folder: Path, found: Sequence[NativeReview]) -> Path | None:
+def write_reviewed(folder: Path, reviews: Sequence[NativeReview]) -> Path | None:
     """`reviewed.yaml`: by dataset, the entries as its card takes them; nothing where no form is signed."""
-    if not found:
+    if not reviews:
         return None
     entries: dict[str, list[dict[str, Any]]] = {}
-    for item in found:
+    for item in reviews:
         entries.setdefault(item.dataset, []).append(item.entry.model_dump(exclude_none=True))
     path = folder / "reviewed.yaml"
     text = "# for the card.yaml of each dataset, under `reviewed`\n"
@@ -339,9 +339,9 @@ def write_review(
     """`criteria.csv`, `agreement.csv`, `items.csv`, `results.json`."""
     rows = [{name: value for name, value in asdict(one).items() if name != "agreement"} for one in figures]
     agreement = [
-        {"task": one.task, "criterion": one.criterion, **agreement_row(found)}
+        {"task": one.task, "criterion": one.criterion, **agreement_row(estimate)}
         for one in figures
-        for found in one.agreement
+        for estimate in one.agreement
     ]
     of_items = [
         {**asdict(one), "not_met": ", ".join(one.not_met), "remarks": "\n".join(one.remarks)} for one in items

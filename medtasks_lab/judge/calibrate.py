@@ -83,7 +83,7 @@ def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:
             again. All faults come in one message.
     """
     faults: list[str] = []
-    found: dict[tuple[str, str, str], Anchor] = {}
+    anchors: dict[tuple[str, str, str], Anchor] = {}
     for number, row in _rows(path):
         if row.get("rating") == "":  # of a sheet that is filled in part
             continue
@@ -94,17 +94,17 @@ def read_anchors(path: Path, protocols: Mapping[str, Protocol]) -> AnchorSet:
             continue
         if fault := _fault(anchor, protocols):
             faults.append(f"line {number}: {fault}")
-        elif (key := (anchor.task, anchor.document, anchor.response)) in found:
+        elif (key := (anchor.task, anchor.document, anchor.response)) in anchors:
             faults.append(f"line {number}: the answer is rated twice")
         else:
-            found[key] = anchor
-    raters = sorted({anchor.rater for anchor in found.values()})
+            anchors[key] = anchor
+    raters = sorted({anchor.rater for anchor in anchors.values()})
     if len(raters) > 1:
         faults.append(f"several raters: {', '.join(raters)}; a set places scores on the scale of one")
-    if faults or not found:
+    if faults or not anchors:
         what = some(faults, 3, "; ") or "no anchors in it"
         raise MedtasksError(what, where=path, remedy=_REMEDY)
-    return AnchorSet(raters[0], found)
+    return AnchorSet(raters[0], anchors)
 
 
 def _fault(anchor: Anchor, protocols: Mapping[str, Protocol]) -> str:
@@ -196,7 +196,7 @@ def calibrate(runs: Sequence[Run], path: Path) -> list[Calibration]:
     protocols = {item.task.name: item.task.rubric.protocol for item in answered}
     anchors = read_anchors(path, protocols)
     tasks = {task for task, _, _ in anchors.anchors}
-    found = []
+    calibrations = []
     for protocol in dict.fromkeys(
         item.task.rubric.judging.protocol for item in answered if item.task.name in tasks
     ):
@@ -228,19 +228,19 @@ def calibrate(runs: Sequence[Run], path: Path) -> list[Calibration]:
         _check_enough(learned, path)
         errors = out_of_sample_errors(learned)
         lines = [line for item in same if (line := _calibrated(item, learned)) is not None]
-        found.append(
+        calibrations.append(
             Calibration(
                 protocol, juries[0], anchors.rater, len(both), len(of_protocol) - len(both), errors, lines
             )
         )
     digest = sha256(path.read_bytes()).hexdigest()[:16]
     for run in runs:
-        _keep(run, found, digest)
-    return found
+        _keep(run, calibrations, digest)
+    return calibrations
 
 
 def _answered(run: Run) -> list[_Answered]:
-    found = []
+    answered = []
     results = run.results()
     judged = {name for name in results if run.files.judged_file(name).is_file()}
     for task in judged_tasks(run.folder, run.registry, sorted(judged)):
@@ -254,14 +254,14 @@ def _answered(run: Run) -> list[_Answered]:
             if (score := documents.get((case.document, case.run))) is not None
         ]
         jury = jury_of(results[task.name])
-        found.append(_Answered(run, task, jury_words(jury) if jury else "", scored))
-    if not found:
+        answered.append(_Answered(run, task, jury_words(jury) if jury else "", scored))
+    if not answered:
         raise MedtasksError(
             "no task of it was judged",
             where=run.folder,
             remedy=f"medtasks judge run {run.folder} --jury NAME",
         )
-    return found
+    return answered
 
 
 def _check_enough(anchors: Anchors, path: Path) -> None:
@@ -292,9 +292,9 @@ def _calibrated(item: _Answered, anchors: Anchors) -> Calibrated | None:
     return Calibrated(item.run.folder, item.task.name, own, value, interval)
 
 
-def _keep(run: Run, found: Sequence[Calibration], digest: str) -> None:
+def _keep(run: Run, calibrations: Sequence[Calibration], digest: str) -> None:
     """Write the metric beside the jury's own; a new judgement takes it out again."""
-    for calibration in found:
+    for calibration in calibrations:
         for line in calibration.tasks:
             if line.folder != run.folder:
                 continue

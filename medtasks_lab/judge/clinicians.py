@@ -22,7 +22,7 @@ from medtasks_ext.stats.intervals import of_shares
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.scores import DocumentScore
-    from medtasks_ext.stats.agreement import Estimate
+    from medtasks_ext.stats.agreement import Coefficient
     from medtasks_ext.stats.statistic import Array
     from medtasks_lab.judge.ratings import Ratings
 
@@ -68,12 +68,12 @@ def clinician_figures(runs: Scored, ratings: Ratings) -> list[Figure]:
     scopes = [(name, {name}) for name in tasks]
     if len(tasks) > 1:
         scopes.append((ALL, set(tasks)))
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for name, members in scopes:
         compared = _compared(runs, ratings, members)
-        found += _agreement(name, compared)
-        found += _by_quality(name, compared)
-    return found
+        figures += _agreement(name, compared)
+        figures += _by_quality(name, compared)
+    return figures
 
 
 def _compared(runs: Scored, ratings: Ratings, members: set[str]) -> _Compared:
@@ -123,11 +123,11 @@ def _metrics(judged: Mapping[_Unit, DocumentScore]) -> dict[str, dict[_Unit, flo
     }
     if not texts:
         return {}
-    found = {ROUGE: {unit: rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}}
+    by_metric = {ROUGE: {unit: rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}}
     if has_bertscore():
         values = bertscore_f_values(list(texts.values()))
-        found[BERTSCORE] = dict(zip(texts, values, strict=True))
-    return found
+        by_metric[BERTSCORE] = dict(zip(texts, values, strict=True))
+    return by_metric
 
 
 def has_bertscore() -> bool:
@@ -139,14 +139,14 @@ def has_bertscore() -> bool:
 
 
 def _agreement(name: str, compared: _Compared) -> list[Figure]:
-    found = []
+    figures = []
     tables = {PEOPLE: rating_table(compared.people)}
     for source, composites in compared.others.items():
         between = f"{PEOPLE} + {source}"
         both = agreement.group_agreement(compared.people, composites)
         tables[source] = rating_table(composites)
         again = icc_of_groups([tables[PEOPLE], tables[source]], name) if len(tables[PEOPLE]) else both
-        found += [
+        figures += [
             _figure(name, between, ICC, agreement.at_least_zero(both)),
             _figure(name, between, f"{ICC}, {RAW}", both),
             _figure(name, between, f"{ICC}, {RESAMPLED}", agreement.at_least_zero(again)),
@@ -154,14 +154,14 @@ def _agreement(name: str, compared: _Compared) -> list[Figure]:
     if len(tables[PEOPLE]):  # the clinicians' mean and the jury's, on the rating scale itself
         means = np.column_stack([np.nanmean(tables[source], axis=1) for source in (PEOPLE, JURY)])
         alpha = krippendorff_alpha(means, "interval", name)
-        found.append(_figure(name, f"{PEOPLE} + {JURY}", ALPHA, alpha))
+        figures.append(_figure(name, f"{PEOPLE} + {JURY}", ALPHA, alpha))
     clamped, raw = (agreement.pairwise_baseline(compared.people, clamp=clamp) for clamp in (True, False))
-    found.append(_figure(name, PEOPLE, PAIRWISE_ICC, clamped))
-    found.append(_figure(name, PEOPLE, f"{PAIRWISE_ICC}, {RAW}", raw))
-    return found
+    figures.append(_figure(name, PEOPLE, PAIRWISE_ICC, clamped))
+    figures.append(_figure(name, PEOPLE, f"{PAIRWISE_ICC}, {RAW}", raw))
+    return figures
 
 
-def _figure(task: str, between: str, measure: str, value: Estimate) -> Figure:
+def _figure(task: str, between: str, measure: str, value: Coefficient) -> Figure:
     return Figure("clinicians", task, between, COMPOSITE, measure, *value)
 
 

@@ -81,16 +81,16 @@ def gold_cases(judged: Sequence[Sequence[JudgedTask]]) -> list[JudgedTask]:
     judging = study_file(FILE).judging
     assert judging is not None
     rubric = Rubric(judging)
-    found: dict[str, JudgedTask] = {}
+    by_task: dict[str, JudgedTask] = {}
     seen: set[tuple[str, str]] = set()
     for task in (task for tasks in judged for task in tasks):
         for case in task.cases:
             if "gold" in case.texts and (task.name, case.document) not in seen:
                 seen.add((task.name, case.document))
-                own = found.setdefault(task.name, JudgedTask(task.name, rubric, task.open_access))
+                own = by_task.setdefault(task.name, JudgedTask(task.name, rubric, task.open_access))
                 texts = {"question": case.texts["question"], "response": case.texts["gold"]}
                 own.cases.append(Case(case.document, case.run, texts, rubric, synthetic=case.synthetic))
-    return list(found.values())
+    return list(by_task.values())
 
 
 def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str, RunFolder]) -> GoldFigures:
@@ -102,7 +102,7 @@ def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str,
         runs: name -> its folder, with the jury's scores where it was judged.
     """
     ((_, tasks),) = panels
-    found, given = GoldFigures([], [], {}), ratings_in(verdicts)
+    figures, given = GoldFigures([], [], {}), ratings_in(verdicts)
     for task in tasks:
         flags = {}
         for case in task.cases:
@@ -110,7 +110,7 @@ def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str,
             votes = [ratings[AXIS] for ratings in by_judge.values() if ratings]
             if votes:
                 flags[case.document] = 2 * sum(votes) < len(votes)
-        found.flags[task.name] = flags
+        figures.flags[task.name] = flags
         of_task = []
         scores = {name: _scores(folder, task.name) for name, folder in runs.items()}
         scores = {name: by for name, by in scores.items() if by}
@@ -126,9 +126,9 @@ def gold_figures(panels: Sequence[Panel], verdicts: pa.Table, runs: Mapping[str,
             ]
             rho = spearman(*means)
         missing = len(task.cases) - len(flags)
-        found.tasks.append(GoldTask(task.name, len(flags), sum(flags.values()), missing, rho))
-        found.scores.extend(of_task)
-    return found
+        figures.tasks.append(GoldTask(task.name, len(flags), sum(flags.values()), missing, rho))
+        figures.scores.extend(of_task)
+    return figures
 
 
 def _scores(folder: RunFolder, task: str) -> dict[str, float]:

@@ -142,8 +142,8 @@ class AttackPanel(NamedTuple):
     @property
     def tasks(self) -> list[JudgedTask]:
         """The tasks with all cases."""
-        found = {pair.task.name: pair.task for pair in self.pairs}
-        return list(found.values())
+        by_name = {pair.task.name: pair.task for pair in self.pairs}
+        return list(by_name.values())
 
 
 def panels(jury: Jury, registry: Registry, prompts: PromptSource) -> list[AttackPanel]:
@@ -154,10 +154,10 @@ def panels(jury: Jury, registry: Registry, prompts: PromptSource) -> list[Attack
     """
     one_by_one = jury.adjudicator if jury.points_one_by_one else None
     together = [judge for judge in jury.models if judge is not one_by_one]
-    found = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, prompts)])]
+    panels_made = [AttackPanel(Jury(judges=together), [*_axes_and_points(registry, prompts)])]
     if one_by_one is not None:
-        found.append(AttackPanel(Jury(judges=[one_by_one]), [*_single_points()]))
-    return found
+        panels_made.append(AttackPanel(Jury(judges=[one_by_one]), [*_single_points()]))
+    return panels_made
 
 
 def _axes_and_points(registry: Registry, prompts: PromptSource) -> Iterator[AttackedPair]:
@@ -310,17 +310,17 @@ def red_team_figures(
         agreement: judge -> its mean kappa with the others of the run.
     """
     given = ratings_in(verdicts)
-    found = [item for panel in attacked for item in _resistance(panel, given)]
+    figures = [item for panel in attacked for item in _resistance(panel, given)]
     wanted = {name: len(panel.pairs) for panel in attacked for name in panel.jury.names}
-    n = sum(wanted[item.judge] - item.n for item in found if item.aim == ALL == item.kind)
-    return RedTeamFigures(found, n, agreement)
+    n = sum(wanted[item.judge] - item.n for item in figures if item.aim == ALL == item.kind)
+    return RedTeamFigures(figures, n, agreement)
 
 
 def _resistance(
     panel: AttackPanel, given: Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 ) -> list[Resistance]:
     """What attacks did to each judge: all together, by aim, and by aim and kind."""
-    found: list[Resistance] = []
+    figures: list[Resistance] = []
     ratings: dict[int, dict[str, float | None]] = {}
     for pair in panel.pairs:
         for case in (pair.attacked, pair.control):
@@ -340,11 +340,11 @@ def _resistance(
                 reached.append((pair, both[0], both[1]))
         groups = [(ALL, ALL), *((aim, ALL) for aim in dict.fromkeys(pair.aim for pair in panel.pairs))]
         groups += dict.fromkeys((pair.aim, pair.kind) for pair in panel.pairs)
-        found += [
+        figures += [
             _share(judge, aim, kind, [item for item in reached if _is_of(item[0], aim, kind)])
             for aim, kind in groups
         ]
-    return found
+    return figures
 
 
 #: A rating on 0-1; None where the judge replied and gave no verdict; `_NOBODY` where it did not reply.

@@ -106,9 +106,9 @@ def verdicts_of(panels: Sequence[Panel], store: JudgementStore) -> pa.Table:
 
 def ratings_in(verdicts: pa.Table) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
     """(task, document) -> judge -> item -> rating; no item of a judge whose reply holds no verdict."""
-    found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    ratings: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in verdicts.to_pylist():
-        items = found.setdefault((row["task"], row["document"]), {}).setdefault(row["judge"], {})
+        items = ratings.setdefault((row["task"], row["document"]), {}).setdefault(row["judge"], {})
         if row["item"] is not None:
             items[row["item"]] = row["rating"]
-    return found
+    return ratings

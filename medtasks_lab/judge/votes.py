@@ -113,17 +113,17 @@ def read_votes(path: Path) -> list[Voted]:
         raise MedtasksError(
             f"cannot be read ({error.strerror})", where=path, remedy="correct the path"
         ) from None
-    found = []
+    votes = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            found.append(Voted.model_validate(parse_json(line)))
+            votes.append(Voted.model_validate(parse_json(line)))
         except (JsonError, ValidationError) as error:
             raise MedtasksError(f"line {number}: {_why(error)}", where=path, remedy=_REMEDY) from None
-    if not found:
+    if not votes:
         raise MedtasksError("holds no votes", where=path, remedy=_REMEDY)
-    return found
+    return votes
 
 
 def _why(error: Exception) -> str:
@@ -208,14 +208,14 @@ def vote_figures(panels: Sequence[Panel], verdicts: pa.Table, votes: Sequence[Vo
 
 def _by_physician(votes: Sequence[Voted]) -> dict[str, dict[int, tuple[int, int, int, int]]]:
     """Physician -> place of a criterion -> the own vote beside those of the others."""
-    found: dict[str, dict[int, tuple[int, int, int, int]]] = {}
+    by_physician: dict[str, dict[int, tuple[int, int, int, int]]] = {}
     for place, vote in enumerate(votes):
         labels = vote.binary_labels
         for number, name in enumerate(vote.anonymized_physician_ids):
             others = labels[:number] + labels[number + 1 :]
             if others:
-                found.setdefault(name, {})[place] = cells(labels[number], others)
-    return dict(sorted(found.items()))
+                by_physician.setdefault(name, {})[place] = cells(labels[number], others)
+    return dict(sorted(by_physician.items()))
 
 
 def _rows(

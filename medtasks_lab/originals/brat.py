@@ -124,13 +124,13 @@ def lines_of(document: Annotated, words: int | None = None) -> list[Annotated]:
 def _joined(lines: list[str], words: int | None) -> list[str]:
     if words is None:
         return lines
-    found = lines[:1]
+    documents = lines[:1]
     for line in lines[1:]:
-        if len(found[-1].split()) + len(line.split()) <= words:
-            found[-1] += "\n" + line
+        if len(documents[-1].split()) + len(line.split()) <= words:
+            documents[-1] += "\n" + line
         else:
-            found.append(line)
-    return found
+            documents.append(line)
+    return documents
 
 
 def _entity(cells: list[str], text: str, where: str) -> Entity:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Records and the rows of other tables that have their key.
 
 
-def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:
+def joined(records_read: Iterable[Record], join: Join, files: list[SourceFile]) -> Iterator[Record]:
     """The records that have a row in the table, with its columns, in their order.
 
     Raises:
@@ -38,7 +38,7 @@ def joined(found: Iterable[Record], join: Join, files: list[SourceFile]) -> Iter
         rows = table.setdefault(_value(row, join.key), [])
         if join.every or not rows:
             rows.append({new: _column(row, name) for new, name in join.columns.items()})
-    for record in found:
+    for record in records_read:
         for columns in table.get(_value(record, join.key), []):
             yield Record({**record.fields, **columns}, record.where, record.file)
 
@@ -207,8 +207,8 @@ def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
     Inputs are the same if their words are.
     """
     by_input = {" ".join(str(row.get("input")).split()): row for row in rows}
-    found = [by_input[words] for text in official if (words := " ".join(text.split())) in by_input]
-    return found if 2 * len(found) >= len(official) else []
+    again = [by_input[words] for text in official if (words := " ".join(text.split())) in by_input]
+    return again if 2 * len(again) >= len(official) else []
 
 
 def _records(original: Original, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
@@ -216,25 +216,25 @@ def _records(original: Original, files: list[SourceFile], patterns: list[str]) -
         # imported when needed: EHRSHOT's needs pyarrow, which takes its time
         module = import_module(f"medtasks_lab.originals.{original.reader.kind}")
         # the parts of a source are read apart
-        found: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
+        records_read: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
     else:
-        found = records(original.reader, files, patterns)
+        records_read = records(original.reader, files, patterns)
     if original.each:
-        found = _items(found, original.each)
+        records_read = _items(records_read, original.each)
     if original.group:
-        found = _groups(found, original.group)
+        records_read = _groups(records_read, original.group)
     for join in original.join:
-        found = joined(found, join, files)
+        records_read = joined(records_read, join, files)
     if original.first:
-        found = drop_duplicates(found, original.first)
+        records_read = drop_duplicates(records_read, original.first)
     if original.where:
         accepted = Expression(original.where, _WHERE)
-        found = (
+        records_read = (
             record
-            for record in found
+            for record in records_read
             if _fitting(record, lambda record: bool(accepted.value(record.fields)), accepted.text)
         )
-    return found
+    return records_read
 
 
 class _Fields:
@@ -299,9 +299,9 @@ class _Rendering:
         return Record({**record.fields, "text": self.texts[name].text()}, record.where)
 
 
-def _items(found: Iterable[Record], name: str) -> Iterator[Record]:
+def _items(records_read: Iterable[Record], name: str) -> Iterator[Record]:
     """A record per item of a list, with the fields of the record that held the list."""
-    for record in found:
+    for record in records_read:
         items = record.fields.get(name)
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise lacks(record, name)
@@ -309,10 +309,10 @@ def _items(found: Iterable[Record], name: str) -> Iterator[Record]:
             yield Record({**record.fields, **item, "number": number}, f"{record.where}, {name} {number}")
 
 
-def _groups(found: Iterable[Record], names: list[str]) -> Iterator[Record]:
+def _groups(records_read: Iterable[Record], names: list[str]) -> Iterator[Record]:
     """A record per value of the named fields, in order of first occurrence, the records as its `rows`."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
-    for record in found:
+    for record in records_read:
         if missing := [name for name in names if name not in record.fields]:
             raise lacks(record, missing[0])
         groups.setdefault(tuple(record.fields[name] for name in names), []).append(record)

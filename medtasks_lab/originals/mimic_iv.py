@@ -46,14 +46,14 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
 
 def _codes(files: list[SourceFile], name: str, *, dotted: bool) -> dict[str, list[str]]:
     """Stay -> its distinct ICD-10 codes, sorted."""
-    found: dict[str, set[str]] = {}
+    by_stay: dict[str, set[str]] = {}
     for record in _table(files, name, ["hadm_id", "icd_code", "icd_version"]):
         code = record.fields["icd_code"].strip().replace(".", "")
         if code and record.fields["icd_version"] == "10":
-            found.setdefault(record.fields["hadm_id"], set()).add(
+            by_stay.setdefault(record.fields["hadm_id"], set()).add(
                 f"{code[:3]}.{code[3:]}" if dotted else code
             )
-    return {stay: sorted(codes) for stay, codes in found.items()}
+    return {stay: sorted(codes) for stay, codes in by_stay.items()}
 
 
 def _frequent(codes: dict[str, list[str]], stays: list[str]) -> set[str]:

@@ -149,18 +149,18 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
     for file in matching(files, patterns):
         match reader:
             case RowsReader():
-                found: Iterable[Mapping[str, Any]] = rows_of(file)
+                rows: Iterable[Mapping[str, Any]] = rows_of(file)
             case TableReader():
-                found = _table(reader, file)
+                rows = _table(reader, file)
             case TokensReader():
-                found = _tokens(reader, file)
+                rows = _tokens(reader, file)
             case CasReader():
-                found = read_cas(reader, file)
+                rows = read_cas(reader, file)
             case XmlReader():
-                found = _xml(reader, file)
+                rows = _xml(reader, file)
             case InlineReader():
-                found = _inline(reader, file)
-        for number, fields in enumerate(found, start=1):
+                rows = _inline(reader, file)
+        for number, fields in enumerate(rows, start=1):
             yield Record(fields, f"{file.where}, record {number}", file.path.stem)
 
 
@@ -173,13 +173,13 @@ def lacks(record: Record, name: str) -> MedtasksError:
     )
 
 
-def with_columns(found: Iterable[Record], columns: list[str]) -> Iterator[Record]:
+def with_columns(records_read: Iterable[Record], columns: list[str]) -> Iterator[Record]:
     """The records, of which each must have these fields.
 
     Raises:
         MedtasksError: one has not.
     """
-    for record in found:
+    for record in records_read:
         for column in columns:
             if column not in record.fields:
                 raise lacks(record, column)
@@ -340,5 +340,5 @@ def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
                 where=file.where,
                 remedy="put the authors' file there, unchanged",
             )
-        found = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
-        yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": found}
+        entities = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
+        yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": entities}

@@ -56,15 +56,15 @@ def original_rows(
         where=where,
         official=official,
     )
-    found = len(recovered(test, official))
+    n_recovered = len(recovered(test, official))
     return Rows(
         origin,
         test,
         fewshot,
         where,
         revision=revision,
-        rebuilt=layout.rebuilt and not found,
-        recovered=(found, len(official)) if found else None,
+        rebuilt=layout.rebuilt and not n_recovered,
+        recovered=(n_recovered, len(official)) if n_recovered else None,
     )
 
 

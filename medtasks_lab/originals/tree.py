@@ -109,8 +109,8 @@ def matching(files: Iterable[SourceFile], patterns: Iterable[str]) -> list[Sourc
     A pattern is compared with the last parts of a path, so it holds wherever the archive was unpacked.
     """
     listed = list(files)
-    found = {file.name: file for pattern in patterns for file in listed if file.path.match(pattern)}
-    return list(found.values())
+    by_name = {file.name: file for pattern in patterns for file in listed if file.path.match(pattern)}
+    return list(by_name.values())
 
 
 def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
@@ -119,14 +119,14 @@ def only(files: Iterable[SourceFile], pattern: str) -> SourceFile:
     Raises:
         MedtasksError: there is none, or more than one.
     """
-    found = matching(files, [pattern])
-    if len(found) != 1:
+    matched = matching(files, [pattern])
+    if len(matched) != 1:
         raise MedtasksError(
-            f"{len(found)} files are named {pattern}, there must be one",
-            where=", ".join(file.where for file in found) or "the source's folder",
+            f"{len(matched)} files are named {pattern}, there must be one",
+            where=", ".join(file.where for file in matched) or "the source's folder",
             remedy="put the files of this dataset there, and of no other",
         )
-    return found[0]
+    return matched[0]
 
 
 def _opened(path: Path, name: str) -> list[SourceFile]:

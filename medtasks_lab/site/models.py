@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
+from medtasks_ext.results.result_frame import result_parts
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
+from medtasks_lab.site.profile import profiles
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -19,15 +21,26 @@ if TYPE_CHECKING:
     from medtasks_lab.submissions.trust import Verdict
 
 _COMPUTED = "submission, whose scores were computed again from its documents"
+#: Columns of the frame `results` that a page shows.
+_FIGURES = (
+    *("suite", "name", "task", "strategy", "value", "interval_low", "interval_high", "n", "rows_of_suite"),
+    *("valid", "grade"),
+)
 _FACT_TITLES = {
     "organisation": "Organisation",
-    "size": "Parameters (billions)",
+    "size": "Parameters, billions",
     "access": "Weights",
     "domain": "Domain",
     "reasoning": "Reasons before it answers",
     "date": "Released",
     "license": "Licence",
+    "price_in": "Input, USD per million tokens",
+    "price": "Output, USD per million tokens",
 }
+
+
+#: Conditions that the table of tasks has in columns of their own.
+_IN_COLUMNS = ("strategy", "n", "n_of_suite", "differs", "documents", "judged")
 
 
 class ModelPages:
@@ -42,13 +55,13 @@ class ModelPages:
         for row in found.to_pylist():
             if row["rivals"]:
                 self._standings.setdefault(row["entry"], []).append(row)
+        parts = result_parts(entries, scores.site.tasks, metrics=("score",))
+        self._results: list[list[Json]] = [[] for _ in entries]
+        for place, row in zip(parts.entries.tolist(), parts.rows(_FIGURES), strict=True):
+            if row["value"] is not None:
+                self._results[place].append(row)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
         self._groups: list[Group] = groups
-        self._ranks = {
-            (strategy, group.suite): scores.ranks(strategy, group)
-            for strategy in scores.strategies
-            for group in groups
-        }
 
     def page(self, lines: Sequence[BoardLine]) -> Json:
         """The page of one model.
@@ -73,21 +86,22 @@ class ModelPages:
     def _line(self, line: BoardLine) -> Json:
         entry, record = line.entry, line.record
         reasons: dict[str, int] = {}
-        items = sorted(
-            (item for item in entry.experiments.values() if item.score is not None),
-            key=lambda item: (item.dataset.metadata.suite, item.dataset.metadata.name, item.strategy),
+        rows = sorted(
+            self._results[self._places[id(line)]],
+            key=lambda row: (row["suite"], row["name"], row["strategy"]),
         )
         return {
-            "label": entry.model if line.published else entry.label,
+            "label": line.title,
             "published": line.published,
             "source": self._source(line),
             "places": list(self._of_suites(line)),
+            "profiles": list(profiles(self._scores, self._places[id(line)])),
             "standings": [
                 _standing(item)
                 for item in self._standings.get(entry.label, [])
                 if self._is_proven(line, item["suite"], item["strategy"])
             ],
-            "tasks": [_task(item, line, reasons) for item in items],
+            "tasks": [_task(row, line, reasons) for row in rows],
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
@@ -140,7 +154,7 @@ class ModelPages:
                     "tasks": row.scored,
                     "of": group.n_tasks,
                     "short": len(row.short),
-                    "rank": self._ranks[strategy, group.suite].get(place),
+                    "rank": self._scores.ranks(strategy, group).get(place),
                     "of_paper": number == 0,
                     "otherwise": "" if number is None else classes.found[number].words,
                     "unproven": (place, strategy, group) in self._scores.unproven,
@@ -159,25 +173,40 @@ def _standing(row: Json) -> Json:
     }
 
 
-def _task(item: Experiment, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
-    """Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust."""
-    unlike, beside = "; ".join(map(difference_words, line.unlike(item))), line.beside.get(item.task)
-    verdict = line.verdict(item)
-    interval, coverage = item.intervals.get("score"), item.coverage
-    valid = item.metrics.get("valid")
+def _task(row: Json, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
+    """A row of the table of tasks; reason, trust and conditions are places in `reasons`.
+
+    Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust, id,
+    conditions.
+    """
+    item = line.entry.experiments[row["task"]]
+    unlike = "; ".join(map(difference_words, line.unlike(item)))
+    ends = [row["interval_low"], row["interval_high"]]
     return [
-        item.dataset.metadata.suite,
-        item.dataset.metadata.name,
-        strategy_title(item.strategy),
-        whole_of(item.score or 0.0),
-        interval and [whole_of(interval.low), whole_of(interval.high)],
-        item.n,
-        coverage.of_suite,
-        None if valid is None else whole_of(valid),
-        beside.grade if beside else None,
+        row["suite"],
+        row["name"],
+        strategy_title(row["strategy"]),
+        whole_of(row["value"]),
+        None if None in ends else [*map(whole_of, ends)],
+        row["n"],
+        row["rows_of_suite"],
+        None if row["valid"] is None else whole_of(row["valid"]),
+        row["grade"],
         reasons.setdefault(unlike, len(reasons)) if unlike else None,
-        None if line.published else reasons.setdefault(_trust(verdict), len(reasons)),
+        None if line.published else reasons.setdefault(_trust(line.verdict(item)), len(reasons)),
+        item.dataset.id,
+        reasons.setdefault(_conditions(item), len(reasons)),
     ]
+
+
+def _conditions(item: Experiment) -> str:
+    """Under which conditions a score came about, as far as somebody recorded it."""
+    said = {
+        name: value
+        for name, value in item.shown.items()
+        if value not in (None, "", False) and name not in _IN_COLUMNS
+    }
+    return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in said.items())
 
 
 def _trust(verdict: Verdict) -> str:

@@ -82,8 +82,8 @@ class DepartmentRubric(Rubric):
     def names(self, ratings: Mapping[str, float]) -> list[str]:
         """The departments behind the ratings of a verdict, the best first."""
         values = self.protocol.verdict[DEPARTMENT]
-        found = [str(values[int(ratings[place])]) for place in PLACES]
-        return [name for name in found if name != NOTHING]
+        chosen = [str(values[int(ratings[place])]) for place in PLACES]
+        return [name for name in chosen if name != NOTHING]
 
 
 @dataclass(frozen=True)
@@ -175,18 +175,18 @@ def labellings(
         for ratings in by_judge.values()
         if ratings
     }
-    found = []
+    by_rater = []
     for task, items in zip(tasks, documents, strict=True):
         names = {case.document: named.get((task.name, case.document)) for case in task.cases}
         loaded = items[0].loaded.record
         labelled = {document: labels for document, labels in names.items() if labels is not None}
         missing = [document for document, labels in names.items() if labels is None]
-        found.append(
+        by_rater.append(
             Labelling(
                 task.name, labeller, rubric.version, loaded["origin"], loaded["rows_hash"], labelled, missing
             )
         )
-    return Labellings(found, people)
+    return Labellings(by_rater, people)
 
 
 def texts_to_label(dataset: Dataset, documents: Sequence[Document], rubric: Rubric) -> JudgedTask:
@@ -222,7 +222,7 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
         MedtasksError: it is missing, or a row is none of this kind.
     """
     label = departments()
-    found: dict[tuple[str, str], list[str]] = {}
+    named_by_key: dict[tuple[str, str], list[str]] = {}
     for number, row in enumerate(read_rows(path), start=1):
         try:
             value = row[DEPARTMENT]
@@ -241,12 +241,12 @@ def read_sample(path: Path) -> dict[tuple[str, str], list[str]]:
                 where=path,
                 remedy=f"name {label.many} of row_labels.department in mlb/suite.yaml, or {label.none!r}",
             ) from None
-        if key in found:
+        if key in named_by_key:
             raise MedtasksError(
                 f"row {number} names a question again", where=path, remedy="keep one row of it"
             )
-        found[key] = named
-    return found
+        named_by_key[key] = named
+    return named_by_key
 
 
 def agreement(

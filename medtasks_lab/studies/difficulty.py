@@ -13,7 +13,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.row_labels import LEVELS, Level
 from medtasks_ext.results.run_files import RunResults, read_run
@@ -176,7 +176,8 @@ def _same_documents(name: str, loaded: LoadedRecord, registry: Registry) -> list
     if loaded["n_held_out"]:
         return [name]
     pooled = loaded["n_fewshot"] > 0
-    return [dataset.task(item) for item in STRATEGIES if pooled or item != "five_shot" or item == strategy]
+    own = dataset.strategies
+    return [dataset.task(item) for item in own if pooled or item != "five_shot" or item == strategy]
 
 
 def _score_entry(dataset: Dataset) -> Mapping[str, Any]:
@@ -213,10 +214,10 @@ def _own_scores(run: RunResults, task: str, dataset: Dataset, method: Method) ->
             where=run.folder,
             remedy="difficulty needs the gold answers of all documents",
         )
-    found = counts_of(samples, {"score": _aggregation(dataset)}, question_of)
-    if not found:
+    counts_found = counts_of(samples, {"score": _aggregation(dataset)}, question_of)
+    if not counts_found:
         raise _undefined(task, dataset)
-    [counts] = found
+    [counts] = counts_found
     matrix = counts.matrix if isinstance(counts.matrix, np.ndarray) else counts.matrix.toarray()
     values = [float(value) for value in counts.statistics["score"].value(matrix)]
     if method == "micro_f1":
@@ -279,13 +280,13 @@ def _departments(run: RunResults, task: str) -> list[list[str]]:
 
 def _places(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     """Question -> places of its documents, in the order in which `counts_of` has its units."""
-    found: dict[Any, list[int]] = {}
+    by_unit: dict[Any, list[int]] = {}
     names: dict[Any, str] = {}
     for sample in samples:
         unit = question_of(sample)
-        found.setdefault(unit, []).append(sample["doc_id"])
+        by_unit.setdefault(unit, []).append(sample["doc_id"])
         names.setdefault(unit, sample["doc"].get("item") or document_key(sample["doc"]))
-    return {names[unit]: places for unit, places in found.items()}
+    return {names[unit]: places for unit, places in by_unit.items()}
 
 
 # ---------------------------------------------------------------------- the file

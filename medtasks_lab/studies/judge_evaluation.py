@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_suffix(".yaml")
 METRICS = ("accuracy", "precision", "recall", "f1", "cohen_kappa")
+#: Decisions of a published evaluation, at most.
+_LARGEST = 1500
 #: How tables call metrics.
 TITLES = {name: name for name in METRICS} | {"f1": "F1", "cohen_kappa": "kappa"}
 TASK = "scoring_points"
@@ -166,8 +168,8 @@ def judge_figures(
         for judge, ratings in by_judge.items():
             if ratings:
                 decisions[judge][keys[document]] = bool(ratings[AXIS])
-    found = {name: evaluate(cases, expert, decided, name) for name, decided in decisions.items()}
-    return JudgeFigures(found, beside)
+    figures = {name: evaluate(cases, expert, decided, name) for name, decided in decisions.items()}
+    return JudgeFigures(figures, beside)
 
 
 def write_evaluation(folder: Path, evaluated: JudgeFigures, panels: Sequence[Panel] = ()) -> list[Path]:
@@ -196,9 +198,9 @@ def _values(truth: Sequence[bool], given: Sequence[bool]) -> dict[str, float | N
             truth, given, labels=[False, True], pos_label=True, average="binary", zero_division=np.nan
         )
         kappa = cohen_kappa_score(truth, given, labels=[False, True])
-    found = (accuracy_score(truth, given), precision, recall, f1, kappa)
+    values = (accuracy_score(truth, given), precision, recall, f1, kappa)
     return {
-        name: None if math.isnan(value) else float(value) for name, value in zip(METRICS, found, strict=True)
+        name: None if math.isnan(value) else float(value) for name, value in zip(METRICS, values, strict=True)
     }
 
 
@@ -210,7 +212,7 @@ def _intervals(truth: Sequence[bool], given: Sequence[bool], questions: Sequence
     statistics = {name: Statistic(name, as_they_are, value) for name, value in OF_COUNTS.items()}
     counts = Counts(by_unit(as_they_are(rows), questions), statistics)
     draws = {name: item.values for name, item in resample([counts], TASK).items()}
-    return {name: found.interval for name, found in intervals_of(counts, draws).items()}
+    return {name: estimated.interval for name, estimated in intervals_of(counts, draws).items()}
 
 
 # ---------------------------------------------------------------------- counts, and published rates
@@ -292,23 +294,23 @@ def published_table() -> list[PublishedEvaluation]:
     return rows
 
 
-def sizes_that_fit(shares: Sequence[float], largest: int, digits: int = 4) -> list[int]:
-    """Numbers of decisions, up to `largest`, of which every printed share is a whole number."""
-    return [n for n in range(1, largest + 1) if n_fitting(shares, n, digits) == len(shares)]
+def sizes_that_fit(shares: Sequence[float]) -> list[int]:
+    """Numbers of decisions, up to 1,500, of which every printed share is a whole number."""
+    return [n for n in range(1, _LARGEST + 1) if n_fitting(shares, n) == len(shares)]
 
 
-def n_fitting(shares: Sequence[float], n: int, digits: int = 4) -> int:
-    """How many of the shares are k / n, rounded, for a whole number k."""
-    return sum(round(round(share * n) / n, digits) == round(share, digits) for share in shares)
+def n_fitting(shares: Sequence[float], n: int) -> int:
+    """How many of the shares are k / n, rounded to four digits, for a whole number k."""
+    return sum(round(round(share * n) / n, 4) == round(share, 4) for share in shares)
 
 
-def published_sizes(rows: Sequence[PublishedEvaluation], largest: int = 1500) -> tuple[int, int, int]:
+def published_sizes(rows: Sequence[PublishedEvaluation]) -> tuple[int, int, int]:
     """What Table 5 was computed on: decisions, how many of them are met, and how many recalls fit that.
 
-    The size is the only one up to `largest` that gives all accuracies. The points met are, within the
+    The size is the only one up to 1,500 that gives all accuracies. The points met are, within the
     shares that the rows imply, the number that gives most of the recalls.
     """
-    [size] = sizes_that_fit([row.printed["accuracy"] for row in rows], largest)
+    [size] = sizes_that_fit([row.printed["accuracy"] for row in rows])
     recalls = [row.printed["recall"] for row in rows]
     shares = [row.share_met for row in rows]
     possible = range(math.floor(size * min(shares)), math.ceil(size * max(shares)) + 1)

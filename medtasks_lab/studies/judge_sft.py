@@ -127,7 +127,7 @@ def expert_decisions(cases: Mapping[str, GoldCase], files: Sequence[Path] = ()) 
     Raises:
         MedtasksError: a decision about an unknown case or point, two that differ, or none at all.
     """
-    found = {
+    decisions = {
         (case.id, point): met
         for case in cases.values()
         if case.decided_by == EXPERT
@@ -135,19 +135,19 @@ def expert_decisions(cases: Mapping[str, GoldCase], files: Sequence[Path] = ()) 
     }
     for path in files:
         for key, met in decisions_about(cases, path).items():
-            if found.setdefault(key, met) != met:
+            if decisions.setdefault(key, met) != met:
                 raise MedtasksError(
                     f"another decision about point {key[1]} of case {key[0]} than before",
                     where=path,
                     remedy="keep the final one",
                 )
-    if not found:
+    if not decisions:
         raise MedtasksError(
             "no decision of an expert",
             where=", ".join(map(str, files)) or "cases",
             remedy=f'mark the cases with "decided_by": "{EXPERT}", or name the decisions (--expert FILE)',
         )
-    return found
+    return decisions
 
 
 def decisions_about(cases: Mapping[str, GoldCase], path: Path) -> dict[PointKey, bool]:
@@ -156,7 +156,7 @@ def decisions_about(cases: Mapping[str, GoldCase], path: Path) -> dict[PointKey,
     Raises:
         MedtasksError: an unknown case or point.
     """
-    found = {}
+    decisions = {}
     for item in read_cases([path], texts=False).values():
         known = {point.id for point in cases[item.id].points} if item.id in cases else set()
         for point, met in item.decided.items():
@@ -167,8 +167,8 @@ def decisions_about(cases: Mapping[str, GoldCase], path: Path) -> dict[PointKey,
                     where=path,
                     remedy="give the file of cases that the decisions are about",
                 )
-            found[item.id, point] = met
-    return found
+            decisions[item.id, point] = met
+    return decisions
 
 
 # ---------------------------------------------------------------------- the prompt

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.registry.row_labels import DIFFICULTY, LEVELS
 from medtasks_ext.results.labels import Labels
 from medtasks_lab.studies.contamination.folder import FILE as PROBE
@@ -34,13 +33,13 @@ def labels_in(path: Path, tasks: Registry) -> list[Labels] | None:
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         return None
-    found = []
+    labels = []
     for file in files:
         content = read_json(file)
         name = content.get("task", "") if isinstance(content, dict) else ""
         graded = "method" in content
-        found.append(_grading(file) if graded else read_labelling(file, _strategies(name, tasks)))
-    return found
+        labels.append(_grading(file) if graded else read_labelling(file, _strategies(name, tasks)))
+    return labels
 
 
 def _grading(file: Path) -> Labels:
@@ -60,7 +59,9 @@ def _grading(file: Path) -> Labels:
 def _strategies(name: str, tasks: Registry) -> frozenset[str]:
     """The tasks that ask a dataset's test rows."""
     dataset = tasks.datasets.get(name)
-    return frozenset(dataset.task(strategy) for strategy in STRATEGIES) if dataset else frozenset({name})
+    return (
+        frozenset(dataset.task(strategy) for strategy in dataset.strategies) if dataset else frozenset({name})
+    )
 
 
 def _probe(folder: Path, tasks: Registry) -> Iterator[Labels]:

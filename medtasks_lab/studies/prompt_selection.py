@@ -71,11 +71,11 @@ class Candidates(Strict):
 
     @field_validator("candidates")
     @classmethod
-    def _distinct(cls, found: list[Candidate]) -> list[Candidate]:
-        names = [item.name for item in found]
+    def _distinct(cls, candidates: list[Candidate]) -> list[Candidate]:
+        names = [item.name for item in candidates]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two candidates are named {repeated[0]}")
-        return found
+        return candidates
 
     @model_validator(mode="after")
     def _differ(self) -> Candidates:
@@ -204,14 +204,14 @@ def _write_task(folder: Path, name: str, dataset: Dataset, item: Candidate, n: i
 def _write_vocabulary(path: Path, dataset: Dataset, registry: Registry) -> None:
     """The values of shared axes that the suite alone has, for datasets of no suite."""
     about, shared = dataset.record, vocabulary()
-    found: dict[str, dict[str, str]] = {}
+    terms: dict[str, dict[str, str]] = {}
     for axis, kind in TERMS.items():
         given = about.get(axis, ())
         for value in given if isinstance(given, list) else [given]:
             if kind in _KINDS and value not in shared[kind]:
-                found.setdefault(kind, {})[value] = registry.titles[axis][value]
-    if found:
-        path.write_text(yaml.safe_dump(found, allow_unicode=True, sort_keys=False), encoding="utf-8")
+                terms.setdefault(kind, {})[value] = registry.titles[axis][value]
+    if terms:
+        path.write_text(yaml.safe_dump(terms, allow_unicode=True, sort_keys=False), encoding="utf-8")
 
 
 # ---------------------------------------------------------------------- the choice
@@ -284,21 +284,21 @@ def select(plan: SelectionPlan, entries: Sequence[Entry]) -> Selection:
     return Selection(plan, scores, means, max(means, key=means.__getitem__))
 
 
-def write_selection(folder: Path, found: Selection, candidates: Mapping[str, Any]) -> Path:
+def write_selection(folder: Path, selection: Selection, candidates: Mapping[str, Any]) -> Path:
     """`FOLDER/selection.json`: which candidate is asked, and why."""
     path = folder / CHOICE
     write_json(
         path,
         {
             "schema": SCHEMA,
-            "task": found.plan.task,
-            "chosen": found.chosen,
-            "tied": found.tied,
-            "prompt": candidates[found.chosen],
-            "means": found.means,
-            "scores": found.scores,
-            "rows_of_the_pool": found.plan.n,
-            "seed": found.plan.seed,
+            "task": selection.plan.task,
+            "chosen": selection.chosen,
+            "tied": selection.tied,
+            "prompt": candidates[selection.chosen],
+            "means": selection.means,
+            "scores": selection.scores,
+            "rows_of_the_pool": selection.plan.n,
+            "seed": selection.plan.seed,
         },
     )
     return path

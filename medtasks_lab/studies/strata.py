@@ -45,8 +45,10 @@ def strata_of(grading: Grading, dataset: Dataset, column: str, file: Path | None
     if not any(column in row for row in rows):
         names = ", ".join(dict.fromkeys(name for row in rows for name in row))
         raise MedtasksError(f"no column {column!r}; there is: {names}", where=where, remedy=other)
-    found = {str(row.get("id", place)): _stratum(row.get(column)) for place, row in enumerate(rows, start=1)}
-    missing = [item.id for item in grading.questions if item.id not in found]
+    by_question = {
+        str(row.get("id", place)): _stratum(row.get(column)) for place, row in enumerate(rows, start=1)
+    }
+    missing = [item.id for item in grading.questions if item.id not in by_question]
     if missing:
         raise MedtasksError(
             f"{len(missing)} of {len(grading.questions)} questions of {grading.task} are not there "
@@ -56,7 +58,7 @@ def strata_of(grading: Grading, dataset: Dataset, column: str, file: Path | None
             if file is None
             else "add a row for each question",
         )
-    return found
+    return by_question
 
 
 def _own_rows(grading: Grading, dataset: Dataset) -> tuple[Sequence[Row], str]:

@@ -460,3 +460,23 @@ def test_axe_finds_no_barrier_in_any_part(show, report, width, dark):
     ):
         go(browser, address)
         assert violations(browser) == [], address
+
+
+LONG = "an-organisation-with-a-name/Model-3.1-70B-Instruct-AWQ-of-a-team (int4, dtype float16), step 4,000"
+
+
+@pytest.mark.parametrize("width", [1300, 420])
+@pytest.mark.parametrize("address", ["leaderboard", "heatmap", "heatmap?axis=language", "profile", "pairs",
+                                     "models", "cost", "strategies", "validity", "coverage"])  # fmt: skip
+def test_no_picture_cuts_a_name(show, report, address, width):
+    """Names of a hundred characters stand on several lines."""
+    renamed = deepcopy(report)
+    for place, entry in enumerate(renamed["entries"]):
+        entry["label"] = entry["model"] = f"{LONG} {place}"
+    browser = show(address, of=renamed, width=width)
+    drawn = texts(browser, "main .picture svg text")
+    assert not [words for words in drawn if len(words) > 1 and "…" in words]
+    if address.startswith(("heatmap", "coverage")):  # names in heat maps leave out the organisation
+        named = f"{LONG} 2".partition("/")[2].replace(" ", "")
+        assert named in "".join(drawn).replace(" ", "")
+    assert browser.js("document.documentElement.scrollWidth <= innerWidth") and browser.complaints() == []

@@ -24,7 +24,7 @@ def model(tmp_path_factory) -> Path:
     return make(tmp_path_factory.mktemp("model"), layers=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def environment(environment) -> dict[str, str]:
     return {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
 
@@ -107,15 +107,20 @@ def test_a_report_ranks_them_beside_nothing_that_was_generated(asked, environmen
     assert "above" not in done.stdout
 
 
-def run(model: Path, out: Path, environment: dict[str, str], kind: str) -> dict[str, list]:
-    """The samples of `medtasks run --ask likelihood`, by task."""
+def ask(out: Path, environment: dict[str, str], *model: str) -> subprocess.CompletedProcess[str]:
+    """`medtasks run --ask likelihood` of all tasks."""
     command = [
         sys.executable, "-m", "medtasks_ext", "run", "--tasks", ",".join(TASKS), "--ask", "likelihood",
-        *loaded(kind, model), "--output_path", str(out),
+        *model, "--output_path", str(out),
     ]  # fmt: skip
-    done = subprocess.run(
+    return subprocess.run(
         command, env=environment, cwd=out.parent, capture_output=True, text=True, check=False
     )
+
+
+def run(out: Path, environment: dict[str, str], *model: str) -> dict[str, list]:
+    """The samples of such a run, by task."""
+    done = ask(out, environment, *model)
     assert done.returncode == 0, done.stderr[-4000:]
     files = {name: out / f"samples_{name}_ll.jsonl" for name in TASKS}
     return {
@@ -136,15 +141,33 @@ def compare(ours: list, theirs: list, most: float) -> None:
 
 
 def test_a_run_gives_the_likelihoods_of_plain_lm_eval_on_transformers(asked, model, environment, tmp_path):
-    found = run(model, tmp_path / "run", environment, "hf")
+    found = run(tmp_path / "run", environment, *loaded("hf", model))
     for task in TASKS:
         compare(found[task], asked[1][f"{task}_ll"], 1e-6)
 
 
 def test_a_run_gives_the_likelihoods_of_plain_lm_eval_on_vllm(model, environment, tmp_path):
     """Labels of one token take one pass here, and each option one of its own there."""
-    found = run(model, tmp_path / "run", environment, "vllm")
+    found = run(tmp_path / "run", environment, *loaded("vllm", model))
     names = [f"{task}_ll" for task in TASKS]
     theirs = lm_eval(names, model, tmp_path / "out", environment, kind="vllm")
     for task in TASKS:
         compare(found[task], theirs[f"{task}_ll"], 1e-3)
+
+
+def test_a_server_with_echo_gives_the_likelihoods_of_transformers(tiny, server, environment, tmp_path):
+    """`vllm serve`, whose completions return the log-probabilities of what they are sent."""
+    arguments = f"model=tiny,base_url={server}/v1/completions,tokenizer={tiny},num_concurrent=4"
+    found = run(tmp_path / "run", environment, "--model", "local-completions", "--model_args", arguments)
+    theirs = lm_eval([f"{name}_ll" for name in TASKS], tiny, tmp_path / "out", environment)
+    for task in TASKS:
+        compare(found[task], theirs[f"{task}_ll"], 1e-3)
+
+
+def test_the_servers_chats_are_refused_in_one_message(server, environment, tmp_path):
+    """They give the 20 likeliest tokens at most, and a label may be none of them."""
+    arguments = ("--model_args", f"model=tiny,base_url={server}/v1/chat/completions", "--apply_chat_template")
+    done = ask(tmp_path / "run", environment, "--model", "local-chat-completions", *arguments)
+    assert done.returncode == 2 and done.stderr.count("medtasks: ") == 1, done.stderr
+    assert "at most 20 likeliest tokens" in done.stderr and "local-completions" in done.stderr
+    assert not (tmp_path / "run" / "responses").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from tests.engine.tiny_model import make
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 SUITE = "open_medical_llm"
+#: names a folder of rows for this test, as MEDTASKS_DATA_DIR does: `open_medical_llm/DATASET/test.jsonl`
+ROWS = "MEDTASKS_OPEN_MEDICAL_LLM_ROWS"
+#: documents of each task that are asked of such rows
+MOST = 100
 SUBJECTS = (
     "anatomy", "clinical_knowledge", "college_biology", "college_medicine", "medical_genetics",
     "professional_medicine",
@@ -40,11 +45,8 @@ def in_hub_layout(dataset: str, row: dict[str, Any]) -> dict[str, Any]:
     return {"sent1": row["question"], **endings, "label": "ABCD".index(row["answer_idx"])}
 
 
-def own_tasks(folder: Path, rows: dict[str, list], asked: dict[str, list]) -> list[str]:
-    """Write a file for each of lm-eval's own tasks that gives it rows of this machine; the tasks' names.
-
-    What stands before a question of MMLU is taken from ours: it is a sentence, and ours is worded otherwise.
-    """
+def own_tasks(folder: Path, rows: dict[str, list]) -> list[str]:
+    """Write a file for each of lm-eval's own tasks that gives it rows of this machine; the tasks' names."""
     folder.mkdir()
     for dataset, path in OWN.items():
         data = folder / f"{dataset}.jsonl"
@@ -56,9 +58,6 @@ def own_tasks(folder: Path, rows: dict[str, list], asked: dict[str, list]) -> li
             "test_split": "test", "fewshot_split": "test",
             "dataset_kwargs": {"data_files": {"test": str(data)}},
         }  # fmt: skip
-        if dataset.startswith("mmlu"):
-            context = asked[f"{SUITE}_{dataset}_ll"][0]["arguments"]["gen_args_0"]["arg_0"]
-            own["description"] = context[: context.index(rows[dataset][0]["question"].strip())]
         (folder / f"{dataset}.yaml").write_text(yaml.safe_dump(own), encoding="utf-8")
     return [f"own_{dataset}" for dataset in OWN]
 
@@ -74,8 +73,8 @@ def compare(rows: dict[str, list], model: Path, out: Path, environment: dict[str
     names = [f"{SUITE}_{name}_ll" for name in OWN]
     build(registry(), built := out / "built")
     asked = evaluated(names, model, out / "ours", environment, "--include_path", str(built))
-    own = own_tasks(out / "tasks", rows, asked)
-    own = evaluated(own, model, out / "own", environment, "--include_path", str(out / "tasks"))
+    names = own_tasks(out / "tasks", rows)
+    own = evaluated(names, model, out / "own", environment, "--include_path", str(out / "tasks"))
     found = {}
     for dataset in OWN:
         ours, theirs = asked[f"{SUITE}_{dataset}_ll"], own[f"own_{dataset}"]
@@ -97,15 +96,38 @@ def right_place(target: Any) -> int:
     return labels.index(target) if target in labels else int(target)
 
 
-@pytest.mark.parametrize("which", ["random", "real"])
-def test_likelihoods_are_those_of_lm_evals_own_tasks(which, environment, tmp_path, request):
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(params=["random", "real"])
+def model(request, tmp_path) -> Path:
+    if request.param == "random":
+        return make(tmp_path / "model", layers=1)
+    return request.getfixturevalue("real_model")
+
+
+def test_likelihoods_are_those_of_lm_evals_own_tasks(model, environment, tmp_path):
     rows = {}
     for name in OWN:
-        file = registry().datasets[f"{SUITE}_{name}"].sample_file
-        said = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        said = lines(registry().datasets[f"{SUITE}_{name}"].sample_file)
         rows[name] = [row for row in said if row["_split"] == "test"]
         assert len(rows[name]) >= 6
-    model = make(tmp_path / "model", layers=1) if which == "random" else request.getfixturevalue("real_model")
     here = {**environment, "MEDTASKS_DATA": "sample", "ACCELERATE_USE_CPU": "true"}
     differences = compare(rows, model, tmp_path, here)
+    assert max(differences.values()) <= 1e-6, differences
+
+
+def test_likelihoods_of_real_rows_are_those_of_lm_evals_own_tasks(model, environment, tmp_path):
+    if ROWS not in os.environ:
+        pytest.skip(f"needs the nine tasks' rows: {ROWS}")
+    given = Path(os.environ[ROWS], SUITE)
+    rows = {name: lines(given / name / "test.jsonl")[:MOST] for name in OWN}
+    for name, first in rows.items():
+        assert len(first) == MOST, name
+        file = tmp_path / "rows" / SUITE / name / "test.jsonl"
+        file.parent.mkdir(parents=True)
+        file.write_text("".join(json.dumps(row) + "\n" for row in first), encoding="utf-8")
+    local = {"MEDTASKS_DATA": "local", "MEDTASKS_DATA_DIR": str(tmp_path / "rows")}
+    differences = compare(rows, model, tmp_path, {**environment, **local, "ACCELERATE_USE_CPU": "true"})
     assert max(differences.values()) <= 1e-6, differences

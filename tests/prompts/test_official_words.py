@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from hashlib import sha256
 from pathlib import Path
 
+import lm_eval.tasks
 import pytest
+import yaml
+from lm_eval.utils import apply_template
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import load_documents
@@ -167,6 +171,30 @@ def test_a_text_without_the_passage_is_an_error(paper):
         MedtasksError, match=r"clinicbench.txt: holds no passage of \d+ words.*\n  → make the text"
     ):
         one_document("clinicbench/iu_xray")
+
+
+@pytest.mark.parametrize("subject", ["anatomy", "college_biology", "professional_medicine"])
+def test_mmlus_prompt_is_that_of_the_installed_lm_eval(subject):
+    """Description, question and options, to the letter."""
+    folder = Path(lm_eval.tasks.__file__).parent / "mmlu/default"
+    description = yaml.safe_load((folder / f"mmlu_{subject}.yaml").read_text())["description"]
+    template = yaml.safe_load((folder / "_default_template_yaml").read_text())["doc_to_text"]
+    dataset = registry().dataset(f"open_medical_llm/mmlu_{subject}")
+    rows = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
+    expected = {description + apply_template(template, row) for row in rows if row["_split"] == "test"}
+    documents = load_documents(dataset, cot=False, origin="sample")["test"]
+    assert {document["prompt"] for document in documents} == expected
+    assert documents[0].loaded.record["artefact"] == "lm_eval"
+    assert one_document(f"open_medical_llm/mmlu_{subject}", prompts="own")["prompt"] not in expected
+
+
+def test_a_release_of_lm_eval_with_another_sentence_is_an_error(tasks_of):
+    root = tasks_of("open_medical_llm/mmlu_anatomy")
+    shutil.copy(ROOT / "tasks/open_medical_llm/mmlu.yaml", root / "open_medical_llm")
+    file = root / "open_medical_llm/mmlu_anatomy/task.yaml"
+    file.write_text(file.read_text().replace("words: 10", "words: 9"))
+    with pytest.raises(MedtasksError, match=r"holds no passage of 9 words.*\n.*--prompts own"):
+        one_document("open_medical_llm/mmlu_anatomy")
 
 
 def test_quotation_marks_and_ligatures_are_plain():

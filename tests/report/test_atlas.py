@@ -22,6 +22,7 @@ from medtasks_ext.results import published as reference
 from medtasks_ext.stats.agreement import rank_correlation
 from medtasks_lab.atlas.cells import Data
 from medtasks_lab.atlas.models import published_models
+from medtasks_lab.atlas.picture import drawn, figure
 from medtasks_lab.atlas.spec import atlases
 from medtasks_lab.atlas.statistics import cells_of, checked, largest_deviation
 from medtasks_lab.atlas.write import decimals, text
@@ -234,6 +235,76 @@ def test_a_block_is_drawn_as_svg_and_png_with_its_figures(medtasks, tmp_path, na
     ]
     assert max(map(len, drawn)) == marks
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def pictures():
+    """(suite, item, how it is drawn, its cells, its specs) of every picture of published figures."""
+    for suite, name in BLOCKS:
+        item = atlases()[suite].items[name]
+        cells = cells_of(item, data_of(suite))
+        for how in item.pictures:
+            yield suite, item, how, cells, [drawing.spec for _, drawing in drawn(item, how, cells)]
+
+
+def scales_of(part):
+    """Every scale of colours with series, in any depth of a spec: (names, colours)."""
+    if isinstance(part, list):
+        for item in part:
+            yield from scales_of(item)
+    elif isinstance(part, dict):
+        scale = part.get("color", {}).get("scale") if isinstance(part.get("color"), dict) else None
+        if scale and all(isinstance(name, str) for name in scale["domain"]):
+            yield scale["domain"], scale["range"]
+        for item in part.values():
+            yield from scales_of(item)
+
+
+def test_pictures_are_ordered_by_the_mean_and_say_how_many_lines_they_leave_out():
+    looked_at = 0
+    for suite, item, how, cells, specs in pictures():
+        for spec in specs if how.kind != "scatter" and how.descending else ():
+            lines = next(one["value"] for one in spec["params"] if one["name"] == "line_names")
+            values = {}
+            for row in spec["datasets"]["rows"]:
+                values.setdefault(row["y" if how.kind == "heat" else "line"], []).append(row["value"])
+            means = [np.mean(values[place]) for place in range(len(lines))]
+            assert means == sorted(means, reverse=True), (suite, item.title)
+            drawn_of = {cell.row for cell in cells if not cell.point and isinstance(figure(cell), float)
+                        and (not how.columns or cell.column in how.columns)}  # fmt: skip
+            said = re.search(r"the best (\d+) of (\d+)", json.dumps(spec))
+            if len(specs) == 1:
+                assert (len(lines) < len(drawn_of)) == bool(said), (suite, item.title)
+                assert not said or said.groups() == (str(len(lines)), str(len(drawn_of)))
+            looked_at += 1
+    assert looked_at > 25
+
+
+def test_a_scale_of_colours_is_one_of_shares_or_one_of_ratings():
+    scales = [(low, high) for _, _, how, _, specs in pictures() for spec in specs if how.kind == "heat"
+              for low, high in [spec["layer"][0]["encoding"]["color"]["scale"]["domain"]]]  # fmt: skip
+    assert len(scales) > 12
+    assert not [scale for scale in scales if scale[0] < 1 < scale[1] <= 5]
+
+
+def test_colours_mean_the_same_in_every_picture():
+    known: dict[str, set[str]] = {}
+    for *_, specs in pictures():
+        for names, colours in scales_of(specs):
+            for name, colour in zip(names, colours, strict=False):
+                known.setdefault(name, set()).add(colour)
+    assert {"zero-shot", "chain of thought", "5-shot", "medical", "general", "open weights"} <= known.keys()
+    assert {name: colours for name, colours in known.items() if len(colours) > 1} == {}
+    assert known["proprietary"] == known["closed"]
+
+
+def test_no_picture_cuts_a_label():
+    converter = pytest.importorskip("vl_convert")
+    n = 0
+    for suite, item, _, _, specs in pictures():
+        for spec in specs:
+            n += 1
+            assert "…" not in converter.vegalite_to_svg(spec), (suite, item.title)
+    assert n > 40
 
 
 def test_the_heat_map_s_numbers_are_the_table_s(medtasks, tmp_path):

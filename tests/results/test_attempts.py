@@ -84,6 +84,18 @@ ATTEMPTS = {
     "sampled answers": Attempt(
         "temperature=0.7", condition="decoding", generation={"temperature": 0.7, "do_sample": True}
     ),
+    "a short budget that answers fill": Attempt(
+        "budget",
+        condition="budget",
+        generation={"max_gen_toks": 5},
+        record={"cut": {**CUT, "answers_cut": 9}},
+    ),
+    "a short budget, and nobody counted what it cut": Attempt(
+        "budget",
+        condition="budget",
+        generation={"max_gen_toks": 5},
+        record={"cut": {"shots_dropped": 0, "inputs_cut": 0}},
+    ),
     "rows in part": Attempt("documents", condition="documents", documents=N - 1),
     "rows rebuilt from the source": Attempt("rebuilt", condition="rows", loaded={"rebuilt": True}),
     "other words": Attempt("own", condition="wording", loaded={"instruction": "own"}),

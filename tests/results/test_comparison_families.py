@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from medtasks_ext.stats.comparison import (
-    adjust_pairs,
     benjamini_hochberg,
     compare_resamples,
     detectable_difference,
@@ -73,13 +72,6 @@ def test_holm_keeps_the_chance_of_any_false_finding_among_models_that_are_alike(
     p_values = 2 * stats.norm.sf(np.abs(z[:, pairs[0]] - z[:, pairs[1]]) / np.sqrt(2))
     assert (
         np.mean([holm(row).min() <= 0.05 for row in p_values]) < 0.05 < np.mean(p_values.min(axis=1) <= 0.05)
-    )
-
-
-def test_each_pair_of_models_is_adjusted_for_once():
-    p_values = np.array([[1, 0.01, 0.04], [0.01, 1, 0.03], [0.04, 0.03, 1]])
-    assert adjust_pairs(p_values, holm) == pytest.approx(
-        np.array([[1, 0.03, 0.06], [0.03, 1, 0.06], [0.06, 0.06, 1]])
     )
 
 

@@ -1,5 +1,6 @@
 """One condition differs at a time: the table says what follows, and every output obeys."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -16,8 +17,9 @@ from medtasks_ext.registry.strategies import (
     strategy_title,
     suffix_of,
 )
-from medtasks_ext.results.conditions import RULES, Facts, comparable
-from medtasks_ext.runs.conditions import Judge
+from medtasks_ext.registry.tasks import ANSWER_BUDGET
+from medtasks_ext.results.conditions import RULES, Facts, comparable, facts, of_the_paper
+from medtasks_ext.runs.conditions import Asked, Conditions, Judge, Observed
 from tests.report.made import write_run
 
 TASK, SECOND = "bridge_chip_ctc", "bridge_ehrqa_primary_department"
@@ -72,6 +74,27 @@ def test_a_budget_that_no_answer_filled_is_harmless():
     one = replace(ASKED, answers_cut=False)
     assert comparable(one, replace(one, budget=50)).grade == "close"
     assert comparable(one, replace(one, budget=50, answers_cut=True)).grade == "other"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "context", "budget"),
+    [
+        ("bridge_mie", None, 3_072),  # an eighth of the context, at most 3,072
+        ("bridge_mie", 8_192, 1_024),
+        ("mlb_cmeee", None, ANSWER_BUDGET),  # the paper says none: the task's own
+        ("clinicbench_medqa", 8_192, ANSWER_BUDGET),
+    ],
+)
+def test_a_budget_beside_an_unstated_one_is_harmless_unless_it_is_short_and_may_have_cut_answers(
+    dataset, context, budget
+):
+    paper = facts(of_the_paper(registry().datasets[dataset], "zero_shot"))
+    assert paper.budget is None
+    for tokens, cut in itertools.product((budget - 1, budget, budget + 1), (0, 3, None)):
+        asked = Asked(dataset=dataset, context=context, budget=tokens)
+        run = facts(Conditions(asked, Observed(answers_cut=cut)))
+        found = [item.grade for item in comparable(run, paper).differences if item.field == "budget"]
+        assert found == ["other" if tokens < budget and cut != 0 else "close"], (tokens, cut)
 
 
 @pytest.mark.parametrize("shots", range(9))

@@ -53,11 +53,11 @@ def values(response: str, reply: Reply) -> list[Value]:
     if "//" in reply.text:  # a comment
         text = _COMMENT.sub(lambda match: " " * len(match[0]), reply.text)
         reply = replace(reply, text=text)
-    found: list[Value] = []
+    parsed: list[Value] = []
     place, end, false_starts = reply.begin, reply.end, 0
     tokens, in_vain = MAX_TOKENS, 0
     while (
-        len(found) < MAX_VALUES
+        len(parsed) < MAX_VALUES
         and false_starts < MAX_FALSE_STARTS
         and tokens > 0
         and (start := _BEGIN.search(reply.text, place, end))
@@ -72,7 +72,7 @@ def values(response: str, reply: Reply) -> list[Value]:
                 in_vain += MAX_IN_VAIN
             else:
                 if stop - begin <= 2 * MAX_DEPTH or not is_deep(value):
-                    found.append(Value(value, (begin, min(stop, end)), whole=True))
+                    parsed.append(Value(value, (begin, min(stop, end)), whole=True))
                     place = stop
                     continue
                 in_vain += MAX_IN_VAIN
@@ -80,12 +80,12 @@ def values(response: str, reply: Reply) -> list[Value]:
         value = forgiving.value(0)
         tokens = forgiving.tokens
         if forgiving.read or (forgiving.whole and forgiving.place > begin + 1):
-            found.append(Value(value, (begin, forgiving.place), whole=forgiving.whole))
+            parsed.append(Value(value, (begin, forgiving.place), whole=forgiving.whole))
             place = max(forgiving.place, begin + 1)
         else:
             false_starts += 1
             place = begin + 1
-    return found
+    return parsed
 
 
 class _Parser:
@@ -149,31 +149,31 @@ class _Parser:
         return items
 
     def _object(self, depth: int) -> Json:
-        found: Json = {}
+        members: Json = {}
         while self.tokens > 0:
             mark = self._peek()
             if mark == "}":
                 self._next()
-                return found
+                return members
             if mark in (",", ";"):
                 self._next()
                 continue
             if mark in ("]", "{", "["):  # the closing brace is missing
-                self.read = self.read or bool(found)
-                return found
+                self.read = self.read or bool(members)
+                return members
             key = self._next()
             if key is None or key[0] == "mark" or self._peek() != ":":
                 self.whole = False
-                return found
+                return members
             self._next()
             before = self.place
             value = self.value(depth + 1)
             if self.place == before or (value is None and not self.whole):
                 self.whole = False
-                return found
-            found[key[1].strip().strip("\"'")] = value
+                return members
+            members[key[1].strip().strip("\"'")] = value
             self.read = True
-        return found
+        return members
 
 
 def _scalar(kind: str, text: str) -> Any:

@@ -120,14 +120,14 @@ class _Reader:
         self.first = _first(allowed, several)
 
     def read(self) -> Extraction:
-        found = markers(self.text, self.begin, self.end)
-        if group := self._announced([marker for marker in found if marker.strong]):
-            later = self._announced([item for item in found if not item.strong and item.start > group.end])
+        marked = markers(self.text, self.begin, self.end)
+        if group := self._announced([marker for marker in marked if marker.strong]):
+            later = self._announced([item for item in marked if not item.strong and item.start > group.end])
             if later and _CORRECTS.search(self.text, group.end, later.start):
                 return self._found(later, "announced, and corrected")
             return self._found(group, "announced")
         first = self._at_start()
-        said = self._announced([marker for marker in found if not marker.strong])
+        said = self._announced([marker for marker in marked if not marker.strong])
         other = said and first and said.letters != first.letters
         if other and _CORRECT_ONE.search(self.text, first.end, said.start):  # type: ignore[union-attr]
             return self._found(said, "said to be the correct answer")  # type: ignore[arg-type]
@@ -139,10 +139,10 @@ class _Reader:
             return Extraction(None, None, "ambiguous: lines begin with several options")
         return self._called_right() or self._last_line() or NOTHING
 
-    def _announced(self, found: list[Marker]) -> _Group | None:
+    def _announced(self, marked: list[Marker]) -> _Group | None:
         """What the last announcement announces that is neither quoted, as in an echo of the prompt, nor
         followed by a list of the options."""
-        for marker in reversed(found):
+        for marker in reversed(marked):
             quoted = _EXAMPLE.search(self.text[max(0, marker.start - 12) : marker.start])
             group = None if quoted else self._said(marker.end)
             if group and not self._is_list(group, marker.end):
@@ -335,8 +335,8 @@ class _Reader:
         return group
 
     def _line_end(self, place: int) -> int:
-        found = self.text.find("\n", place, self.end)
-        return self.end if found < 0 else found
+        line_break = self.text.find("\n", place, self.end)
+        return self.end if line_break < 0 else line_break
 
     def _begins_with_option(self, group: _Group) -> bool:
         place = group.letters[0]
@@ -347,12 +347,12 @@ class _Reader:
 
     def _begun(self, group: _Group) -> list[tuple[int, int]]:
         """(option, place) of later lines that begin with another option, in the first part of the reply."""
-        found = []
+        begun = []
         for match in _LINE_LETTER.finditer(self.text, group.end, min(self.end, group.end + _LONGEST_LIST)):
             letter = match[1]
             if letter in self.allowed and self._place(letter) not in group.letters:
-                found.append((self._place(letter), match.start()))
-        return found
+                begun.append((self._place(letter), match.start()))
+        return begun
 
     def _lists(self, group: _Group, others: list[tuple[int, int]]) -> bool:
         """Whether lines list options of which the first is no answer: A, B, C in their order, without a

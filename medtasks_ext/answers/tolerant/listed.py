@@ -36,10 +36,10 @@ def announced(reply: Reply, phrases: Phrases, *, others: tuple[str, ...] = ()) -
         others: words that announce besides those of the language.
     """
     form = folded(reply.part)
-    found = [
+    matches = [
         match for match in _heading(phrases, others).finditer(form.text) if form.text[match.end() :].strip()
     ]
-    begin = reply.begin + form.places[found[-1].end()] if found else reply.begin
+    begin = reply.begin + form.places[matches[-1].end()] if matches else reply.begin
     return begin, reply.end
 
 
@@ -51,22 +51,22 @@ def pieces_of(text: str, phrases: Phrases, *, whole: str = "") -> list[str]:
         phrases: of its language.
         whole: in plain form, the text in which items that hold a separator stand as a whole.
     """
-    found: list[str] = []
+    pieces: list[str] = []
     for line in text.split("\n"):
-        _parted(line, whole, phrases, found)
-    return [item for item in found if item]
+        _parted(line, whole, phrases, pieces)
+    return [item for item in pieces if item]
 
 
-def _parted(item: str, whole: str, phrases: Phrases, found: list[str]) -> None:
+def _parted(item: str, whole: str, phrases: Phrases, pieces: list[str]) -> None:
     """Add an item; if it does not stand in the whole text, its parts."""
     bare = item.strip(EDGES)
     if whole and squeezed(bare) in whole:
-        found.append(bare)
+        pieces.append(bare)
         return
     parts = [part for part in _SEPARATOR.split(item) if part.strip(EDGES)]
     if len(parts) > 1:
         for part in parts:
-            _parted(part, whole, phrases, found)
+            _parted(part, whole, phrases, pieces)
         return
     form = folded(bare)
     for match in phrases.joins.finditer(form.text):
@@ -75,10 +75,10 @@ def _parted(item: str, whole: str, phrases: Phrases, found: list[str]) -> None:
             first, last = form.span(begin, end)
             one, other = bare[:first].strip(EDGES), bare[last:].strip(EDGES)
             if one and other and (not whole or (squeezed(one) in whole and squeezed(other) in whole)):
-                found.append(one)
-                _parted(other, whole, phrases, found)
+                pieces.append(one)
+                _parted(other, whole, phrases, pieces)
                 return
-    found.append(bare)
+    pieces.append(bare)
 
 
 def squeezed(text: str) -> str:

@@ -60,7 +60,7 @@ def items_of(response: str, reply: Reply) -> ListItems:
     block = fenced(reply.text, reply.begin, reply.end)
     if block and block[1] > begin:
         begin, end = max(begin, block[0]), block[1]
-    found: list[tuple[bool, str]] = []
+    lines_read: list[tuple[bool, str]] = []
     for line in response[begin:end].split("\n", MOST_ITEMS)[:MOST_ITEMS]:
         bare = line.strip(_EDGES)
         if not bare or _HEADING.search(line) or bare.startswith("```"):
@@ -68,14 +68,16 @@ def items_of(response: str, reply: Reply) -> ListItems:
         bullet = _BULLET.match(line)
         item = line[bullet.end() :] if bullet else line
         if _REMARK.match(item) or (
-            not bullet and found and _SENTENCE_END.search(bare) and len(bare.split(None, 5)) > 4
+            not bullet and lines_read and _SENTENCE_END.search(bare) and len(bare.split(None, 5)) > 4
         ):
             continue
         if term := _TERM.match(item):
             item = term[1]
-        found.append((bool(bullet), item.strip(_EDGES)))
-    bulleted = [item for bullet, item in found if bullet]
-    items = bulleted if len(bulleted) > 1 or (bulleted and found[0][0]) else [item for _, item in found]
+        lines_read.append((bool(bullet), item.strip(_EDGES)))
+    bulleted = [item for bullet, item in lines_read if bullet]
+    items = (
+        bulleted if len(bulleted) > 1 or (bulleted and lines_read[0][0]) else [item for _, item in lines_read]
+    )
     return ListItems(
         [item for item in items if item], (begin, end), bullets=bool(bulleted) and items is bulleted
     )
@@ -107,8 +109,8 @@ def as_lines(text: str, fields: Sequence[str]) -> str:
         text: in small letters.
         fields: their names in small letters.
     """
-    found = [*_objects(text, fields)] if "{" in text else []
-    return "\n".join(found or (_rows(text, fields) if "|" in text else ()))
+    objects = [*_objects(text, fields)] if "{" in text else []
+    return "\n".join(objects or (_rows(text, fields) if "|" in text else ()))
 
 
 def _objects(text: str, fields: Sequence[str]) -> Iterator[str]:
@@ -165,24 +167,24 @@ def joined(text: str, fields: tuple[str, ...]) -> str:
     A record ends where one of its fields comes again. A text in which one line has two fields stays.
     """
     at_begin, anywhere = _field_patterns(fields)
-    found: list[str] = []
+    lines: list[str] = []
     open_fields: set[str] = set()
     together = False
     for line in text.split("\n"):
         match = at_begin.match(line)
         if not match:
-            found.append(line)
+            lines.append(line)
             open_fields = open_fields if not line.strip() else set()
             continue
         if anywhere.search(line, match.end()):
             return text
         if open_fields and match[1] not in open_fields:
-            while not found[-1].strip():
-                found.pop()
-            found[-1] = f"{found[-1].rstrip(' ,;')}, {line[match.start(1) :]}"
+            while not lines[-1].strip():
+                lines.pop()
+            lines[-1] = f"{lines[-1].rstrip(' ,;')}, {line[match.start(1) :]}"
             together = True
         else:
-            found.append(line)
+            lines.append(line)
             open_fields = set()
         open_fields.add(match[1])
-    return "\n".join(found) if together else text
+    return "\n".join(lines) if together else text

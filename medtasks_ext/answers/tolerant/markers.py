@@ -35,69 +35,17 @@ class Marker(NamedTuple):
 
 #: words for an answer, which announce it by themselves
 _NOUNS = [
-    "answer",
-    "response",
-    "result",
-    "conclusion",
-    "verdict",
-    "judgment",
-    "judgement",
-    "prediction",
-    "classification",
-    "output",
-    "label",
-    "relation",
-    "ans",
-    "答",
-    "答案",
-    "结果",
-    "结论",
-    "回答",
-    "判断",
-    "答え",
-    "解答",
-    "正解",
-    "結果",
-    "結論",
-    "respuesta",
-    "resultado",
-    "conclusión",
-    "réponse",
-    "résultat",
-    "antwort",
-    "ergebnis",
-    "endergebnis",
-    "lösung",
-    "resposta",
-    "ответ",
-    "результат",
-    "svaret",
-    "svar",
-    "resultat",
-    "konklusjon",
-    "gabarito",
-    "solution",
-    "my pick",
-    "my choice",
-]
+    "answer", "response", "result", "conclusion", "verdict", "judgment", "judgement", "prediction",
+    "classification", "output", "label", "relation", "ans", "答", "答案", "结果", "结论", "回答", "判断",
+    "答え", "解答", "正解", "結果", "結論", "respuesta", "resultado", "conclusión", "réponse", "résultat",
+    "antwort", "ergebnis", "endergebnis", "lösung", "resposta", "ответ", "результат", "svaret", "svar",
+    "resultat", "konklusjon", "gabarito", "solution", "my pick", "my choice",
+]  # fmt: skip
 #: words for an option, which announce it with `correct`, `final` and the like
 _OPTIONS = [
-    "option",
-    "choice",
-    "diagnosis",
-    "letter",
-    "选项",
-    "选择",
-    "項目",
-    "選択肢",
-    "opción",
-    "alternativa",
-    "opção",
-    "bokstav",
-    "letra",
-    "lettre",
-    "вариант",
-]
+    "option", "choice", "diagnosis", "letter", "选项", "选择", "項目", "選択肢", "opción", "alternativa",
+    "opção", "bokstav", "letra", "lettre", "вариант",
+]  # fmt: skip
 
 
 #: verbs of choosing, with what stands before them
@@ -113,41 +61,12 @@ _VERBS = {
     **dict.fromkeys(["选", "選"], re.compile(r"(?<![不非勿误別])$")),
 }
 #: words before a conclusion, which is a letter with which the sentence ends
-_CONCLUSIONS = {
-    word: re.compile(r"(?<![a-zа-я])$")
-    for word in (
-        *(
-            "therefore",
-            "thus",
-            "hence",
-            "so",
-            "must be",
-            "should be",
-            "leaves",
-            "it is",
-            "it's",
-            "es la",
-            "é a",
-            "est la",
-            "s'agit de",
-            "s'agit de la réponse",
-            "korrekt ist",
-            "richtig ist",
-            "riktig er",
-        ),
-        *(
-            "верно",
-            "应该是",
-            "应当是",
-            "正确的是",
-            "认为是",
-            "而是",
-            "适切なのは",
-            "正しいのは",
-            "適切なのは",
-        ),
-    )
-}
+_CONCLUSIONS = dict.fromkeys(
+    ["therefore", "thus", "hence", "so", "must be", "should be", "leaves", "it is", "it's", "es la", "é a",
+     "est la", "s'agit de", "s'agit de la réponse", "korrekt ist", "richtig ist", "riktig er", "верно",
+     "应该是", "应当是", "正确的是", "认为是", "而是", "适切なのは", "正しいのは", "適切なのは"],
+    re.compile(r"(?<![a-zа-я])$"),
+)  # fmt: skip
 _CONCLUDED = re.compile(
     r"(?:(?<=[\u3040-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}"
     r"[A-Z](?:[、,和与及]{0,2}[A-Z]){0,9}[)*\"']{0,3}\s{0,2}(?:[.。!吧]|です|\n|\Z))"
@@ -205,8 +124,8 @@ def end_of_answer(reply: Reply) -> int:
     """Where the reply ends: before the next question that a model may write itself."""
     if "\n" not in reply.text:
         return reply.end
-    found = _NEXT_QUESTION.search(reply.text, reply.begin, min(reply.end, reply.begin + LONGEST))
-    return found.start() if found and reply.text[reply.begin : found.start()].strip() else reply.end
+    match = _NEXT_QUESTION.search(reply.text, reply.begin, min(reply.end, reply.begin + LONGEST))
+    return match.start() if match and reply.text[reply.begin : match.start()].strip() else reply.end
 
 
 def markers(text: str, begin: int, end: int) -> list[Marker]:
@@ -214,34 +133,34 @@ def markers(text: str, begin: int, end: int) -> list[Marker]:
     part."""
     begin = max(begin, end - LONGEST)
     low = text[begin:end].replace("İ", "i").lower()  # the one character that grows as it gets small
-    found = []
+    marked = []
     for word, start in _places(low, _ASCII if low.isascii() else _ALL):
         place = begin + start
         if word in _VERBS:
             after = _CHOSEN.match(text, place + len(word), end)
             if after and _VERBS[word].search(low[max(0, start - 12) : start]):
-                found.append(Marker(place, after.end(), strong=False))
+                marked.append(Marker(place, after.end(), strong=False))
         elif word in _CONCLUSIONS:
             after = _CONCLUDED.match(text, place + len(word), end)
             if after and _CONCLUSIONS[word].search(low[max(0, start - 1) : start]):
-                found.append(Marker(place, after.end(), strong=False))
+                marked.append(Marker(place, after.end(), strong=False))
         elif marker := _announcement(text, low, word, start, begin, end):
-            found.append(marker)
+            marked.append(marker)
     if "\\" in low or "<" in low:
         boxes = deque(_BOX.finditer(text, begin, end), maxlen=_MOST)
-        found += [Marker(*match.span(), strong=True) for match in boxes]
-    return sorted(found)
+        marked += [Marker(*match.span(), strong=True) for match in boxes]
+    return sorted(marked)
 
 
 def _places(low: str, words: Iterable[str]) -> list[tuple[str, int]]:
     """(word, place) of the last places of each word."""
-    found = []
+    places = []
     for word in words:
         place, left = low.rfind(word), _MOST
         while place >= 0 and left:
-            found.append((word, place))
+            places.append((word, place))
             place, left = low.rfind(word, 0, place), left - 1
-    return found
+    return places
 
 
 def _announcement(text: str, low: str, word: str, start: int, begin: int, end: int) -> Marker | None:
@@ -290,16 +209,16 @@ def after_last_marker(reply: Reply) -> Span:
 
 def ends_with_marker(reply: Reply) -> bool:
     """Whether the answer is announced, and nothing follows."""
-    found = [marker for marker in markers(reply.text, reply.begin, reply.end) if marker.strong]
-    return bool(found) and not reply.text[found[-1].end : reply.end].strip(" \t\n*_`#>")
+    strong = [marker for marker in markers(reply.text, reply.begin, reply.end) if marker.strong]
+    return bool(strong) and not reply.text[strong[-1].end : reply.end].strip(" \t\n*_`#>")
 
 
 def fenced(text: str, begin: int, end: int) -> Span | None:
     """The last block between fences, which may be open at the end."""
-    found = None
+    span = None
     for match in _FENCE.finditer(text, begin, end):
-        found = match.span(2)
-    return found
+        span = match.span(2)
+    return span
 
 
 def trimmed(text: str, begin: int, end: int, marks: str = " \t\n\r*_`#>\"'") -> Span:
@@ -321,8 +240,8 @@ def text_of(reply: Reply, words: str) -> Span:
     """A free text: what follows the first line that begins with one of the words and a colon, or is one
     of them as a heading; of a text that is one fenced block the block."""
     begin, end = reply.begin, reply.end
-    if found := _heading(words).search(reply.text, begin, end):
-        begin = found.end() if reply.text[found.end() : end].strip() else begin
+    if heading := _heading(words).search(reply.text, begin, end):
+        begin = heading.end() if reply.text[heading.end() : end].strip() else begin
     begin, end = trimmed(reply.text, begin, end, " \t\n\r")
     whole = _FENCE.match(reply.text, begin, end)
     if whole and not reply.text[whole.end() : end].strip():

@@ -65,8 +65,8 @@ class NumberReader:
         try:
             return float(text)
         except ValueError:
-            found = self._at(folded(text).text, 0)
-            return found.number if found and not folded(text).text[found.end :].strip() else None
+            measure = self._at(folded(text).text, 0)
+            return measure.number if measure and not folded(text).text[measure.end :].strip() else None
 
     def read(self, reply: Reply) -> Extraction:
         """The number.
@@ -139,13 +139,13 @@ class NumberReader:
         return answer[0] if answer else value
 
     def _values(self, text: str) -> list[_Value]:
-        found = []
+        measures = []
         end = 0
         for match in _NUMBER.finditer(text):
             if match.start() >= end and (value := self._at(text, match.start())):
-                found.append(value)
+                measures.append(value)
                 end = value.end
-        return found
+        return measures
 
     def _at(self, text: str, place: int) -> _Value | None:
         match = _NUMBER.match(text, place)

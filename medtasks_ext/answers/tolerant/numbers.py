@@ -29,19 +29,9 @@ _BEFORE = re.compile(
 _EQUALS = re.compile(r"[=≈]\s*[*_$\\]{0,4}")
 
 _MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
+]  # fmt: skip
 _MONTH = "|".join(name[:3] + f"(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS)
 _DATES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], tuple[int, int, int]]]] = [
     (re.compile(r"(?<!\d)(\d{1,2})/(\d{1,2})/(\d{4})(?!\d)"), lambda m: (int(m[3]), int(m[1]), int(m[2]))),
@@ -78,8 +68,8 @@ def read_value(reply: Reply, form: Form) -> Extraction:
     text, end = reply.text, end_of_answer(reply)
     begin = max(reply.begin, end - LONGEST)
     find = {"number": _numbers, "date": _dates, "weeks_and_days": _ages}[form]
-    found = markers(text, reply.begin, end)
-    for marker in reversed([marker for marker in found if marker.strong]):
+    marked = markers(text, reply.begin, end)
+    for marker in reversed([marker for marker in marked if marker.strong]):
         line_end = _line_end(text, marker.end, end)
         if form == "number" and (value := _at(text, marker.end, end)):
             return value._replace(why=value.why or "announced")
@@ -94,7 +84,7 @@ def read_value(reply: Reply, form: Form) -> Extraction:
         return value._replace(why=value.why or "the reply begins with it")
     if form != "number" and len({value.answer for value in first}) == 1:
         return first[0]._replace(why="the reply begins with it")
-    for marker in reversed([marker for marker in found if not marker.strong]):
+    for marker in reversed([marker for marker in marked if not marker.strong]):
         if form == "number" and (value := _at(text, marker.end, end)):
             return value._replace(why=value.why or "said to be the answer")
     signs = [match.end() for match in _EQUALS.finditer(text, begin, end)] if form == "number" else []
@@ -108,8 +98,8 @@ def read_value(reply: Reply, form: Form) -> Extraction:
 def _line_end(text: str, place: int, end: int) -> int:
     limit = min(end, place + _LONGEST_LINE)
     rest = text[place:limit]
-    found = text.find("\n", place + len(rest) - len(rest.lstrip()), limit)
-    return limit if found < 0 else found
+    line_break = text.find("\n", place + len(rest) - len(rest.lstrip()), limit)
+    return limit if line_break < 0 else line_break
 
 
 def _first_of(values: list[Extraction], why: str, *, strict: bool) -> Extraction:
@@ -133,17 +123,17 @@ def _at(text: str, place: int, end: int) -> Extraction | None:
 
 def _numbers(text: str, begin: int, end: int) -> list[Extraction]:
     units = [match.span() for match in _UNIT.finditer(text, begin, end)]
-    found, place = [], 0
+    numbers, place = [], 0
     for match in _NUMBER.finditer(text, begin, end):
         while place < len(units) and units[place][1] <= match.start():
             place += 1
         if not (place < len(units) and units[place][0] <= match.start() < units[place][1]):
-            found.append(Extraction(_plain_number(match[0]), match.span(), ""))
-    if len(found) == 1:
-        after = found[0].span[1] if found[0].span else begin
+            numbers.append(Extraction(_plain_number(match[0]), match.span(), ""))
+    if len(numbers) == 1:
+        after = numbers[0].span[1] if numbers[0].span else begin
         if _RANGE.match(text, after, end) and not _UNIT.match(text, after, end):
             return []
-    return found
+    return numbers
 
 
 def _plain_number(text: str) -> str:
@@ -154,15 +144,15 @@ def _plain_number(text: str) -> str:
 
 
 def _dates(text: str, begin: int, end: int) -> list[Extraction]:
-    found = []
+    dates = []
     for pattern, parts in _DATES:
         for match in pattern.finditer(text, begin, end):
             try:
                 day = datetime(*parts(match))
             except ValueError:
                 continue
-            found.append(Extraction(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
-    return sorted(found, key=lambda item: item.span or (0, 0))
+            dates.append(Extraction(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
+    return sorted(dates, key=lambda item: item.span or (0, 0))
 
 
 def _month(name: str) -> int:
@@ -170,8 +160,8 @@ def _month(name: str) -> int:
 
 
 def _ages(text: str, begin: int, end: int) -> list[Extraction]:
-    found = []
+    ages = []
     for match in _AGE.finditer(text, begin, end):
         weeks, days = [item for item in match.groups() if item is not None]
-        found.append(Extraction(f"('{int(weeks)} weeks', '{int(days)} days')", match.span(), ""))
-    return found
+        ages.append(Extraction(f"('{int(weeks)} weeks', '{int(days)} days')", match.span(), ""))
+    return ages

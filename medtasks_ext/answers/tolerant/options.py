@@ -247,7 +247,7 @@ class _Reading:
         own = self._text_at(self._past(end))
         if own and own[0] == number:
             return own
-        if self._denied(end):
+        if self._verdict(end) is False:
             return None
         suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
         return number, suffix.end() if suffix else end
@@ -313,10 +313,10 @@ class _Reading:
         if _PARAGRAPH.match(text, place):
             return None
         for _ in range(12):
-            if place > begin and (found := self._listed_label(place)):
+            if place > begin and (labelled := self._listed_label(place)):
                 if not joined and not either and not self._separated(begin, place):
                     return None
-                return (*found, either)
+                return (*labelled, either)
             match = self.phrases.either.match(text, place)
             join = self.phrases.joins.match(text, place)
             if match and not join:
@@ -426,9 +426,6 @@ class _Reading:
             place = match.end()
         return self.text[place : place + 1] == ":"
 
-    def _denied(self, end: int) -> bool:
-        return self._verdict(end) is False
-
     def _mentions(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels."""
         for match in islice(self.reader.mention.finditer(self.text), _MOST):
@@ -437,14 +434,14 @@ class _Reading:
 
     def _verdicts(self) -> dict[int, tuple[bool | None, int, int]]:
         """Option -> what is said of it, and where its label stands."""
-        found: dict[int, tuple[bool | None, int, int]] = {}
+        verdicts: dict[int, tuple[bool | None, int, int]] = {}
         for number, start, end in self._mentions():
             said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
             if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
                 said = self._verdict(own[1])
-            if number not in found or said is not None:
-                found[number] = (said, start, end)
-        return found
+            if number not in verdicts or said is not None:
+                verdicts[number] = (said, start, end)
+        return verdicts
 
     def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}

@@ -198,8 +198,8 @@ class Phrases:
         colon = False
         for _ in range(_MOST_TOKENS):
             blank = place >= len(text) or text[place].isspace()
-            if not blank and (found := find(place, colon)) is not None:
-                return found, colon
+            if not blank and (answer := find(place, colon)) is not None:
+                return answer, colon
             if self.wrong.match(text, place) or self.not_.match(text, place):
                 return None
             match = self._token.match(text, place)
@@ -211,27 +211,27 @@ class Phrases:
 
     def reached(self, text: str, find: Callable[[int, bool], T | None]) -> list[Reached[T]]:
         """The announcements behind which there is an answer, in their order."""
-        found = []
+        answers = []
         for item in sorted(self.announcements(text))[-_MOST:]:
             if item.sort == 3 and self.is_denied(text, item.start):
                 continue
             if answer := self.answer_at(text, item.end, find, on_line=item.sort == 3):
-                found.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
-        return found
+                answers.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
+        return answers
 
     def is_denied(self, text: str, place: int) -> bool:
         """Whether a negation stands right before a place."""
         before = list(self.not_.finditer(text, max(0, place - 14), place))
         return bool(before) and not text[before[-1].end() : place].strip()
 
-    def chosen(self, text: str, found: Iterable[Reached[T]]) -> Reached[T] | None:
+    def chosen(self, text: str, answers: Iterable[Reached[T]]) -> Reached[T] | None:
         """The announcement that counts: the last strong one, unless it is taken back; else None."""
-        strong = [item for item in found if item.strong and item.sort < 3] or [
-            item for item in found if item.strong
+        strong = [item for item in answers if item.strong and item.sort < 3] or [
+            item for item in answers if item.strong
         ]
         if not strong:
             return None
-        later = [item for item in found if item.start > strong[-1].start and item.sort < 3]
+        later = [item for item in answers if item.start > strong[-1].start and item.sort < 3]
         if later and self.corrects.search(text, strong[-1].start, later[-1].start):
             return later[-1]
         return strong[-1]
@@ -250,11 +250,11 @@ def read_plainly(reply: Reply, find: Callable[[str, Folded], Extraction]) -> Ext
         return Extraction(None, None, "the reply is empty")
     original = reply.text[begin:end]
     form = folded(original)
-    found = find(original, form)
-    if found.span is None:
-        return found
-    first, last = form.span(*found.span)
-    return found._replace(span=(begin + first, begin + last))
+    extraction = find(original, form)
+    if extraction.span is None:
+        return extraction
+    first, last = form.span(*extraction.span)
+    return extraction._replace(span=(begin + first, begin + last))
 
 
 @lru_cache(maxsize=64)

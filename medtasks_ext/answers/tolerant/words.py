@@ -107,13 +107,13 @@ def read_word(reply: Reply, names: Mapping[str, str]) -> Extraction:
             return Extraction(None, (match.start(1), other.end(1)), "ambiguous: two labels")
         return Extraction(label, match.span(1), why)
 
-    found = markers(text, reply.begin, end)
-    for marker in reversed([marker for marker in found if marker.strong]):
+    marked = markers(text, reply.begin, end)
+    for marker in reversed([marker for marker in marked if marker.strong]):
         if answer := said(marker.end, "announced"):
             return answer
     if answer := said(reply.begin, "the reply begins with it"):
         return answer
-    for marker in reversed([marker for marker in found if not marker.strong]):
+    for marker in reversed([marker for marker in marked if not marker.strong]):
         if answer := said(marker.end, "said to be the answer"):
             return answer
     if answer := _concluded(text, max(reply.begin, end - _LONGEST_SENTENCE), end, at_place, names):

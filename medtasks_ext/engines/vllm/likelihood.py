@@ -72,7 +72,7 @@ class Reading:
         by_tree = ids and max(map(len, tree.values())) <= MOST_IDS
         self._by_tree = by_tree and (len(tree) == 1 or (cached and short < whole))
         if self._by_tree:
-            self._left = [Pass(behind, tuple(sorted(found))) for behind, found in tree.items()]
+            self._left = [Pass(behind, tuple(sorted(tokens))) for behind, tokens in tree.items()]
         else:
             self._left = [Pass(option) for option in dict.fromkeys(request.option_tokens)]
         self._under_way = 0
@@ -96,17 +96,17 @@ class Reading:
         if item.ids:
             completion = output.outputs[0]
             assert completion.logprobs is not None
-            found, likeliest_id = completion.logprobs[0], completion.token_ids[0]
+            logprobs, likeliest_id = completion.logprobs[0], completion.token_ids[0]
             for token in item.ids:
-                value = float(found[token].logprob)
+                value = float(logprobs[token].logprob)
                 self._read[item.behind, token] = Likelihood(value, token == likeliest_id)
             return
         assert output.prompt_logprobs is not None
         for place, token in enumerate(item.behind):
-            found = output.prompt_logprobs[len(self._prompt) + place]
-            best = max(found.values(), key=lambda one: one.logprob)
+            logprobs = output.prompt_logprobs[len(self._prompt) + place]
+            best = max(logprobs.values(), key=lambda one: one.logprob)
             self._read[item.behind[:place], token] = Likelihood(
-                float(found[token].logprob), found[token].logprob == best.logprob
+                float(logprobs[token].logprob), logprobs[token].logprob == best.logprob
             )
 
     @property
@@ -118,14 +118,14 @@ class Reading:
         """The answer, once all is read."""
         options = self._request.option_tokens
         steps = [[self._read[option[:i], token] for i, token in enumerate(option)] for option in options]
-        found = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]
-        return likeliest(self._request, found, Usage(len(self._prompt), sum(map(len, options))))
+        likelihoods = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]
+        return likeliest(self._request, likelihoods, Usage(len(self._prompt), sum(map(len, options))))
 
 
 def branches(options: Sequence[Tokens]) -> dict[Tokens, set[int]]:
     """What stands before a token of some option -> the tokens that follow there; shortest first."""
-    found: dict[Tokens, set[int]] = {}
+    tree: dict[Tokens, set[int]] = {}
     for option in options:
         for place, token in enumerate(option):
-            found.setdefault(option[:place], set()).add(token)
-    return dict(sorted(found.items(), key=lambda item: len(item[0])))
+            tree.setdefault(option[:place], set()).add(token)
+    return dict(sorted(tree.items(), key=lambda item: len(item[0])))

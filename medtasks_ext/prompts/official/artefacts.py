@@ -1,7 +1,7 @@
 """Released files that hold official words: where they lie, whether they are the pinned ones, how they come.
 
 An artefact at hand lies in the cache, in `official/` below `MEDTASKS_CACHE`. It is used only if its SHA-256
-is the pinned one.
+is the pinned one. A package that is installed is a folder; of it each passage is recognised by its own hash.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 import urllib.parse
 import zipfile
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,16 @@ _OTHERWISE = "carry the file here: medtasks prompts fetch --from DIR"
 
 
 def place_of(artefact: Artefact) -> Path:
-    """Where an artefact is kept."""
+    """Where an artefact is kept.
+
+    Raises:
+        MedtasksError: it is a package that is not installed.
+    """
+    if artefact.installed:
+        found = find_spec(artefact.installed)
+        if found is None or not found.submodule_search_locations:
+            raise MedtasksError("is not installed", where=artefact.installed, remedy=source_of(artefact))
+        return Path(found.submodule_search_locations[0])
     return cache_dir() / FOLDER / (artefact.sha256 or "text")[:16] / artefact.file
 
 
@@ -49,6 +59,8 @@ def local_artefact(artefact: Artefact) -> Path | None:
     Raises:
         MedtasksError: a file of its name is there and is another one.
     """
+    if artefact.installed:
+        return place_of(artefact)
     path = place_of(artefact)
     try:
         facts = path.stat()
@@ -70,9 +82,9 @@ def _check(path: Path, artefact: Artefact, _time: int, _size: int) -> None:
 
 
 def _check_hash(path: Path, artefact: Artefact, where: object, remedy: str) -> None:
-    if artefact.sha256 and (found := sha256_of(path)) != artefact.sha256:
+    if artefact.sha256 and (digest := sha256_of(path)) != artefact.sha256:
         raise MedtasksError(
-            f"is not {artefact.file} of {artefact.revision}: SHA-256 {found[:16]}…,"
+            f"is not {artefact.file} of {artefact.revision}: SHA-256 {digest[:16]}…,"
             f" not {artefact.sha256[:16]}…",
             where=where,
             remedy=remedy,
@@ -124,6 +136,8 @@ def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
 
 def source_of(artefact: Artefact) -> str:
     """Where an artefact is had, for people."""
+    if artefact.installed:
+        return f"{artefact.revision}, which is installed with medtasks"
     if artefact.package:
         return f"{artefact.package} {artefact.revision} on the package index"
     return artefact.url or artefact.how
@@ -137,9 +151,12 @@ def read(artefact: Artefact, path: Path, member: str | None) -> str:
     """
     where = f"{path}!{member}" if member else str(path)
     try:
-        content = _archive(path).read(member) if member else path.read_bytes()
+        if path.is_dir():
+            content = (path / (member or "")).read_bytes()
+        else:
+            content = _archive(path).read(member) if member else path.read_bytes()
         return content.decode("utf-8-sig")
-    except KeyError:
+    except (KeyError, FileNotFoundError):
         what = "has no such file"
     except UnicodeDecodeError as error:
         what = f"is no UTF-8 text (byte {error.start})"

@@ -121,18 +121,18 @@ class PythonSource:
             MedtasksError: there is no such place, or what stands there cannot be folded.
         """
         function = self.function(place.inside) if place.inside else None
-        found = list(_taken(function or self.tree, place.take))
+        nodes = list(_taken(function or self.tree, place.take))
         if place.key is not None:
-            found = [value for node in found for value in _of_key(node, place.key)]
+            nodes = [value for node in nodes for value in _of_key(node, place.key)]
         named = ", ".join(filter(None, (place.inside, place.take)))
-        if not found or (place.nth is not None and place.nth >= len(found)):
+        if not nodes or (place.nth is not None and place.nth >= len(nodes)):
             raise self._error(f"{named}: there is no such text")
-        if len(found) > 1 and place.nth is None:
-            raise self._error(f"{named}: {len(found)} texts; say which by `nth`")
+        if len(nodes) > 1 and place.nth is None:
+            raise self._error(f"{named}: {len(nodes)} texts; say which by `nth`")
         # a text that is made of the one before it, `text = text.replace(…)`
-        node, bound = found[place.nth or 0], dict[str, FoldedText]()
+        node, bound = nodes[place.nth or 0], dict[str, FoldedText]()
         if place.nth and any(isinstance(part, ast.Name) and part.id == place.take for part in ast.walk(node)):
-            bound[place.take] = self.folded(found[place.nth - 1], _Scope(slots, function))
+            bound[place.take] = self.folded(nodes[place.nth - 1], _Scope(slots, function))
         template = self.folded(node, _Scope(slots, function, bound))
         if not (place.braces or place.marks):
             return template
@@ -148,10 +148,10 @@ class PythonSource:
             MedtasksError: as for `taken`.
         """
         function = self.function(place.inside or "")
-        found = [node for node in _taken(function, place.take) if isinstance(node, ast.List)]
-        if len(found) != 1:
-            raise self._error(f"{place.inside}, {place.take}: {len(found)} lists")
-        return [self.folded(item, _Scope(slots, function)) for item in found[0].elts]
+        lists = [node for node in _taken(function, place.take) if isinstance(node, ast.List)]
+        if len(lists) != 1:
+            raise self._error(f"{place.inside}, {place.take}: {len(lists)} lists")
+        return [self.folded(item, _Scope(slots, function)) for item in lists[0].elts]
 
     def function(self, name: str) -> ast.FunctionDef:
         """The function of that name, in a class or not.
@@ -159,10 +159,10 @@ class PythonSource:
         Raises:
             MedtasksError: there is none, or there are several.
         """
-        found = [node for node in self._functions if node.name == name]
-        if len(found) != 1:
-            raise self._error(f"has {len(found)} functions {name}")
-        return found[0]
+        functions = [node for node in self._functions if node.name == name]
+        if len(functions) != 1:
+            raise self._error(f"has {len(functions)} functions {name}")
+        return functions[0]
 
     def decorated(self, name: str) -> ast.FunctionDef:
         """The function whose decorator is called with that name.
@@ -208,27 +208,27 @@ class PythonSource:
         Raises:
             MedtasksError: there is none, or it cannot be folded.
         """
-        found: list[str] | None = None
+        texts: list[str] | None = None
         for node in self.tree.body:
             if not (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name):
                 continue
             value = node.value
             if isinstance(value, ast.List):
-                found = [self._text(item) for item in value.elts]
+                texts = [self._text(item) for item in value.elts]
             elif (
                 isinstance(value, ast.ListComp)
                 and len(value.generators) == 1
                 and not value.generators[0].ifs
                 and ast.unparse(value.generators[0].iter) == name
-                and found is not None
+                and texts is not None
             ):
                 item = ast.unparse(value.generators[0].target)
-                found = [self._text(value.elt, {item: constant(text)}) for text in found]
+                texts = [self._text(value.elt, {item: constant(text)}) for text in texts]
             else:
                 raise self._error(f"{name} is no list of texts")
-        if found is None:
+        if texts is None:
             raise self._error(f"has no list {name}")
-        return found
+        return texts
 
     def text(self, name: str) -> str:
         """The text that the module assigns to a name.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import jinja2
+import yaml
 
 from medtasks_ext.errors import MedtasksError, RowError
 from medtasks_ext.privacy import what_happened
@@ -19,6 +20,7 @@ from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, split_at
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import Artefact, Official, OfficialPassage, SuiteOfficial
+from medtasks_ext.registry.yamlfile import yaml_text
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
@@ -80,7 +82,10 @@ class PassageWords:
 
     def __init__(self, block: OfficialPassage, artefact: Artefact, path: Path, where: Path) -> None:
         self.block, self.where = block, where
-        words = passage(artefacts.read(artefact, path, None), block.text, where=path)
+        text = artefacts.read(artefact, path, block.text.file)
+        if block.text.key:
+            text = _value(text, block.text.key)
+        words = passage(text, block.text, where=path)
         self.passage = split_at(words, block.slots)
         if missing := sorted(block.slots.keys() - self.passage.slots):
             raise MedtasksError(
@@ -241,6 +246,15 @@ def origin_of(artefact: Artefact, shown: str) -> Origin:
     return Origin(artefact.file, artefact.revision, sha256(shown.encode()).hexdigest()[:12])
 
 
+def _value(text: str, key: str) -> str:
+    """The text that YAML holds under a key; none where it has none, or is no YAML."""
+    try:
+        found = yaml_text(text)
+    except yaml.YAMLError:
+        return ""
+    return str(found.get(key, "")) if isinstance(found, dict) else ""
+
+
 #: What programs that make text of a PDF write in several ways.
 _QUOTES = str.maketrans("‘’“”", "''\"\"")
 
@@ -261,14 +275,15 @@ def passage(text: str, wanted: Passage, *, where: Path) -> str:
     Raises:
         MedtasksError: the text does not hold it word for word.
     """
-    found = _found(text, wanted)
-    if found is None:
+    matched = _found(text, wanted)
+    if matched is None:
         raise MedtasksError(
             f"holds no passage of {wanted.words} words with SHA-256 {wanted.sha256[:16]}…",
             where=where,
-            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole",
+            remedy="make the text anew from the paper, without hyphens at line ends and with its table whole,"
+            " or ask in our own words: --prompts own",
         )
-    return found
+    return matched
 
 
 @lru_cache(maxsize=256)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.report.axes import titles_of
+from medtasks_ext.report.groups import group_frame, group_scores, groups_of
 from medtasks_ext.results.reading import choice_of
-from medtasks_ext.results.rollup import Row, group_row
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.runs.choice import Choice
@@ -22,16 +24,23 @@ SAMPLES_FILE = "samples.json"
 URL = "https://pypi.org/project/medtasks/"
 
 
-def suite_rows(entry: Entry, tasks: Registry) -> list[tuple[str, str, Row]]:
-    """(suite, strategy, roll-up) of each suite and strategy in which the entry has a score."""
+def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
+    """Rows of the frame `groups` with a score: suites by strategy, each followed by its main axes."""
     asked = sorted({item.strategy for item in entry.experiments.values()} | {"zero_shot"}, key=strategy_order)
-    rows = [
-        (suite, strategy, group_row(entry, tasks, suite, strategy))
-        for suite in tasks.suites
-        for strategy in asked
-        if suite in tasks.groups
-    ]
-    return [item for item in rows if item[2].score is not None]
+    groups = tuple(
+        group
+        for suite in tasks.suites.values()
+        for group in groups_of(tasks)
+        if group.suite == suite.id and not group.derived and group.axis in ("suite", *suite.main_axes)
+    )
+    titles = titles_of((group.axis, group.value) for group in groups)
+    scores = [score for strategy in asked for score in group_scores(entry, strategy, groups)]
+    rows = [row for row in group_frame(scores, titles).to_pylist() if row["score"] is not None]
+    place = {suite: number for number, suite in enumerate(tasks.suites)}
+    return sorted(
+        rows,
+        key=lambda row: (place[row["suite"]], strategy_order(row["strategy"]), row["axis"] != "suite"),
+    )
 
 
 def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
@@ -54,8 +63,8 @@ def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
 
 def scored(entry: Entry) -> list[Experiment]:
     """Its experiments with a score, in order of suite, dataset and strategy."""
-    found = [item for item in entry.experiments.values() if item.score is not None]
-    return sorted(found, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
+    experiments = [item for item in entry.experiments.values() if item.score is not None]
+    return sorted(experiments, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
 def asked_with(entry: Entry, suite: str, strategy: str) -> str:

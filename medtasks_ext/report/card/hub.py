@@ -10,9 +10,7 @@ import yaml
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
-from medtasks_ext.report.card.facts import URL, asked_with, hub_dataset, scored, setting_words, suite_rows
-from medtasks_ext.report.groups import groups_of
-from medtasks_ext.results.rollup import Row, group_row
+from medtasks_ext.report.card.facts import URL, asked_with, group_rows, hub_dataset, scored, setting_words
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
@@ -67,33 +65,28 @@ def _index(entry: Entry, results: list[EvalResult]) -> str:
 
 def _groups(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
     """Suites by strategy, each followed by the values of its main axes."""
-    for suite, strategy, row in suite_rows(entry, tasks):
-        words, asked = strategy_title(strategy), asked_with(entry, suite, strategy)
-        yield _group_result(tasks.suites[suite], words, row, asked)
-        for group in groups_of(tasks):
-            if group.suite != suite or group.derived or group.axis not in tasks.suites[suite].main_axes:
-                continue
-            part = group_row(entry, tasks, group.name, strategy)
-            if part.score is not None:
-                value = title(group.axis, group.value)
-                yield _group_result(tasks.suites[suite], f"{words}, {value}", part, asked)
+    for row in group_rows(entry, tasks):
+        words, suite = strategy_title(row["strategy"]), tasks.suites[row["suite"]]
+        value = "" if row["axis"] == "suite" else f", {title(row['axis'], row['value'])}"
+        asked = asked_with(entry, suite.id, row["strategy"])
+        yield _group_result(suite, f"{words}{value}", row, asked)
 
 
-def _group_result(suite: Suite, words: str, row: Row, added: str) -> EvalResult:
+def _group_result(suite: Suite, words: str, row: Json, added: str) -> EvalResult:
     from huggingface_hub import EvalResult
 
-    arguments: Json = {"tasks": f"{row.n_scored} of {row.n_tasks}"}
+    arguments: Json = {"tasks": f"{row['tasks_scored']} of {row['tasks']}"}
     if added:
         arguments["asked_with"] = added
-    if row.interval:
-        arguments["interval_95"] = [round(row.interval.low, DIGITS), round(row.interval.high, DIGITS)]
+    if row["interval_low"] is not None:
+        arguments["interval_95"] = [round(row[f"interval_{end}"], DIGITS) for end in ("low", "high")]
     return EvalResult(
         task_type="text-generation",
         dataset_type=suite.id,
         dataset_name=suite.title,
         metric_type="mean_score",
         metric_name=f"mean score ({words})",
-        metric_value=round(row.score or 0.0, DIGITS),
+        metric_value=round(row["score"], DIGITS),
         metric_args=arguments,
         source_name=f"medtasks {__version__}",
         source_url=URL,

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.rights import restrictions
-from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, scored, suite_rows
+from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
 from medtasks_ext.report.pictures.draw import svg
 from medtasks_ext.report.pictures.spec import Value, picture, themes
 from medtasks_ext.report.standing import ends_of, own_score, standings, strip_of
 from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
+from medtasks_ext.results.result_frame import result_parts
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment
-    from medtasks_ext.stats.intervals import Interval
 
 
 # ----------------------------------------------------------------------
@@ -36,8 +36,8 @@ def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str,
     """
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-    found = standings([entry, *published], tasks, [*strategies])
-    return [row for row in found.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
+    table = standings([entry, *published], tasks, [*strategies])
+    return [row for row in table.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
 
 
 def picture_name(row: Json) -> str:
@@ -81,6 +81,11 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     return svg(spec)
 
 
+#: Columns of the frame `results` that the table of tasks shows.
+_FIGURES = (
+    *("dataset", "strategy", "value", "interval_low", "interval_high", "n", "valid", "data", "rebuilt"),
+    "prompt",
+)
 SAMPLE_NOTE = (
     "> **SAMPLE DATA.** The rows behind these figures are synthetic. They show what a card looks like and "
     "say nothing about the model. Do not publish them."
@@ -121,14 +126,15 @@ def card_section(
         ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
         [
             (
-                tasks.suites[suite].title + (" (partial)" if row.partial else ""),
-                strategy_title(strategy),
-                _score(row.score, row.interval),
-                f"{row.n_scored}/{row.n_tasks}",
-                f"{row.n_documents:,}",
-                "–" if row.valid is None else f"{row.valid:.1%}",
+                tasks.suites[row["suite"]].title + (" (partial)" if row["partial"] else ""),
+                strategy_title(row["strategy"]),
+                _score(row, "score"),
+                f"{row['tasks_scored']}/{row['tasks']}",
+                f"{row['documents']:,}",
+                _share(row["valid"]),
             )
-            for suite, strategy, row in suite_rows(entry, tasks)
+            for row in group_rows(entry, tasks)
+            if row["axis"] == "suite"
         ],
     )
     lines += ["", "### What to know", "", *(f"- {line}" for line in _remarks(entry, left_out))]
@@ -137,16 +143,16 @@ def card_section(
         ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt"),
         [
             (
-                f"`{item.dataset.id}`",
-                strategy_title(item.strategy),
-                item.dataset.metadata.primary_metric,
-                _score(item.score, item.intervals.get("score")),
-                f"{item.n:,}",
-                f"{item.metrics['valid']:.1%}" if "valid" in item.metrics else "–",
-                item.words["data"] + (", rebuilt" if item.rebuilt else ""),
-                item.words["prompt"],
+                f"`{row['dataset']}`",
+                strategy_title(row["strategy"]),
+                tasks.datasets[row["dataset"]].metadata.primary_metric,
+                _score(row, "value"),
+                f"{row['n']:,}",
+                _share(row["valid"]),
+                row["data"] + (", rebuilt" if row["rebuilt"] else ""),
+                row["prompt"],
             )
-            for item in scored(entry)
+            for row in _results(entry, tasks)
         ],
     )
     lines += ["", "</details>"]
@@ -158,9 +164,21 @@ def card_section(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _score(score: float | None, interval: Interval | None) -> str:
-    between = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-    return f"{score:.4f}{between}"
+def _results(entry: Entry, tasks: Registry) -> list[Json]:
+    """Rows of the frame `results` with a score, in order of suite, dataset and strategy."""
+    rows = result_parts([entry], tasks, metrics=("score",)).rows(_FIGURES)
+    scores = [row for row in rows if row["value"] is not None]
+    return sorted(scores, key=lambda row: (row["dataset"], strategy_order(row["strategy"])))
+
+
+def _score(row: Json, name: str) -> str:
+    """A score of a row with its interval, if it has one."""
+    low, high = row["interval_low"], row["interval_high"]
+    return f"{row[name]:.4f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -106,9 +106,8 @@ function statePicture(lines, rows, columns) {
     label,
     rows: cells,
     words: {
-      ...matrixSize(rows.length, columns),
+      ...matrixSize(rows, columns),
       numbers: true,
-      lines: rows.map((row) => row.title),
       states: STATES.map(([, name]) => name),
       colours: STATES.map(([, , , colour]) => colour),
       legend_columns: isNarrow() ? 1 : 4,

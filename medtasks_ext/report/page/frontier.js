@@ -1,14 +1,16 @@
-// Of pictures of models against a fact: the line of the best, and colours of groups.
+// Of pictures of models against a fact: the line of the best, and how series look.
 
-// Groups of models have the same colours in every picture, those of the papers' tables too; others take the rest.
-function coloursOf(groups) {
+// {colours, shapes} of series: groups of models and strategies have the same ones in every picture, those of the
+// papers' tables too; others take the rest.
+function looksOf(names) {
   const { themes } = report.pictures;
   const known = themes.groups;
   const { series } = themes[isDark() ? "dark" : "light"];
-  const taken = new Set(groups.map((name) => known[name]));
+  const taken = new Set(names.map((name) => known[name]));
   const free = series.map((_, place) => place).filter((place) => !taken.has(place));
   let next = 0;
-  return groups.map((name) => series[known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]]);
+  const places = names.map((name) => known[name] ?? (free.length ? free : [...series.keys()])[next++ % (free.length || series.length)]);
+  return { colours: places.map((place) => series[place]), shapes: places.map((place) => themes.shapes[place]) };
 }
 
 // The models that no other beats with as little: the line in the picture.

@@ -115,10 +115,17 @@ function roomOf(most = 1080) {
 }
 
 const isNarrow = () => !onPaper && innerWidth < 600;
-const nameRoom = () => (isNarrow() ? 140 : 240);
+const nameRoom = () => (onPaper ? 170 : isNarrow() ? 140 : 240);
+
+// Names of lines as pictures show them, whole, on as many lines as they take: {names, deep: the most of these}.
+function namesOf(rows) {
+  const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 6.5)));
+  return { names, deep: Math.max(1, ...names.map((lines) => lines.length)) };
+}
 
 // ------------------------------------------------------------------ matrices
 
+const NAME_LINE = 14; // pixels of a line of a name
 const MOST_LINES = 40; // of a matrix, until all are asked for
 
 // {label, heading: of the first column, rows: [{title, node, own}], columns: [{title, node}], cell(row, column) -> {value, words, said: in the table, tip, go, pick} or null,
@@ -127,7 +134,7 @@ function heat({ label, heading, rows, columns, cell, words }) {
   if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
   const all = option("lines") === "all" || onPaper;
   const kept = all ? rows : rows.filter((row, place) => place < MOST_LINES || row.own);
-  const size = matrixSize(kept.length, columns);
+  const size = matrixSize(kept, columns);
   const cells = kept.map((row) => columns.map((_, column) => cell(rows.indexOf(row), column)));
   const found = cells.flatMap((line, y) =>
     line.flatMap((item, x) => (item ? [{ x, y, value: item.value, words: item.words, tip: item.tip.filter(Boolean).join("\n") }] : [])),
@@ -138,7 +145,6 @@ function heat({ label, heading, rows, columns, cell, words }) {
     rows: found,
     words: {
       ...size,
-      lines: kept.map((row) => row.title),
       own: kept.flatMap((row, place) => (row.own ? [place] : [])),
       ...words,
     },
@@ -156,9 +162,9 @@ function act(item) {
 }
 
 // As wide as the screen allows, with numbers where they fit; names of columns on several lines, aslant or upright.
-function matrixSize(lines, columns) {
-  const room = onPaper ? 170 : nameRoom();
-  const free = roomOf(2000) - room - 16;
+function matrixSize(rows, columns) {
+  const { names: lines, deep } = namesOf(rows);
+  const free = roomOf(2000) - nameRoom() - 16;
   const step = Math.max(onPaper ? 6 : 13, Math.min(108, Math.floor(free / columns.length)));
   const titles = columns.map(({ title }) => String(title));
   const letters = Math.floor((step - 6) / 6.4); // that fit beside each other
@@ -167,26 +173,25 @@ function matrixSize(lines, columns) {
   const names = level ? titles.map((title) => wrapped(title, letters)) : titles;
   return {
     step,
+    lines,
     columns: names,
-    height: lines > 60 ? 18 : 24,
+    height: Math.max(rows.length > 60 ? 18 : 24, NAME_LINE * deep + 4),
     angle: level ? 0 : upright ? -90 : -40,
     above: level ? 14 * Math.max(...names.map((lines) => lines.length)) - 8 : 6,
-    head: level ? step : upright ? 150 : 190,
     beside: level || upright ? 12 : 90,
-    room,
     gap: step > 10 ? 1 : 0.3,
     numbers: step >= 38,
   };
 }
 
+// On several lines, broken behind spaces and the marks that names of models have; a longer word anywhere.
 function wrapped(title, letters) {
   const lines = [""];
-  for (const word of title.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`.trim();
-    if (longer.length <= letters) lines[lines.length - 1] = longer;
-    else lines.push(word);
+  for (const word of title.split(/(?<=[ /_-])/)) {
+    if (`${lines.at(-1)}${word}`.trim().length <= letters) lines.push(lines.pop() + word);
+    else for (let at = 0; at < word.length; at += letters) lines.push(word.slice(at, at + letters));
   }
-  return lines.filter(Boolean);
+  return lines.map((line) => line.trim()).filter(Boolean);
 }
 
 // ------------------------------------------------------------------ dots
@@ -207,6 +212,7 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
       })),
   );
   const step = series.length > 4 ? 10 : 13;
+  const { names, deep } = namesOf(rows);
   const cell = (row, column) => {
     const point = rows[row].points.find((item) => item.series === column);
     return point && isNumber(point.value) ? `${format(point.value)} ${interval(point, format)}` : null;
@@ -217,10 +223,9 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
     rows: points,
     words: {
       width: roomOf(),
-      height: Math.max(26, series.length * step + 12),
-      room: nameRoom(),
+      height: Math.max(26, series.length * step + 12, NAME_LINE * deep + 4),
       size: series.length > 4 ? 45 : 65,
-      lines: rows.map((row) => row.title),
+      lines: names,
       own: rows.flatMap((row, place) => (row.own ? [place] : [])),
       series,
       legend: series.length > 1 ? { title: null, columns: isNarrow() ? 1 : 0 } : null,

@@ -90,7 +90,6 @@ function scatterPicture(rows, fact, kindOf, several) {
   const own = rows.some((row) => isOwn(row.entry));
   const groupOf = (row) => (isOwn(row.entry) ? "own run" : common.includes(kindOf(row.entry)) ? kindOf(row.entry) : "other");
   const groups = [...new Set(["own run", ...common, "other"])].filter((name) => rows.some((row) => groupOf(row) === name));
-  const colours = coloursOf(groups);
   const front = fact.low ? frontOf(rows, fact) : [];
   const spelled = apart(front, rows);
   const named = (row) => isOwn(row.entry) || (!isNarrow() && spelled.includes(row));
@@ -120,7 +119,7 @@ function scatterPicture(rows, fact, kindOf, several) {
       measure: "mean score, 95 % interval",
       format: ".4~f",
       groups,
-      colours,
+      ...looksOf(groups),
       legend: { title: null, columns: isNarrow() ? 2 : 0 },
       front: front.map((row) => ({ x: fact.value(row), value: row.score })),
     },

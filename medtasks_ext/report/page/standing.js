@@ -134,7 +134,6 @@ function percentiles(item, axis, strips) {
       lines,
       step: Math.max(24, 14 * Math.max(...lines.map((parts) => parts.length))),
       width: wide ? 452 : roomOf(620) - 44,
-      room,
       beside: 92,
     },
     values: () =>

@@ -74,6 +74,7 @@ function strategySection(suite, tasks, base, others) {
       rows: shown,
       format: signed,
       words: {
+        ...looksOf(others.map((strategy) => strategies[strategy][1])),
         domain: domainOf(points, { symmetric: true, zero: true }),
         measure: "difference of mean scores",
         format: "+.4~f",

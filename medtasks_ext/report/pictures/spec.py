@@ -37,12 +37,14 @@ def themes() -> Json:
     return content
 
 
-def colours_of(names: Sequence[str]) -> list[str]:
-    """The light colours of groups of models: the theme's `groups` have the same ones everywhere."""
+def looks_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """`colours` (light ones) and `shapes` of series: the theme's `groups` have the same ones everywhere."""
     series, known = themes()["light"]["series"], themes()["groups"]
     taken = {known[name] for name in names if name in known}
     free = cycle([place for place in range(len(series)) if place not in taken] or range(len(series)))
-    return [series[known[name] if name in known else next(free)] for name in names]
+    places = [known[name] if name in known else next(free) for name in names]
+    shapes = themes()["shapes"]
+    return {"colours": [series[place] for place in places], "shapes": [shapes[place] for place in places]}
 
 
 def vendored() -> list[Path]:

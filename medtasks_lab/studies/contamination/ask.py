@@ -54,8 +54,10 @@ def inputs_of(
     documents, faults = {}, {}
     for dataset in datasets:
         try:
-            found = inputs(dataset, origin)
-            documents[dataset.id] = [found[place] for place in Choice(limit=limit).places(len(found))]
+            all_inputs = inputs(dataset, origin)
+            documents[dataset.id] = [
+                all_inputs[place] for place in Choice(limit=limit).places(len(all_inputs))
+            ]
         except MedtasksError as error:
             faults[dataset.id] = error
     return documents, faults

@@ -74,12 +74,12 @@ def completions(text: str, tokenizer: Tokenizer) -> list[Completion]:
     start = _Start(text, tokenizer)
     if len(start.ids) < SHORTEST:
         return []
-    found = []
+    cuts = []
     for cut in CUTS:
         first, last = start.reproducible(cut), start.whole(cut + N_PREDICTED)
         prefix = start.text(first)
-        found.append(Completion(cut, prefix, start.text(last)[len(prefix) :], last - first))
-    return found
+        cuts.append(Completion(cut, prefix, start.text(last)[len(prefix) :], last - first))
+    return cuts
 
 
 class _Start:
