@@ -79,7 +79,11 @@ TASK_KEYS: dict[str, Json] = {
     "doc_to_audio": {"enum": [None], "description": "No task has sound."},
     "doc_to_choice": {"type": ["string", "object", "array"]},
     "unsafe_code": {"enum": [False], "description": "No dataset's answers are run outside the sandbox."},
-    "process_results": {**TEXT, "description": "Answer and gold to values; `!function` and its name."},
+    "process_results": {
+        **TEXT,
+        "minLength": 1,
+        "description": "Answer and gold to values; `!function` and its name.",
+    },
     "use_prompt": TEXT,
     "description": TEXT,
     "target_delimiter": TEXT,
@@ -87,7 +91,7 @@ TASK_KEYS: dict[str, Json] = {
     "fewshot_config": MAPPING,
     "num_fewshot": {"type": "integer", "minimum": 0},
     "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
-    "output_type": TEXT,
+    "output_type": {"enum": ["generate_until"], "description": "The strategy says how a task is asked."},
     "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
     "repeats": {"type": "integer", "minimum": 1},
     "filter_list": LIST,
@@ -129,6 +133,8 @@ def check_types(config: Mapping[str, Any], *, where: Path) -> None:
         expected = " or ".join(_IN_WORDS[name] for name in types)
         if isinstance(value, int) and value < known.get("minimum", value):
             right, expected = False, f"{expected}, at least {known['minimum']}"
+        if isinstance(value, str) and len(value) < known.get("minLength", 0):
+            right, expected = False, "a text that holds something"
         if isinstance(value, list) and not value:
             right, expected = False, "a list that holds something"
         if "enum" in known and value not in known["enum"]:
