@@ -56,7 +56,11 @@ def trained(kind):
             before.ByteLevel(add_prefix_space=False),
             trainers.BpeTrainer(vocab_size=400, initial_alphabet=before.ByteLevel.alphabet()),
         ),
-        "unigram": (models.Unigram(), before.Metaspace(), trainers.UnigramTrainer(vocab_size=200)),
+        "unigram": (
+            models.Unigram(),
+            before.Metaspace(),
+            trainers.UnigramTrainer(vocab_size=200, special_tokens=["<unk>"], unk_token="<unk>"),
+        ),
         "words": (
             models.WordPiece(unk_token="<unk>"),
             before.BertPreTokenizer(),
