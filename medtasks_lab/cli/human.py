@@ -151,13 +151,13 @@ def jury(
     drawn = _drawn(runs, tasks, documents, seed)
     compared = comparisons(drawn)
 
-    def show(found: JuryFigures) -> None:
-        criteria = [item.criterion for item in found.verdicts]
+    def show(figures: JuryFigures) -> None:
+        criteria = [item.criterion for item in figures.verdicts]
         print_rates("jury of models (not a human evaluation)", criteria, drawn.record)
         print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-        if found.decided:
+        if figures.decided:
             typer.echo(
-                f"{found.decided:,} comparisons with an empty answer: it loses, and no judge was asked"
+                f"{figures.decided:,} comparisons with an empty answer: it loses, and no judge was asked"
             )
 
     study = JuryStudy(
