@@ -1,10 +1,8 @@
 """Which versions of lm-eval and vLLM came after those with which the tests last passed.
 
-A scheduled workflow (`.github/workflows/newer.yml`) runs `python tools/newer.py`, then the tests with what it
-names.
-On stdout stands a line `NAME=VERSION` for each newer version, as GitHub takes outputs of a step; on
-stderr the same in words. Nothing is changed: a person takes a version over, in the files that say which one is
-tested.
+A scheduled workflow (`.github/workflows/newer.yml`) runs `python tools/newer.py`, and the tests with what it
+names. On stdout stands a line `NAME=VERSION` for each newer version, as GitHub takes the outputs of a step. On
+stderr stands the same in words. A person takes a version over, in the files that say which one is tested.
 """
 
 from __future__ import annotations
