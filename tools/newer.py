@@ -1,7 +1,7 @@
 """Which versions of lm-eval and vLLM came after those with which the tests last passed.
 
 A scheduled workflow (`.github/workflows/newer.yml`) runs `python tools/newer.py`, and the tests with what it
-names. On stdout stands a line `NAME=VERSION` for each newer version, as GitHub takes the outputs of a step. On
+names. On stdout stands a line `NAME=VERSION` for each newer version, as GitHub takes a step's outputs. On
 stderr stands the same in words. A person takes a version over, in the files that say which one is tested.
 """
 
