@@ -208,6 +208,11 @@ def shown_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
+def addresses(base_url: object) -> list[str]:
+    """The addresses that `base_url` names: one, or several of the same model with `+` between them."""
+    return re.split(r"\+(?=https?://)", str(base_url)) if base_url else []
+
+
 def is_loopback(url: str) -> bool:
     """Whether an address is on this machine."""
     host = urlsplit(url).hostname or ""

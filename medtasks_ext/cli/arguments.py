@@ -17,6 +17,7 @@ import yaml
 from medtasks_ext.batching import BATCHING_MODELS
 from medtasks_ext.cli.model import keep_key
 from medtasks_ext.cli.words import counted, names_in, near_options, say
+from medtasks_ext.egress import addresses
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.keys import Keys
 from medtasks_ext.registry import Registry, registry
@@ -141,11 +142,11 @@ def _given_tasks(namespace: argparse.Namespace) -> list[str]:
 
 
 def _keep_key(config: EvaluatorConfig, namespace: argparse.Namespace, keys: Keys) -> None:
-    url = str(config.model_args.get("base_url") or "")
     typed = "base_url" in str(getattr(namespace, "model_args", None) or "")
     if typed or (config.config and Path(config.config).resolve() in bundled_configs().values()):
-        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-            keys = keys.with_host(name, url)
+        for url in addresses(config.model_args.get("base_url")):
+            for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+                keys = keys.with_host(name, url)
     keep_key(config, keys)
 
 

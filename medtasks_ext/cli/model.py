@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from medtasks_ext.cli.words import say
-from medtasks_ext.egress import Egress, Text, shown_url
+from medtasks_ext.egress import Egress, Text, addresses, shown_url
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.keys import Keys, host_of
@@ -47,6 +47,7 @@ class Loaded:
     lm: LM  # lm-eval's model
     #: the engine of a model that is loaded as one (vLLM); None for one that is put around the model
     own: Engine | None = None
+    replicas: tuple[str, ...] = ()  # addresses of further servers of the same model
 
     def engine(
         self,
@@ -56,7 +57,9 @@ class Loaded:
         egress: Egress | None = None,
     ) -> Engine:
         """The engine that answers with the model; arguments as for `engine_of`."""
-        return self.own or choose.engine_of(self.lm, quotes=quotes, say=say, egress=egress)
+        return self.own or choose.engine_of(
+            self.lm, quotes=quotes, say=say, egress=egress, replicas=self.replicas
+        )
 
 
 def check_model_type(name: str) -> None:
@@ -103,23 +106,24 @@ def server_class(name: str) -> type[LM] | None:
     return kind if issubclass(kind, TemplateAPI) else None
 
 
-def address_of(config: EvaluatorConfig) -> str:
-    """The address of a model's server, as far as it is said; empty of a model that is none."""
+def addresses_of(config: EvaluatorConfig) -> list[str]:
+    """The addresses of a model's servers, as far as they are said; none of a model that is no server."""
     kind = server_class(config.model)
     if kind is None:
-        return ""
+        return []
     default = signature(kind.__init__).parameters.get("base_url")
-    return str(config.model_args.get("base_url") or (default and default.default) or "")
+    return addresses(config.model_args.get("base_url") or (default and default.default))
 
 
 def check_address(config: EvaluatorConfig, egress: Egress, texts: Iterable[Text]) -> None:
-    """Refuse texts that the model's server may not receive, before any connection to it is opened.
+    """Refuse texts that the model's servers may not receive, before any connection to them is opened.
 
     Raises:
         MedtasksError: names datasets and host.
     """
-    if url := address_of(config):
-        egress.check(url, texts)
+    held = list(texts)
+    for url in addresses_of(config):
+        egress.check(url, held)
 
 
 def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
@@ -127,16 +131,17 @@ def keep_key(config: EvaluatorConfig, keys: Keys) -> None:
 
     lm-eval sends what it finds there, when it looks for a tokenizer as well.
     """
-    kind, url = server_class(config.model), address_of(config)
-    if kind is None or not url or "azure" in config.model:  # whose address is a variable of the user's, too
+    if "azure" in config.model:  # whose address is a variable of the user's, too
         return
     name = "ANTHROPIC_API_KEY" if "anthropic" in config.model else "OPENAI_API_KEY"
-    if os.environ.get(name) and not keys.permit(name, url):
-        os.environ[f"{WITHHELD}{name}"] = os.environ.pop(name)  # still searched for in what is written
-        host = host_of(url)
-        say(
-            f"note: {name} is not sent to {host}, to which nobody bound it; --allow-key {name}@{host} does so"
-        )
+    for url in addresses_of(config):
+        if os.environ.get(name) and not keys.permit(name, url):
+            os.environ[f"{WITHHELD}{name}"] = os.environ.pop(name)  # still searched for in what is written
+            host = host_of(url)
+            say(
+                f"note: {name} is not sent to {host}, to which nobody bound it; "
+                f"--allow-key {name}@{host} does so"
+            )
 
 
 def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
@@ -165,11 +170,11 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     except ImportError as error:
         raise _not_installed(config, error) from None
     arguments = dict(config.model_args)
-    if not asked:
-        arguments.pop("base_url", None)  # lm-eval would ask it for its tokenizer
-    else:
-        chats = "chat" in config.model
-        _check_endpoint(arguments.get("base_url"), "/v1/chat/completions" if chats else "/v1/completions")
+    urls = addresses(arguments.pop("base_url", None))
+    if asked and urls:
+        for url in urls:
+            _check_endpoint(url, "/v1/chat/completions" if "chat" in config.model else "/v1/completions")
+        arguments["base_url"] = urls[0]  # lm-eval asks it for its tokenizer
     extra = {
         "batch_size": config.batch_size,
         "max_batch_size": config.max_batch_size,
@@ -182,7 +187,7 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
             engine = load(arguments, extra)
             return Loaded(engine.lm, engine)
         with loading:
-            return Loaded(kind.create_from_arg_obj(arguments, extra))
+            return Loaded(kind.create_from_arg_obj(arguments, extra), replicas=tuple(urls[1:]))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None
     except (OSError, TypeError, ValueError) as error:
@@ -201,10 +206,8 @@ def _not_installed(config: EvaluatorConfig, error: ImportError) -> MedtasksError
     )
 
 
-def _check_endpoint(url: str | None, endpoint: str) -> None:
+def _check_endpoint(url: str, endpoint: str) -> None:
     """Say at once that no server answers, rather than once per task after all retries."""
-    if not url:
-        return
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

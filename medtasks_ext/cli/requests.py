@@ -23,7 +23,7 @@ from medtasks_ext.cli.run import (
     open_run,
 )
 from medtasks_ext.cli.words import counted, say
-from medtasks_ext.egress import is_loopback
+from medtasks_ext.egress import addresses, is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runs.manifest import TaskState
@@ -150,8 +150,8 @@ def _price_words(amount: WrittenCount, price: Price) -> str:
 
 def _server(config: EvaluatorConfig, model: TemplateAPI) -> str:
     """Address up to /v1 of the provider whose batch interface takes the files; empty for one's own model."""
-    url = str(config.model_args.get("base_url") or getattr(model, "base_url", None) or "")
-    root = url.removesuffix("/completions").removesuffix("/chat")
+    urls = addresses(config.model_args.get("base_url") or getattr(model, "base_url", None))
+    root = "".join(urls[:1]).removesuffix("/completions").removesuffix("/chat")
     return "" if not root or is_loopback(root) else root
 
 

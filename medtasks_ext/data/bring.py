@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import meta
 
-from medtasks_ext.atomic import atomic_file, private_files
+from medtasks_ext.atomic import atomic_file, check_regular, private_files
 from medtasks_ext.data.export import PlacedRow, Table, joined, tables_of
 from medtasks_ext.data.personal import signs_in
 from medtasks_ext.errors import MedtasksError
@@ -137,6 +137,7 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
 
 
 def _content(file: Path, encoding: str | None) -> bytes:
+    check_regular(file)
     try:
         content = file.read_bytes()
         if encoding is None:

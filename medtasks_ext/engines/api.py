@@ -6,7 +6,7 @@ Needs lm-eval's extra `api`, so import it where it is used.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -35,11 +35,12 @@ def takes(lm: LM) -> bool:
 
 
 class ApiEngine(ServerEngine):
-    """Asks the server of a model of lm-eval, as many requests at a time as its `num_concurrent` says.
+    """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent` says.
 
     Args:
         lm: a model that `takes` says yes to.
         quotes: whether the fault of a request may quote the server, which may quote the row.
+        replicas: addresses of further servers of the same model.
 
     Raises:
         MedtasksError: model, address or key is missing.
@@ -53,29 +54,34 @@ class ApiEngine(ServerEngine):
         say: Callable[[str], None] = lambda line: None,
         clock: Clock | None = None,
         egress: Egress | None = None,
+        replicas: Sequence[str] = (),
     ) -> None:
         read = reader_of(type(lm))
         if read is None or not isinstance(lm, TemplateAPI):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
         self._lm = lm
         retry = Retry(max_retries=max(0, lm.max_retries))
-        super().__init__(_server(lm), retry, read, quotes=quotes, say=say, clock=clock, egress=egress)
+        first, *others = (_server(lm, url) for url in (str(lm.base_url or ""), *replicas))
+        super().__init__(
+            first, retry, read, quotes=quotes, say=say, clock=clock, egress=egress, replicas=others
+        )
 
     def prepare(self, request: Request) -> Request | Fault:
         """Count and keep the tokens, where the model sends tokens.
 
         The server itself may count them, so a text that it may not receive ends here.
         """
-        if not self._place.permits(request.text):
-            return withheld(self._place, request.text)
+        for place in self._places:
+            if not place.permits(request.text):
+                return withheld(place, request.text)
         return prepared(self._lm, request)
 
     @cached_property
-    def _place(self) -> AskedServer:
+    def _places(self) -> list[AskedServer]:
         assert self.egress is not None
-        place = self.egress.place(self.address)
-        bypass_proxies(place)  # lm-eval's client asks where the server counts tokens
-        return place
+        places = [self.egress.place(server.url) for server in self._servers]
+        bypass_proxies(places[0])  # lm-eval's client asks where the server counts tokens
+        return places
 
     def body(self, request: Request) -> Any:
         """What lm-eval sends."""
@@ -92,8 +98,7 @@ class ApiEngine(ServerEngine):
         return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
 
 
-def _server(lm: TemplateAPI) -> Server:
-    url = str(lm.base_url or "")
+def _server(lm: TemplateAPI, url: str) -> Server:
     try:
         usable = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
     except ValueError:

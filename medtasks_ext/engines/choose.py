@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines.lm import LmEngine
+from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -21,19 +22,27 @@ def engine_of(
     quotes: Callable[[Request], bool] = lambda request: False,
     say: Callable[[str], None] = lambda line: None,
     egress: Egress | None = None,
+    replicas: Sequence[str] = (),
 ) -> Engine:
     """The engine that answers with a loaded model.
 
     Args:
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
+        replicas: addresses of further servers of the same model.
 
     Raises:
-        MedtasksError: address or key of a server is missing.
+        MedtasksError: address or key of a server is missing, or there are several and one alone can be asked.
     """
     kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
     if "TemplateAPI" in kinds:
         from medtasks_ext.engines.api import ApiEngine, takes
 
         if takes(model):
-            return ApiEngine(model, quotes=quotes, say=say, egress=egress)
+            return ApiEngine(model, quotes=quotes, say=say, egress=egress, replicas=replicas)
+    if replicas:
+        raise MedtasksError(
+            f"models of type {type(model).__name__} are asked at one address",
+            where="--model_args base_url",
+            remedy="name one",
+        )
     return LmEngine(model, say, egress)

@@ -1,4 +1,4 @@
-"""JSON over HTTP: a server, a pool of connections, faults by kind, the rule by which requests are repeated.
+"""JSON over HTTP: a server, its connections, faults by kind, the rule by which requests are repeated.
 
 Runs and judges share it. Needs aiohttp, so import it where it is used.
 """
@@ -12,7 +12,7 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
-from medtasks_ext.engines.engine import WAIT_SECONDS
 from medtasks_ext.engines.faults import ServerNames, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
@@ -38,8 +37,8 @@ CONNECT_SECONDS = 15.0
 LARGEST_REPLY = 32 * 2**20
 #: Full jitter: after try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Seconds of a server's Retry-After that are obeyed, and from how many on the user is told.
-LONGEST_HOLD, TOLD_FROM = 60.0, 5.0
+#: Seconds of a server's Retry-After that are obeyed.
+LONGEST_HOLD = 60.0
 
 
 @dataclass(frozen=True)
@@ -125,26 +124,13 @@ class Failed:
 
 
 class Client:
-    """Sends requests to one server. An asynchronous context manager.
+    """Sends requests to one server. An asynchronous context manager."""
 
-    Args:
-        retry: the rule for `answer`.
-    """
-
-    def __init__(
-        self,
-        server: Server,
-        retry: Retry | None = None,
-        *,
-        say: Callable[[str], None] = lambda line: None,
-        clock: Clock | None = None,
-        egress: Egress | None = None,
-    ) -> None:
-        self.server, self.retry = server, retry or Retry()
+    def __init__(self, server: Server, *, clock: Clock | None = None, egress: Egress | None = None) -> None:
+        self.server = server
         self.asked = ServerNames(shown_url(server.url), server.model, server.key)
-        self._say, self._clock = say, clock or Clock()
+        self._clock = clock or Clock()
         self._stopped = asyncio.Event()
-        self._held_until = -math.inf
         self._egress = egress or Egress.of()
         self._place: AskedServer | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -181,16 +167,9 @@ class Client:
 
     # ------------------------------------------------------------------ pauses
 
-    @property
-    def held(self) -> float:
-        """Seconds for which the server has asked not to get requests."""
-        return max(0.0, self._held_until - self._clock.now())
-
-    async def turn(self, at_most: float = math.inf) -> None:
-        """Wait until the server may be asked, or `stop`, or so many seconds have passed."""
-        end = self._clock.now() + at_most
-        while not self._stopped.is_set() and (seconds := min(self.held, end - self._clock.now())) > 0:
-            await self._clock.pause(seconds, self._stopped)
+    def now(self) -> float:
+        """Seconds since some moment."""
+        return self._clock.now()
 
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until `stop`."""
@@ -198,74 +177,10 @@ class Client:
             await self._clock.pause(seconds, self._stopped)
 
     def stop(self) -> None:
-        """Repeat nothing any more: requests under way end with what this try gives, pauses end now."""
+        """Pauses end now, and none begins."""
         self._stopped.set()
 
-    def _hold(self, headers: Mapping[str, str], status: int) -> float | None:
-        """Obey Retry-After, for all requests to this server."""
-        asked = seconds_asked(headers.get("Retry-After", ""), datetime.now(timezone.utc))
-        if asked is None:
-            return None
-        seconds = min(asked, LONGEST_HOLD)
-        if seconds >= TOLD_FROM and not self.held:
-            self._say(
-                f"{self.asked.url} asks to wait {asked:,.0f} s (HTTP {status}); "
-                f"the next request goes out in {seconds:.0f} s"
-            )
-        self._held_until = max(self._held_until, self._clock.now() + seconds)
-        return seconds
-
     # ------------------------------------------------------------------ requests
-
-    async def answer(
-        self,
-        body: Any,
-        read: Reader,
-        *,
-        path: str = "",
-        quote: bool = False,
-        text: Text = UNKNOWN_TEXT,
-    ) -> Answer | Fault:
-        """Ask, and again by the rule until there is an answer.
-
-        Args:
-            read: makes an answer of the reply.
-            quote: whether a fault may quote the server's own words, which may quote the request.
-        """
-        return await self.repeated(lambda: self.ask(body, read, path=path, quote=quote, text=text))
-
-    async def repeated(
-        self,
-        send: Callable[[], Awaitable[Answer | Failed]],
-        again: Callable[[Fault], bool | None] = lambda fault: True,
-        pace: Pace | None = None,
-    ) -> Answer | Fault:
-        """Send, and again by the rule until there is an answer.
-
-        Args:
-            send: one try.
-            again: whether another try may be made; None if not now.
-            pace: of all requests to the server, this one's first try among them.
-        """
-        tries = maybe_paid = 0
-        await self.turn()
-        while True:
-            got = await send()
-            if isinstance(got, Answer):
-                return got
-            tries += got.fault.tries
-            maybe_paid += got.fault.maybe_paid
-            fault = replace(got.fault, tries=tries, maybe_paid=maybe_paid)
-            if not self.retry.again(fault, tries):
-                return fault
-            await self.pause(self.retry.pause(tries, got.after))
-            await self.turn()
-            if pace is not None:
-                await self.pause(pace.wait())
-            while not self._stopped.is_set() and (may := again(got.fault)) is None:
-                await self.pause(WAIT_SECONDS)
-            if self._stopped.is_set() or not may:
-                return fault
 
     async def ask(
         self,
@@ -276,7 +191,12 @@ class Client:
         quote: bool = False,
         text: Text = UNKNOWN_TEXT,
     ) -> Answer | Failed:
-        """Ask once; arguments as for `answer`."""
+        """Ask once.
+
+        Args:
+            read: makes an answer of the reply.
+            quote: whether a fault may quote the server's own words, which may quote the request.
+        """
         reply = await self.exchange("POST", path, body, quote=quote, text=text)
         if isinstance(reply, Failed):
             return reply
@@ -298,7 +218,7 @@ class Client:
         Args:
             body: anything that JSON can hold.
             seconds: that it may take, if not the server's usual time.
-            quote: see `answer`.
+            quote: see `ask`.
 
         Raises:
             MedtasksError: it cannot be noted where the text goes.
@@ -322,7 +242,7 @@ class Client:
         parsed, problem = _parsed(content)
         if not 200 <= status < 300:
             fault = status_fault(status, parsed, self.asked, quote=quote)
-            return Failed(fault, self._hold(headers, status) if fault.kind is FaultKind.BUSY else None)
+            return Failed(fault, _wished(headers) if fault.kind is FaultKind.BUSY else None)
         if problem:
             reason = f"the server sent no completion ({problem})"
             return Failed(Fault(FaultKind.MALFORMED, reason, status=status, maybe_paid=1))
@@ -376,6 +296,12 @@ class _Held(aiohttp.ThreadedResolver):
         if not all(self._egress.holds(item["host"]) for item in addresses):
             raise OSError(f"{host} has an address outside of the trusted networks")
         return addresses
+
+
+def _wished(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a reply asks to wait, as far as they are obeyed."""
+    asked = seconds_asked(headers.get("Retry-After", ""), datetime.now(timezone.utc))
+    return None if asked is None else min(asked, LONGEST_HOLD)
 
 
 def seconds_asked(retry_after: str, now: datetime) -> float | None:

@@ -95,7 +95,7 @@ class JudgeEngine(ServerEngine):
         Asks for the list of models. Where the model is not on it, or a key is to be tried (lists are
         often open to anyone), a request for one token decides, if the budget allows it.
         """
-        async with self.client() as client:
+        async with self.client(self._servers[0]) as client:
             reply = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
             if isinstance(reply, Failed):  # a server may take the key for chats and not for the list
                 if reply.fault.status is None or reply.fault.kind is FaultKind.MONEY:

@@ -18,7 +18,7 @@ from medtasks_ext.judge.procedures import AGGREGATIONS, N_ASSESSORS, Judged, Pan
 from medtasks_ext.results.frames import records, table_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
-from medtasks_ext.stats.agreement import Estimate
+from medtasks_ext.stats.agreement import Coefficient
 from medtasks_ext.stats.runs import mean_of_runs
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _icc(
     shared = _shared(judges, members)
     z = agreement.z_by_rater(shared)
     n = len(next(iter(shared.values()), {}))
-    icc = Estimate(None, n=n)
+    icc = Coefficient(None, n=n)
     if len(z) == len(judges):  # a judge who never varies agrees with nobody in a way that can be measured
         icc = agreement.icc_3k([[z[judge][document] for judge in judges] for document in z[judges[0]]])
     return Figure("judges", name, " + ".join(judges), COMPOSITE, "ICC(3,k)", icc.value, icc.low, icc.high, n)

@@ -79,7 +79,7 @@ def _statistics(document: Document, gold: GoldQuery, answer: Statement | None) -
             outcomes[meant_gold],
             outcomes.get(meant, _NOTHING),
             answerable=gold["answerable"],
-            tried=not (answer["empty"] or _abstains(sql)),
+            tried=not (answer["empty"] or sql.strip(" \t\n;").lower() in ("", "null")),
         ),
     }
 
@@ -89,10 +89,6 @@ def _result_accuracy(gold: QueryResult, result: QueryResult, *, empty_reply: boo
         return float(gold.rows == result.rows)
     # HELM puts slot values in the place of an empty gold result; they never equal a row
     return float(empty_reply and not gold.rows and not slots)
-
-
-def _abstains(sql: str) -> bool:
-    return sql.strip(" \t\n;").lower() in ("", "null")
 
 
 def _as_meant(gold: QueryResult, result: QueryResult, *, answerable: bool, tried: bool) -> Metrics:

@@ -158,11 +158,11 @@ class _Session:
                     return {"error": f"a result of more than {self.limits['result_bytes']} bytes"}
         finally:
             cursor.close()
-        return {"rows": [[_cell(cell) for cell in row] for row in rows]}
-
-
-def _cell(value: Any) -> Any:
-    return {"hex": value.hex()} if isinstance(value, bytes) else value
+        return {
+            "rows": [
+                [{"hex": cell.hex()} if isinstance(cell, bytes) else cell for cell in row] for row in rows
+            ]
+        }
 
 
 def _confine(limits: Limits) -> None:

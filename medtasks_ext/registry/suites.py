@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -80,41 +80,10 @@ TERMS = {
 }
 #: Names that no axis of a suite may have: they mean something else where axes are named.
 RESERVED = frozenset(
-    {
-        *TERMS,
-        *(
-            "all",
-            "suite",
-            "id",
-            "kind",
-            "name",
-            "summary",
-            "url",
-            "licence",
-            "citation",
-            "n_test",
-            "open_questions",
-        ),
-        *(
-            "open_questions",
-            "primary_metric",
-            "oracle_max",
-            "gold_loss",
-            "published_strategy",
-            "official_budget",
-            "control_of",
-            "draft",
-            "axes",
-            "source_terms",
-            "scoreable",
-            "pinned",
-            "use",
-            "third_party_api",
-            "metric",
-            "version",
-        ),
-        *("assigned", "added", "left_out"),
-    }
+    {*TERMS, "all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "axes"}
+    | {"open_questions", "primary_metric", "oracle_max", "gold_loss", "published_strategy", "official_budget"}
+    | {"control_of", "draft", "source_terms", "scoreable", "pinned", "use", "third_party_api", "metric"}
+    | {"version", "strategies", "assigned", "added", "left_out"}
 )
 
 AssignedBy = Literal["paper", "medtasks"]
@@ -126,10 +95,6 @@ def vocabulary() -> dict[str, Terms]:
     """The controlled vocabulary that all suites share: list -> value id -> title."""
     lists: dict[str, Terms] = yaml.safe_load(VOCABULARY_FILE.read_text(encoding="utf-8"))
     return lists
-
-
-def _named(key: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    return {f"{key}.{name}": part for name, part in parts.items()}
 
 
 def language_name(code: str) -> str | None:
@@ -423,7 +388,8 @@ class Suite(Strict):
         return self
 
     def _faults_of_listing(self) -> Iterator[str]:
-        for key, names in {"datasets": self.datasets, **_named("left_out", self.left_out)}.items():
+        left_out = {f"left_out.{axis}": names for axis, names in self.left_out.items()}
+        for key, names in {"datasets": self.datasets, **left_out}.items():
             for name, n in Counter(names).items():
                 suite, slash, rest = name.partition("/")
                 if n > 1:
@@ -678,5 +644,5 @@ def function(suite: Suite, reference: str) -> Callable[..., Any]:
     Raises:
         MedtasksError: as for `function_named`.
     """
-    found: Callable[..., Any] = function_named(reference, where=suite.file)
-    return found
+    code: Callable[..., Any] = function_named(reference, where=suite.file)
+    return code

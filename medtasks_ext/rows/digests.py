@@ -7,9 +7,12 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from medtasks_ext.atomic import check_regular
+
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content."""
+    """The SHA-256 of a plain file's content; MedtasksError of what is none."""
+    check_regular(path)
     with path.open("rb") as content:
         digest = hashlib.sha256()
         while piece := content.read(1 << 20):
@@ -18,7 +21,8 @@ def sha256_of(path: Path) -> str:
 
 
 def git_blob(path: Path) -> str:
-    """The id that git gives a file's content."""
+    """The id that git gives a plain file's content; MedtasksError of what is none."""
+    check_regular(path)
     digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as content:
         while piece := content.read(1 << 20):
@@ -37,7 +41,9 @@ def members_digest(path: Path, patterns: Sequence[str]) -> str:
 
     Raises:
         BadZipFile: it is no zip archive.
+        MedtasksError: it is no plain file.
     """
+    check_regular(path)
     listing = hashlib.sha256()
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):

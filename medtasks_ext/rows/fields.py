@@ -400,7 +400,7 @@ def columns_of(spec: DatasetSpec, schema: RowSchema) -> tuple[dict[str, Column],
         if column and column.type == "text" and column.values is None:
             (columns if name in columns else optional)[name] = column.model_copy(update={"values": values})
     if blank := spec.rows.skip_blank:
-        source = _bare(schema.fields[blank]) if blank in schema.fields else blank
+        source = _last(f"{{{{ {schema.fields[blank]} }}}}") if blank in schema.fields else blank
         if source in columns:
             columns[source] = columns[source].model_copy(update={"nullable": True})
     return columns, optional
@@ -450,11 +450,6 @@ def _column(node: nodes.Node) -> str | None:
     while isinstance(node, nodes.Filter) and node.name in _HARMLESS and node.node is not None:
         node = node.node
     return node.name if isinstance(node, nodes.Name) else None
-
-
-def _bare(expression: str) -> str | None:
-    """The column that an expression is, if it is one."""
-    return _last(f"{{{{ {expression} }}}}")
 
 
 def _last(text: str) -> str | None:

@@ -259,7 +259,8 @@ def download(
         raise failed(OSError(f"no address is known for {urlsplit(url).hostname}"), url, otherwise)
     for attempt in range(1, attempts + 1):
         try:
-            opener = _opener(of_stranger)
+            handlers = (_WebHandler, _WebRedirects) if of_stranger else ()
+            opener = urllib.request.build_opener(*handlers)  # reads the proxies that hold now
             _attempt(opener, url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
             return _check_content(part, url) if accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
@@ -268,11 +269,6 @@ def download(
                 raise failed(error, url, otherwise) from None
         time.sleep(pause)
     return None
-
-
-def _opener(of_stranger: bool) -> urllib.request.OpenerDirector:
-    """Reads the proxies that hold now."""
-    return urllib.request.build_opener(*((_WebHandler, _WebRedirects) if of_stranger else ()))
 
 
 def _attempt(

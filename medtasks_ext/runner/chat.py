@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.template import rendering
 
@@ -80,6 +81,7 @@ def read_template(file: Path) -> tuple[str, dict[str, str]]:
     Raises:
         MedtasksError: there is no such file, or no template in it.
     """
+    check_regular(file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,9 @@
 """Scoring beside a running engine: a process of low priority that reads the records of a run.
 
 A thread of this process would take its turns from the engine's loop. The process is started once the stream
-has lasted a while, since its start takes seconds; what is left when the stream ends is scored here.
+has lasted a while, since its start takes seconds, and only while the model still generates. What is left when
+the stream ends is scored here. The process has ordinary priority from then on; where the system does not
+allow that, what it has in hand is taken back: on a busy machine it would be waited for while GPUs lie idle.
 """
 
 from __future__ import annotations
@@ -61,22 +63,30 @@ class Scorer:
         """Have a task scored whose last answer is on the disk."""
         self._waiting.append(task)
 
-    def poll(self) -> Iterator[tuple[str, TaskEntry]]:
-        """The results that have come, and the next task for the process."""
+    def poll(self, *, generates: bool = True) -> Iterator[tuple[str, TaskEntry]]:
+        """The results that have come, and the next task for the process.
+
+        Args:
+            generates: whether the model still works; a process is not started where it does not.
+        """
         if self._in_hand is not None and (entry := self._received(wait=False)) is not None:
             yield entry
-        if self._waiting and self._in_hand is None and self._worth_it():
+        if self._waiting and self._in_hand is None and self._worth_it(generates):
             self._give(self._waiting.popleft())
 
     def drain(self) -> Iterator[tuple[str, TaskEntry]]:
-        """Score what is left, here and in the process, and end it."""
-        while self._waiting:
-            task = self._waiting.popleft()
-            yield task, self._here(task)
-            if self._process is not None:
-                yield from self.poll()
-        if self._in_hand is not None and (entry := self._received(wait=True)) is not None:
-            yield entry
+        """Score what is left, here and in the process, and end it; the model does not work any more."""
+        equal = self._process is not None and _ordinary_priority(self._process.pid)
+        while self._waiting or self._in_hand is not None:
+            if self._waiting:
+                task = self._waiting.popleft()
+                yield task, self._here(task)
+                if equal:
+                    yield from self.poll(generates=False)
+            elif (entry := self._received(wait=equal)) is not None:
+                yield entry
+            elif self._in_hand is not None:
+                self._lost(self._in_hand)
         self.close()
 
     def close(self) -> None:
@@ -85,12 +95,13 @@ class Scorer:
             assert self._process.stdin is not None
             with suppress(OSError):
                 self._process.stdin.close()
-            self._process.terminate()
+            self._process.kill()  # what it wrote is whole, or is written again
             self._process.wait()
             self._process = None
 
-    def _worth_it(self) -> bool:
-        if self._process is None and not self._alone and time.monotonic() - self._began > START_AFTER:
+    def _worth_it(self, generates: bool) -> bool:
+        late = time.monotonic() - self._began > START_AFTER
+        if self._process is None and not self._alone and generates and late:
             folders = [self._folder, self._registry.root, *self._registry.own]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "medtasks_ext.runner.scoring", *map(str, folders)],
@@ -131,6 +142,15 @@ class Scorer:
             return (task, self._here(self._waiting.popleft())) if wait else None
         self._in_hand = None
         return task, TaskEntry.model_validate_json(line)
+
+
+def _ordinary_priority(pid: int) -> bool:
+    """Give a process the priority of this one; whether the system allows it."""
+    try:
+        os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, 0))
+    except OSError:  # without a privilege a process can be made nicer alone
+        return False
+    return True
 
 
 def main(folder: str, root: str, *own: str) -> None:

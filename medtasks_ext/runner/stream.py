@@ -179,8 +179,13 @@ class RunPlanner(TaskPlanner[RunWork]):
                 self._ranks.tell(task, n)
             self._ranks.beat()
         self._hear()
-        for name, entry in self._scorer.poll():
+        for name, entry in self._scorer.poll(generates=self._generates()):
             self._note(name, entry)
+
+    def _generates(self) -> bool:
+        """Whether a request of any task is still to be answered."""
+        with self.lock:
+            return not all(work.complete for work in self._works.values())
 
     def _close(self, work: RunWork) -> None:
         """Seal a task whose last outcome is there, and have it scored if all are answers."""

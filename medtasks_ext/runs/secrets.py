@@ -30,7 +30,8 @@ _HARMLESS = frozenset(
     | {"bos_token_id", "stop_token_ids", "token_type_ids", "max_tokens_key"}
 )
 _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
-_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]+")
+#: an address; several of one model stand with `+` between them
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9.-]*://(?:(?!\+https?://)[^\s'\"])+")
 
 
 def is_secret(name: str) -> bool:

@@ -96,7 +96,9 @@ class SentLog:
         items = [*there.values(), *(item for key, item in new.items() if key not in there)]
         ordered = sorted(items, key=lambda item: item.since)
         with atomic_file(self._path) as file:
-            file.writelines(json_bytes(_record(item)) + b"\n" for item in ordered)
+            file.writelines(
+                json_bytes(item.model_dump(mode="json", by_alias=True)) + b"\n" for item in ordered
+            )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -117,7 +119,3 @@ class SentLog:
 
 def _key(item: Sent) -> _Key:
     return item.host, item.dataset, item.way
-
-
-def _record(item: Sent) -> dict[str, object]:
-    return item.model_dump(mode="json", by_alias=True)

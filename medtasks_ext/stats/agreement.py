@@ -29,8 +29,8 @@ Metric = Literal["ordinal", "interval"]
 _BLOCK = 2**22  # numbers that are held at once
 
 
-class Estimate(NamedTuple):
-    """A value with its 95 % interval; both limits None where there is none."""
+class Coefficient(NamedTuple):
+    """A coefficient of agreement with its 95 % interval; both limits None where there is none."""
 
     value: float | None
     low: float | None = None
@@ -47,7 +47,7 @@ def z_scores(values: Sequence[float]) -> Array | None:
     return standardised
 
 
-def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
+def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Coefficient:
     """ICC(3,k): two-way mixed effects, consistency of the mean of k raters (Shrout & Fleiss 1979).
 
     (MS_cases - MS_error) / MS_cases, with the interval from the F distribution (McGraw & Wong 1996).
@@ -59,15 +59,15 @@ def icc_3k(ratings: Sequence[Sequence[float]] | Array) -> Estimate:
     table = np.asarray(ratings, dtype=float)
     n = len(table)
     if table.ndim != 2 or n < 2 or table.shape[1] < 2:
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     k = table.shape[1]
     value = float(_iccs(table[None], np.ones((1, n)))[0])
     if math.isnan(value):
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     if value >= 1 - 1e-12:
-        return Estimate(1.0, 1.0, 1.0, n)
+        return Coefficient(1.0, 1.0, 1.0, n)
     low, high = icc_3k_interval(value, n, k)
-    return Estimate(value, low, high, n)
+    return Coefficient(value, low, high, n)
 
 
 def icc_3k_interval(icc: float, n: int, k: int) -> tuple[float, float]:
@@ -250,7 +250,7 @@ def mean_by_instance(z: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 def group_agreement(
     one: Mapping[str, Mapping[str, float]], other: Mapping[str, Mapping[str, float]]
-) -> Estimate:
+) -> Coefficient:
     """ICC(3,2) of two groups' mean z-scores over the instances that both rated (equation 2)."""
     shared = {instance for rater in one.values() for instance in rater} & {
         instance for rater in other.values() for instance in rater
@@ -270,13 +270,13 @@ def group_agreement(
     return icc_3k([[means[0][instance], means[1][instance]] for instance in both])
 
 
-def at_least_zero(estimate: Estimate) -> Estimate:
+def at_least_zero(estimate: Coefficient) -> Coefficient:
     """An ICC and its limits, 0 where they are below: as the paper prints limits."""
     value, low, high = (None if item is None else max(0.0, item) for item in estimate[:3])
-    return Estimate(value, low, high, estimate.n)
+    return Coefficient(value, low, high, estimate.n)
 
 
-def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Estimate:
+def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: bool = True) -> Coefficient:
     """Mean ICC(3,2) over all pairs of raters who share at least two instances.
 
     The interval is the bootstrap's over pairs (percentiles). `n` counts the pairs; one
@@ -296,10 +296,10 @@ def pairwise_baseline(composites: Mapping[str, Mapping[str, float]], *, clamp: b
             if pair.value is not None:
                 agreements.append(max(0.0, pair.value) if clamp else pair.value)
     if not agreements:
-        return Estimate(None)
+        return Coefficient(None)
     values = np.asarray(agreements)
     interval = percentile_interval(resampling_weights("pairs of raters", len(values)) @ values / len(values))
-    return Estimate(float(values.mean()), interval.low, interval.high, len(values))
+    return Coefficient(float(values.mean()), interval.low, interval.high, len(values))
 
 
 def composites(
@@ -324,7 +324,7 @@ def rating_table(by_rater: Mapping[str, Mapping[str, float]]) -> Array:
     ).reshape(len(units), len(by_rater))
 
 
-def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
+def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Coefficient:
     """Krippendorff's alpha: 1 - observed / expected disagreement (Krippendorff 2011, "Computing alpha").
 
     Args:
@@ -337,7 +337,7 @@ def krippendorff_alpha(table: Array, metric: Metric, key: str) -> Estimate:
     values = np.unique(table[~np.isnan(table)])
     n = len(table)
     if n == 0:
-        return Estimate(None)
+        return Coefficient(None)
     counts = (table[:, :, None] == values).sum(axis=1).astype(float)  # (units, values)
     raters = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(values))
@@ -360,7 +360,7 @@ def _alphas(coincidences: Array, values: Array, metric: Metric) -> Array:
     return 1 - _ratio(observed, expected)
 
 
-def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Estimate:
+def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: str) -> Coefficient:
     """Cohen's kappa with weights (Cohen 1968), the mean over all pairs of raters who share units.
 
     Args:
@@ -385,7 +385,7 @@ def mean_kappa(table: Array, scale: Sequence[float], weighting: Weighting, key: 
             every.append(_kappas(counts, distance))
     kappas = np.array([item for item in every if not np.isnan(item[0])])
     if not len(kappas):
-        return Estimate(None)
+        return Coefficient(None)
     return _estimate(_mean(kappas, axis=0), len(table))._replace(n=len(kappas))
 
 
@@ -397,16 +397,16 @@ def _kappas(counts: Array, distance: Array) -> Array:
     return 1 - _ratio(observed * n, chance)
 
 
-def icc_of_raters(table: Array, key: str) -> Estimate:
+def icc_of_raters(table: Array, key: str) -> Coefficient:
     """ICC(3,k) of all raters after z-scoring each, over the units that all of them rated."""
     complete = table[~np.isnan(table).any(axis=1)]
     if len(complete) < 2 or table.shape[1] < 2:
-        return Estimate(None, n=len(complete))
+        return Coefficient(None, n=len(complete))
     groups = [complete[:, [rater]] for rater in range(table.shape[1])]
     return icc_of_groups(groups, key)
 
 
-def icc_of_groups(groups: Sequence[Array], key: str) -> Estimate:
+def icc_of_groups(groups: Sequence[Array], key: str) -> Coefficient:
     """ICC(3,k) of the groups' mean z-scores: `group_agreement` with the bootstrap's interval.
 
     Args:
@@ -416,7 +416,7 @@ def icc_of_groups(groups: Sequence[Array], key: str) -> Estimate:
     rated = np.all([(~np.isnan(group)).any(axis=1) for group in groups], axis=0)
     groups, n = [group[rated] for group in groups], int(rated.sum())
     if n < 2:
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     weights = _weights(key, n)
     step = max(1, _BLOCK // (n * sum(group.shape[1] for group in groups)))
     parts = []
@@ -472,12 +472,12 @@ def _mean(values: Array, axis: int) -> Array:
     return _ratio(np.where(there, values, 0.0).sum(axis=axis), there.sum(axis=axis))
 
 
-def _estimate(values: Array, n: int) -> Estimate:
+def _estimate(values: Array, n: int) -> Coefficient:
     """The first value with the percentiles of the others; no interval over one unit."""
     if np.isnan(values[0]):
-        return Estimate(None, n=n)
+        return Coefficient(None, n=n)
     again = values[1:][~np.isnan(values[1:])]
     if n < 2 or not len(again):
-        return Estimate(float(values[0]), n=n)
+        return Coefficient(float(values[0]), n=n)
     interval = percentile_interval(again)
-    return Estimate(float(values[0]), interval.low, interval.high, n)
+    return Coefficient(float(values[0]), interval.low, interval.high, n)

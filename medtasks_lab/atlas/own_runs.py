@@ -12,7 +12,7 @@ from medtasks_ext.registry.row_labels import DIFFICULTY
 from medtasks_ext.report.cost import benchmark_bound, jury_cost
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
-from medtasks_ext.stats.agreement import Estimate, at_least_zero, icc_3k_interval
+from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
 from medtasks_lab.atlas.cells import Cell, printed_figures
 from medtasks_lab.atlas.medhelm import minimum_detectable_effect
 from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PEOPLE, ROUGE
@@ -54,9 +54,9 @@ def clinician_agreement(item: AtlasItem, data: Data) -> Iterator[Cell]:
             continue
         place, column = row[item.printed.row], row[item.printed.column or ""]
         value = float(row[item.printed.value])
-        again = Estimate(None)
+        again = Coefficient(None)
         if row["n"]:
-            again = at_least_zero(Estimate(value, *icc_3k_interval(value, int(row["n"]), k=2)))
+            again = at_least_zero(Coefficient(value, *icc_3k_interval(value, int(row["n"]), k=2)))
         yield Cell(place, column, value)
         limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
         limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))

@@ -74,11 +74,11 @@ def show_figures(shown: Sequence[Figure]) -> None:
 def _print_clinicians(figures: Sequence[Figure]) -> None:
     """The four columns of MedHELM's Extended Data Table 4."""
     shown = {f"{PEOPLE} + {name}": name for name in (JURY, ROUGE, BERTSCORE)}
-    found = [item for item in figures if item.measure == ICC and item.between in shown]
-    there = {item.between for item in found}
-    jury = [item for item in found if shown[item.between] == JURY]
-    found += [item for item in figures if (item.between, item.measure) == (PEOPLE, PAIRWISE_ICC)]
-    rows: list[dict[str, Any]] = [asdict(item) for item in found]
+    iccs = [item for item in figures if item.measure == ICC and item.between in shown]
+    there = {item.between for item in iccs}
+    jury = [item for item in iccs if shown[item.between] == JURY]
+    iccs += [item for item in figures if (item.between, item.measure) == (PEOPLE, PAIRWISE_ICC)]
+    rows: list[dict[str, Any]] = [asdict(item) for item in iccs]
     rows += [{"task": item.task, "between": "answers", "answers": item.n} for item in jury]
     names = {name: title for name, title in shown.items() if name in there} | {
         PEOPLE: PEOPLE,

@@ -117,8 +117,10 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
 
     # the strategies of a dataset share its inputs
     names = list(dict.fromkeys(tasks.tasks[leaf][0].id for leaves in resolved.values() for leaf in leaves))
-    found = available(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
-    documents, faults = inputs_of([tasks.datasets[name] for name in found.present], own.data, config.limit)
+    availability = available(tasks, names, Settings(data=forced_origin(own.data)), strict=own.strict)
+    documents, faults = inputs_of(
+        [tasks.datasets[name] for name in availability.present], own.data, config.limit
+    )
     say_faults(faults, stop=own.strict or not documents)
     probe = ProbeFolder(output_folder(config))
     given = (dataset_text(tasks.datasets[name], items[0].loaded) for name, items in documents.items())
@@ -126,7 +128,7 @@ def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     with Lease(probe.folder, "medtasks study contamination", private=private):
         egress = Egress.of(own.allow_host).recording(SentLog(probe.folder).add)
         asking = _Asking(config, egress, price, own.max_cost)
-        return _probe_in(probe, tasks, documents, asking, n_failed=len(faults) + len(found.missing))
+        return _probe_in(probe, tasks, documents, asking, n_failed=len(faults) + len(availability.missing))
 
 
 class _Asking(NamedTuple):
@@ -255,9 +257,9 @@ def _ask_all(
             progress.say_task(name, "failed")
             return
         probe.keep(tasks.datasets[name], waiting[name][0].loaded, read(asked.verdicts), asked.n_cuts_moved)
-        found = probe.tasks[name]
+        row = probe.tasks[name]
         write(probe)
-        progress.say_task(name, f"{found['n_leaked']:,} of {found['n_probed']:,} leaked")
+        progress.say_task(name, f"{row['n_leaked']:,} of {row['n_probed']:,} leaked")
 
     with Progress(tally) as progress:
         planner = ProbePlanner(
@@ -299,9 +301,9 @@ def _compare(folders: list[Path], rest: list[str]) -> int:
     return 0
 
 
-def _print(found: Probes) -> None:
+def _print(probes: Probes) -> None:
     from medtasks_lab.studies.contamination.probe import FILE
 
-    if any(row["data"] == "sample" for row in (*found.tasks, *found.models)):
+    if any(row["data"] == "sample" for row in (*probes.tasks, *probes.models)):
         console().print(_SAMPLE, style="bold")
-    show_tables(study_file(FILE).tables, found)
+    show_tables(study_file(FILE).tables, probes)

@@ -98,6 +98,6 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
     known = registry()
     names = [leaf for leaves in known.resolve(names_in(tasks)).values() for leaf in leaves]
     datasets = dict.fromkeys(known.tasks[name][0].id for name in names)
-    found, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
-    say_faults(faults, stop=not found)
-    return [(known.datasets[name], items) for name, items in found.items()]
+    documents, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
+    say_faults(faults, stop=not documents)
+    return [(known.datasets[name], items) for name, items in documents.items()]

@@ -38,10 +38,10 @@ def say_read(read: Ingested, key: Mapping[str, Any]) -> None:
 def _pairwise(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     from medtasks_lab.human.results import criteria, write_pairwise
 
-    found = criteria(read.rows, key)
-    write_pairwise(folder, found, read, key)
-    print_rates("human evaluation", found, key)
-    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in found])
+    rated = criteria(read.rows, key)
+    write_pairwise(folder, rated, read, key)
+    print_rates("human evaluation", rated, key)
+    print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in rated])
     say_next(f"medtasks reproduce NAME {folder}")
 
 
@@ -61,9 +61,9 @@ def _points(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
 def _likert(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     from medtasks_lab.human.ratings import ratings_of, write_ratings
 
-    found = ratings_of(read.rows, key)
-    write_ratings(folder, found, read, key)
-    _print_ratings(found, key)
+    ratings = ratings_of(read.rows, key)
+    write_ratings(folder, ratings, read, key)
+    _print_ratings(ratings, key)
     runs = " ".join(run["folder"] for run in key["runs"])
     say_next(f"medtasks judge run {runs} --jury NAME --ratings {folder / 'ratings.csv'}")
 
@@ -103,25 +103,25 @@ def _review(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
 def _survey(folder: Path, read: Ingested, key: Mapping[str, Any]) -> None:
     from medtasks_lab.human.survey import published_survey, survey_of, write_survey
 
-    found, paper = survey_of(read.rows, key), published_survey(key["suite"])
-    write_survey(folder, found, read, key)
-    around = found.interval
-    rate = "–" if found.rate is None else f"{100 * found.rate:.1f} %"
+    survey, paper = survey_of(read.rows, key), published_survey(key["suite"])
+    write_survey(folder, survey, read, key)
+    around = survey.interval
+    rate = "–" if survey.rate is None else f"{100 * survey.rate:.1f} %"
     rate += f" [{100 * around.low:.1f}, {100 * around.high:.1f}]" if around else ""
     lines = [
         ("assignments as in the taxonomy", rate, f"{100 * paper.get('agreement_rate', 0):.1f} %"),
-        ("assignments", str(found.n_assignments), ""),
+        ("assignments", str(survey.n_assignments), ""),
         (
             "comprehensiveness, 1 to 5",
-            f"{number(found.mean, 2)} ± {number(found.sd, 3)}",
+            f"{number(survey.mean, 2)} ± {number(survey.sd, 3)}",
             f"{paper.get('comprehensiveness_mean', 0):.2f} ± {paper.get('comprehensiveness_sd', 0):.3f}",
         ),
-        ("clinicians", str(found.n_ratings), f"{paper.get('clinicians', 0):.0f}"),
-        ("comments", str(len(found.comments)), f"{paper.get('comments', 0):.0f}"),
+        ("clinicians", str(survey.n_ratings), f"{paper.get('clinicians', 0):.0f}"),
+        ("comments", str(len(survey.comments)), f"{paper.get('comments', 0):.0f}"),
     ]
     columns = [texts(""), figure("yours"), *([figure("published")] if paper else [])]
     show([line[: len(columns)] for line in lines], columns, "survey on the taxonomy")
-    unlike = sorted((item for item in found.assigned if item.agreement < 1), key=lambda item: item.agreement)
+    unlike = sorted((item for item in survey.assigned if item.agreement < 1), key=lambda item: item.agreement)
     for item in unlike:
         others = {name: n for name, n in item.counts.items() if n and name != item.category}
         elsewhere = ", ".join(f"{name} {n}" for name, n in sorted(others.items(), key=lambda pair: -pair[1]))
@@ -141,7 +141,7 @@ TAKEN: Mapping[str, Callable[[Path, Ingested, Mapping[str, Any]], None]] = {
 }
 
 
-def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
+def _print_ratings(ratings: Ratings, key: Mapping[str, Any]) -> None:
     from medtasks_lab.human.ratings import ALPHA, ICC, KAPPA, PAIRWISE_ICC
 
     columns = [
@@ -151,24 +151,24 @@ def _print_ratings(found: Ratings, key: Mapping[str, Any]) -> None:
         figure("answers", "n"),
     ]
     title = "ratings: mean over answers of the clinicians' means"
-    show(found.scores, columns, title, sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
+    show(ratings.scores, columns, title, sample=bool(key.get("SAMPLE_DATA")), title_style="bold")
     measures = {
         ICC: "ICC(3,k)",
         PAIRWISE_ICC: "pairwise ICC",
         KAPPA["quadratic"]: "kappa",
         ALPHA["ordinal"]: "alpha",
     }
-    for task in dict.fromkeys(item.task for item in found.figures):
-        here = [item for item in found.figures if item.task == task]
+    for task in dict.fromkeys(item.task for item in ratings.figures):
+        here = [item for item in ratings.figures if item.task == task]
         table = spread(here, [texts("axis")], "measure", _WITH_INTERVAL, measures)
         show(*table, f"agreement of clinicians: {task}", title_style="bold")
-    if found.figures:
+    if ratings.figures:
         typer.echo(
             "ICC after z-scoring each clinician; pairwise: the mean over pairs, below 0 counts as 0\n"
             "kappa: quadratic weights, the mean over pairs; alpha: Krippendorff's, ordinal"
         )
-    if found.incomplete:
-        say(f"{found.incomplete} answers were rated on some axes only and do not count")
+    if ratings.incomplete:
+        say(f"{ratings.incomplete} answers were rated on some axes only and do not count")
 
 
 def print_rates(what: str, figures: Sequence[Criterion], record: Mapping[str, Any]) -> None:

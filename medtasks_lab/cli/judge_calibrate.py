@@ -76,8 +76,8 @@ def _write(path: Path, lines: Sequence[dict[str, str]]) -> None:
     )
 
 
-def _print(found: Sequence[Calibration]) -> None:
-    for item in found:
+def _print(calibrations: Sequence[Calibration]) -> None:
+    for item in calibrations:
         title = f"{item.jury}\non the scale of {item.rater}"
         several = len({line.folder for line in item.tasks}) > 1
         rows = []

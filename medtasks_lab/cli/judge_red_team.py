@@ -68,9 +68,9 @@ def _agreement(folder: Path, jury: Jury) -> dict[str, float]:
         for item in read_figures(folder)
         if (item.table, item.item, item.measure) == ("judges", POOLED, "quadratic kappa")
     ]
-    found = {}
+    by_judge = {}
     for judge in jury.models:
         own = [x.value for x in pairs if judge.name in x.between.split(" + ") and x.value is not None]
         if own:
-            found[judge.name] = sum(own) / len(own)
-    return found
+            by_judge[judge.name] = sum(own) / len(own)
+    return by_judge

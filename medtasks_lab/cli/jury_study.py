@@ -151,13 +151,13 @@ def run_study(study: JuryStudy[FoundT], asking: Asking, folder: Path) -> int:
             print_estimates([item for one in planners for item in one.estimates(one.pending())], budget)
             return DONE
         end = ask_all(planners, budget)
-        found = study.figures(verdicts_of(study.panels, store))
-        results = study.write(folder, found)
-    study.show(found)
+        figures = study.figures(verdicts_of(study.panels, store))
+        results = study.write(folder, figures)
+    study.show(figures)
     for (judge, reason), n in _reasons(planners, store).most_common():
         say(f"missing: {judge}: {n:,} ({reason})")
     say_spent(end, budget, study.what)
-    return end_study(study, found, folder, results, end)
+    return end_study(study, figures, folder, results, end)
 
 
 def _held(folder: Path, study: JuryStudy[Any]) -> AbstractContextManager[object]:

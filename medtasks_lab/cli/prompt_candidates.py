@@ -77,9 +77,9 @@ def choose(
     results = read_results([Path(run) for run in runs], registry())
     for fault in results.faults:
         say(str(fault))
-    found = select(plan, results.entries)
-    _print(found, sample=any(entry.sample for entry in results.entries))
-    typer.echo(str(write_selection(place, found, given)))
+    selection = select(plan, results.entries)
+    _print(selection, sample=any(entry.sample for entry in results.entries))
+    typer.echo(str(write_selection(place, selection, given)))
     return 0
 
 
@@ -90,22 +90,22 @@ def _say_protocol(plan: SelectionPlan) -> None:
         typer.echo(f"ClinicBench's protocol: {CANDIDATES} candidates, {ROWS} rows, {MODELS} models")
 
 
-def _print(found: Selection, *, sample: bool) -> None:
+def _print(selection: Selection, *, sample: bool) -> None:
     from medtasks_lab.studies.prompt_selection import MODELS
 
-    models = list(next(iter(found.scores.values())))
-    title = f"{found.plan.task}: {counted(found.plan.n, 'row')} of the few-shot pool"
+    models = list(next(iter(selection.scores.values())))
+    title = f"{selection.plan.task}: {counted(selection.plan.n, 'row')} of the few-shot pool"
     rows = [
         (
-            f"{name} (chosen)" if name == found.chosen else name,
-            *(f"{score:.4f}" for score in (mean, *(found.scores[name][model] for model in models))),
+            f"{name} (chosen)" if name == selection.chosen else name,
+            *(f"{score:.4f}" for score in (mean, *(selection.scores[name][model] for model in models))),
         )
-        for name, mean in sorted(found.means.items(), key=lambda item: -item[1])
+        for name, mean in sorted(selection.means.items(), key=lambda item: -item[1])
     ]
     columns = [texts("candidate"), *map(figure, ("mean", *models))]
     show(rows, columns, f"{title}\n{SAMPLE_DATA}" if sample else title, pad_edge=False)
-    if found.tied:
-        typer.echo(f"equal means: {', '.join(found.tied)}; the first of the file is chosen")
+    if selection.tied:
+        typer.echo(f"equal means: {', '.join(selection.tied)}; the first of the file is chosen")
     if len(models) != MODELS:
         typer.echo(f"{counted(len(models), 'model')}; ClinicBench's protocol takes {MODELS}")
     typer.echo("These scores chose the prompt and are no results.")

@@ -157,25 +157,25 @@ def _check(folders: list[str], answers: Path | None) -> int:
         typer.echo(f"✗ {finding}")
         code = 1
     for folder in folders:
-        found = check_submission(Path(folder), registry(), answers)
-        for finding in found.findings:
+        checked = check_submission(Path(folder), registry(), answers)
+        for finding in checked.findings:
             typer.echo(f"✗ {finding}")
-        _print_flags(found)
-        if found.findings:
+        _print_flags(checked)
+        if checked.findings:
             code = 1
-            typer.echo(f"{folder}: {counted(len(found.findings), 'thing')} must be mended")
+            typer.echo(f"{folder}: {counted(len(checked.findings), 'thing')} must be mended")
         else:
-            looked = f"{counted(found.tasks, 'task')} from {counted(found.documents, 'document')}"
-            typer.echo(f"✓ {folder}: {looked}; all scores follow; {levels_words(found.verdicts.values())}")
+            looked = f"{counted(checked.tasks, 'task')} from {counted(checked.documents, 'document')}"
+            typer.echo(f"✓ {folder}: {looked}; all scores follow; {levels_words(checked.verdicts.values())}")
     if not code:
         say_next("commit the folder, open a pull request (docs/submitting.md)")
     return code
 
 
-def _print_flags(found: Checked) -> None:
-    for flag in found.flags:
+def _print_flags(checked: Checked) -> None:
+    for flag in checked.flags:
         waits = "no rank until a maintainer has looked" if flag.waits else "the other one waits"
-        typer.echo(f"⚑ {flag} ({waits}; record {found.record})")
+        typer.echo(f"⚑ {flag} ({waits}; record {checked.record})")
 
 
 def _confirm(

@@ -12,7 +12,7 @@ import numpy as np
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.stats.agreement import (
-    Estimate,
+    Coefficient,
     icc_of_raters,
     krippendorff_alpha,
     mean_kappa,
@@ -126,7 +126,7 @@ def _agreement(
     if len(by_rater) < 2:
         return []
     table = rating_table(by_rater)
-    estimates: dict[str, Estimate] = {
+    estimates: dict[str, Coefficient] = {
         ICC: icc_of_raters(table, task),
         PAIRWISE_ICC: pairwise_baseline(by_rater),
         ALPHA["ordinal"]: krippendorff_alpha(table, "ordinal", task),

@@ -22,7 +22,7 @@ from medtasks_ext.stats.intervals import of_shares
 if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.scores import DocumentScore
-    from medtasks_ext.stats.agreement import Estimate
+    from medtasks_ext.stats.agreement import Coefficient
     from medtasks_ext.stats.statistic import Array
     from medtasks_lab.judge.ratings import Ratings
 
@@ -161,7 +161,7 @@ def _agreement(name: str, compared: _Compared) -> list[Figure]:
     return figures
 
 
-def _figure(task: str, between: str, measure: str, value: Estimate) -> Figure:
+def _figure(task: str, between: str, measure: str, value: Coefficient) -> Figure:
     return Figure("clinicians", task, between, COMPOSITE, measure, *value)
 
 

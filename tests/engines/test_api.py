@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from datetime import datetime, timezone
 
 import pytest
@@ -28,10 +29,8 @@ from lm_eval.models.sglang_generate_API import SGLANGGENERATEAPI
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request, http
 from medtasks_ext.engines.api import ApiEngine, takes
-from medtasks_ext.engines.completion import chat_answer
 from medtasks_ext.errors import MedtasksError
 from tests.conftest import ROOT
-from tests.engines.conftest import QuickClock
 from tests.engines.made import (
     SETTINGS,
     ListFeed,
@@ -326,36 +325,74 @@ def test_what_cannot_pass_is_not_tried_again(server, clock, status):
     assert len(server.asked) == 1 and not clock.pauses
 
 
-class BothFirst(QuickClock):
-    """No pause ends before two have begun."""
+def test_several_refusals_within_a_second_hold_all_requests_and_the_user_is_told_once(server):
+    lines, clock = [], http.Clock()
+    moments = []
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun, self.both = 0, asyncio.Event()
+    async def script(asked):
+        moments.append(time.monotonic())
+        return Reply({}, 429, {"Retry-After": "6"}) if asked.number < 4 else Reply(chat())
 
-    async def pause(self, seconds, ended):
-        self.begun += 1
-        if self.begun == 2:
-            self.both.set()
-        await self.both.wait()
-        await super().pause(seconds, ended)
-
-
-def test_a_server_that_asks_to_wait_is_obeyed_and_the_user_is_told_once(server):
-    lines, clock = [], BothFirst()
-    server.script = failing_first(2, Reply({}, 429, {"Retry-After": "30"}))
-    outcomes, _ = run(model(server, num_concurrent=2), asking(6), clock, say=lines.append)
+    server.script = script
+    outcomes, _ = run(model(server, num_concurrent=4), asking(12), clock, say=lines.append)
     assert all(isinstance(got, Answer) for got in outcomes.values())
-    assert len(lines) == 1 and "asks to wait 30 s (HTTP 429)" in lines[0]
-    assert min(clock.pauses[:2]) >= 30
+    [line] = lines
+    assert line == f"{server.url}/chat/completions asks to wait (HTTP 429); the next request goes out in 6 s"
+    assert sum(moment - moments[0] < 5.5 for moment in moments) <= 7  # four, and those on their way
+
+
+def test_one_refusal_holds_its_own_request_alone(server):
+    """The others go on, over the connection that it leaves as well."""
+    order = []
+
+    async def script(asked):
+        order.append(asked.prompt)
+        first = asked.prompt == "Is it? 0" and order.count(asked.prompt) == 1
+        return Reply({}, 429, {"Retry-After": "2"}) if first else Reply(chat(asked.prompt))
+
+    server.script = script
+    outcomes, _ = run(model(server, num_concurrent=1), asking(40), http.Clock())
+    assert all(isinstance(got, Answer) for got in outcomes.values())
+    assert order == [*(f"Is it? {i}" for i in range(40)), "Is it? 0"]
+
+
+def at_most(places, others=0.0):
+    """A server that refuses what it has no place for, and a share of the others at random."""
+    under_way, most, chance = 0, 0, random.Random(0)
+
+    async def script(asked):
+        nonlocal under_way, most
+        if under_way >= places or chance.random() < others:
+            return Reply({}, 429)
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.005)
+        under_way -= 1
+        return Reply(chat(asked.prompt))
+
+    return script
+
+
+def test_connections_follow_what_the_server_takes(server, clock):
+    server.script = at_most(8)
+    outcomes, _ = run(model(server, num_concurrent=64, max_retries=20), asking(1500), clock)
+    assert all(isinstance(got, Answer) for got in outcomes.values())
+    assert len(server.asked) < 1.5 * 1500  # without halving, most tries are refused
+
+
+def test_single_refusals_at_random_cost_no_connection(server, clock):
+    server.script = at_most(10**6, others=0.05)
+    outcomes, engine = run(model(server, num_concurrent=32, max_retries=20), asking(1500), clock)
+    assert all(isinstance(got, Answer) for got in outcomes.values())
+    [endpoint] = engine._endpoints._all
+    assert endpoint.allowed == server.most_connections == 32
 
 
 @pytest.mark.parametrize("wish", ["100000", "Fri, 31 Dec 2999 23:59:59 GMT", "1e300"])
 def test_a_wish_to_wait_for_long_is_capped(server, clock, wish):
-    lines = []
     server.script = failing_first(1, Reply({}, 503, {"Retry-After": wish}))
-    outcomes, _ = run(model(server), asking(), clock, say=lines.append)
-    assert isinstance(outcomes["k0"], Answer) and len(lines) == 1 and "in 60 s" in lines[0]
+    outcomes, _ = run(model(server), asking(), clock)
+    assert isinstance(outcomes["k0"], Answer)
     assert 60 <= sum(clock.pauses) <= 62
 
 
@@ -372,25 +409,6 @@ def test_times_of_waiting_are_read_as_the_rfc_has_them():
     assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 GMT", now) == 30
     assert http.seconds_asked("Sun, 22 Nov 2026 08:00:30 -0000", now) is None  # no zone
     assert http.seconds_asked("7", now) == 7
-
-
-def test_nobody_asks_while_the_server_wants_to_be_left_alone(server, clock):
-    """What one request is told holds for all, those that were not sent yet as well."""
-    server.script = failing_first(1, Reply({}, 429, {"Retry-After": "30"}))
-
-    async def ask():
-        async with http.Client(http.Server(server.url), clock=clock) as client:
-            await client.exchange("POST", "/chat/completions", {})
-            assert client.held == 30
-            got = await client.answer({}, chat_answer, path="/chat/completions")
-            assert isinstance(got, Answer) and client.held == 0 and clock.pauses == [30]
-            server.script = failing_first(9, Reply({}, 429, {"Retry-After": "30"}))
-            await client.exchange("POST", "/chat/completions", {})
-            client.stop()
-            await client.turn()  # all is over: nobody waits any more
-            assert client.held == 30 and clock.pauses == [30]
-
-    asyncio.run(ask())
 
 
 def test_a_pause_ends_by_itself_or_by_the_event():
@@ -464,7 +482,7 @@ def test_an_interrupted_feed_lets_requests_under_way_come_home(server, clock):
 
 def test_an_interrupted_feed_does_not_wait_for_a_server_that_wants_to_be_left_alone(server):
     """The server asks for a minute; the user interrupts, and ends pauses between tries."""
-    server.script = failing_first(9, Reply({}, 429, {"Retry-After": "60"}))
+    server.script = failing_first(50, Reply({}, 429, {"Retry-After": "60"}))
     feed, outcomes = ListFeed(asking(50)), []
 
     def interrupt(line):
@@ -474,7 +492,11 @@ def test_an_interrupted_feed_does_not_wait_for_a_server_that_wants_to_be_left_al
     engine = ApiEngine(model(server, num_concurrent=1, max_retries=5), say=interrupt)
     engine.stop()  # nothing is running yet
     engine.run(feed, lambda request, outcome: outcomes.append(outcome))
-    assert [(got.kind, got.tries) for got in outcomes] == [(FaultKind.BUSY, 1)] and len(server.asked) == 1
+    assert (
+        [(got.kind, got.tries) for got in outcomes]
+        == [(FaultKind.BUSY, 1)] * 3
+        == [(FaultKind.BUSY, 1) for _ in server.asked]
+    )
     engine.stop()  # nor any more
 
 

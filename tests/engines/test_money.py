@@ -6,6 +6,7 @@ stand in this process, so that thousands can be tried; `tests/judge/test_money.p
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Generator
 from typing import Any
@@ -86,8 +87,8 @@ class GeneratedServer:
 class InProcess(Client):
     """A client whose server stands in this process; nothing waits."""
 
-    def __init__(self, script: GeneratedServer, retry: Retry) -> None:
-        super().__init__(Server("http://127.0.0.1:9/"), retry)
+    def __init__(self, server: Server, script: GeneratedServer) -> None:
+        super().__init__(server)
         self.script = script
 
     async def __aenter__(self) -> InProcess:
@@ -97,7 +98,7 @@ class InProcess(Client):
         pass
 
     async def pause(self, seconds: float) -> None:
-        pass
+        await asyncio.sleep(0)
 
     async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Failed:
         return self.script.reply(body)
@@ -106,10 +107,10 @@ class InProcess(Client):
 class GeneratedEngine(ServerEngine):
     def __init__(self, script: GeneratedServer, window: int, retry: Retry) -> None:
         super().__init__(Server("http://127.0.0.1:9/", connections=window), retry, chat_answer)
-        self.script, self.retry = script, retry
+        self.script = script
 
-    def client(self) -> Client:
-        return InProcess(self.script, self.retry)
+    def client(self, server: Server) -> Client:
+        return InProcess(server, self.script)
 
     def body(self, request: Request) -> Any:
         return {"text": request.prompt, "limit": request.settings["max_gen_toks"]}

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -422,42 +423,85 @@ def test_a_killed_run_loses_only_what_was_under_way(medtasks, worker, tmp_path, 
     assert json.loads((tmp_path / f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 1
 
 
-def test_scores_come_from_a_process_beside_the_engine_and_are_the_same(medtasks, engine, monkeypatch):
+THREE = ("bridge_chip_ctc", "bridge_chip_ctc_cot", "bridge_chip_ctc_5shot")
+
+
+@pytest.fixture
+def beside(medtasks, engine, monkeypatch):
+    """A run of three tasks whose process for scoring is worth its start at once; scores as without it."""
     from medtasks_ext.runner import scoring
 
-    tasks = "bridge_chip_ctc,bridge_chip_ctc_cot,bridge_chip_ctc_5shot"
-    command = (*CHIP_CTC[:4], tasks, "--output_path")
+    command = (*CHIP_CTC[:4], ",".join(THREE), "--output_path")
     assert medtasks(*command, "here").code == 0
     monkeypatch.setattr(scoring, "START_AFTER", -1.0)
     monkeypatch.setattr("medtasks_ext.cli.run._is_built_in", lambda model: False)
-    scored = []
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    beside = threading.Event()
+
+    def run():
+        outcome = medtasks(*command, "beside", "--no-preflight")
+        assert outcome.code == 0, outcome.text
+        for name in THREE:
+            one, other = (Path(folder, "tasks", f"{name}.json") for folder in ("here", "beside"))
+            assert one.read_bytes() == other.read_bytes()
+
+    return run
+
+
+def generating(monkeypatch):
+    """The model is at work until the event that comes back."""
+    from medtasks_ext.runner.stream import RunPlanner
+
+    scored, end = threading.Event(), Scripted.run
+
+    def waits(self, feed, done):
+        end(self, feed, done)
+        scored.wait()
+
+    monkeypatch.setattr(Scripted, "run", waits)
+    monkeypatch.setattr(RunPlanner, "_generates", lambda self: not scored.is_set())
+    return scored
+
+
+def test_scores_come_from_a_process_beside_the_engine_and_are_the_same(beside, monkeypatch):
+    from medtasks_ext.runner import scoring
+
+    scored, there = [], generating(monkeypatch)
     received = scoring.Scorer._received
 
     def noted(self, *, wait):
         entry = received(self, wait=wait)
         if entry is not None:
             scored.append(entry[0])
-            beside.set()
+            there.set()
         return entry
 
     monkeypatch.setattr(scoring.Scorer, "_received", noted)
-    end = Scripted.run
-
-    def waits(self, feed, done):
-        end(self, feed, done)
-        beside.wait()  # the engine is busy until the first score is there
-
-    monkeypatch.setattr(Scripted, "run", waits)
-    outcome = medtasks(*command, "beside", "--no-preflight")
-    assert outcome.code == 0, outcome.text
+    beside()
     assert scored
-    for name in tasks.split(","):
-        assert (
-            Path("beside/tasks", f"{name}.json").read_bytes()
-            == Path("here/tasks", f"{name}.json").read_bytes()
-        )
+
+
+def test_no_process_is_started_once_nothing_generates(beside, monkeypatch):
+    from medtasks_ext.runner import scoring
+
+    monkeypatch.setattr(scoring.Scorer, "_give", lambda self, task: pytest.fail("a process was started"))
+    beside()
+
+
+def test_what_a_process_of_low_priority_has_in_hand_is_taken_back_at_the_end(beside, monkeypatch):
+    """The system does not allow a higher priority, and the process gets no turn."""
+    from medtasks_ext.runner import scoring
+
+    begun, given = generating(monkeypatch), scoring.Scorer._give
+
+    def gives(self, task):
+        self._process.send_signal(signal.SIGSTOP)
+        given(self, task)
+        begun.set()
+
+    monkeypatch.setattr(scoring.Scorer, "_give", gives)
+    monkeypatch.setattr(scoring, "_ordinary_priority", lambda pid: False)
+    beside()
+    assert begun.is_set()
 
 
 def test_an_engine_that_dies_leaves_what_it_answered(medtasks, engine, monkeypatch):

@@ -1,11 +1,13 @@
 """A pipe in a run's folder is named, and never waited for, by whatever reads or goes on with the folder."""
 
 import os
+import re
 import shutil
 import signal
 
 import pytest
 
+from medtasks_ext.registry import suites
 from tests.runs.changes import files_of
 
 TASK = "bridge_chip_ctc"
@@ -55,3 +57,53 @@ def test_a_pipe_among_the_files_of_a_run_is_named_by_every_command(
         assert found.code == 2, (name, found.text)
         assert f"{name}: is no plain file" in found.err or (name == "run.json" and "no results" in found.err)
         shutil.rmtree(tmp_path / "copy")
+
+
+#: Calls that name a pipe, or a folder that holds one, where a plain file is meant.
+GIVEN = {
+    "run --config": (*RUN, "other", "--config", "pipe"),
+    "run --config=": (*RUN, "other", "--config=pipe"),
+    "plan": ("plan", "pipe", "--tasks", TASK),
+    "preview --chat-template": ("preview", TASK, "--chat-template", "pipe"),
+    "preview --chat-template, JSON": ("preview", TASK, "--chat-template", "pipe.json"),
+    "verify --against": ("verify", "run", "--against", "pipe"),
+    "report": ("report", "pipe"),
+    "report --by": ("report", "run", "--by", "pipe", "-o", "report"),
+    "compare --by": ("compare", "run", "run", "--by", "pipe"),
+    "new --from": ("new", "dataset", "--id", "own_wards", "--from", "pipe.csv", "--answer", "label"),
+    "data import": ("data", "import", "pipe.csv", "--task", TASK),
+    "data pin --copy": ("data", "pin", "medhelm_medqa", "--by", "me", *2 * ("--copy", "pipe.csv")),
+    "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
+    "prompts candidates": ("prompts", "candidates", "pipe", "-o", "candidates"),
+    "prompts choose": ("prompts", "choose", "chosen", "run"),
+    "judge run --jury": ("judge", "run", "run", "--jury", "pipe"),
+    "judge eval": ("judge", "eval", "pipe", "--judge", "pipe"),
+    "judge votes": ("judge", "votes", "pipe", "--task", "healthbench_full", "--jury", "local", "-o", "votes"),
+    "judge data": ("judge", "data", "pipe"),
+    "study sample": ("study", "sample", "pipe", "-n", "3"),
+    "study contamination --table": ("study", "contamination", "--table", "pipe"),
+    "human ingest --key": ("human", "ingest", "form.csv", "--key", "pipe", "-o", "ingested"),
+    "model check": ("model", "check", "pipe"),
+    "model new": ("model", "new", "model"),
+    "submit --check": ("submit", "--check", "org/model/2026-11-01"),
+}  # fmt: skip
+SAID = "is no plain file|is no file|no such file|not found|holds no|no contamination.json|no configuration"
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_a_pipe_that_a_call_names_is_never_waited_for(medtasks, chip_ctc, tmp_path, alarm, given):
+    artefacts = [item.file for suite in suites().values() if suite.official
+                 for item in suite.official.artefacts.values()]  # fmt: skip
+    for place in (
+        "pipe", "pipe.json", "pipe.csv", "chosen/candidates.yaml", "chosen/candidates.json",
+        "model/config.json", "org/model/2026-11-01/submission.json",
+        "org/model/2026-11-01/documents.parquet",
+        *(f"artefacts/{name}" for name in artefacts),
+    ):  # fmt: skip
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(tmp_path / place)
+    (tmp_path / "form.csv").write_text("")
+    if "run" in GIVEN[given][2:]:
+        assert medtasks(*RUN, "run").code == 0
+    found = medtasks(*GIVEN[given])
+    assert found.code in (1, 2) and re.search(SAID, found.text.lower()), found.text

@@ -247,7 +247,7 @@ class _Reading:
         own = self._text_at(self._past(end))
         if own and own[0] == number:
             return own
-        if self._denied(end):
+        if self._verdict(end) is False:
             return None
         suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
         return number, suffix.end() if suffix else end
@@ -425,9 +425,6 @@ class _Reading:
                 break
             place = match.end()
         return self.text[place : place + 1] == ":"
-
-    def _denied(self, end: int) -> bool:
-        return self._verdict(end) is False
 
     def _mentions(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels."""

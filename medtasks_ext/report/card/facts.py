@@ -63,8 +63,8 @@ def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
 
 def scored(entry: Entry) -> list[Experiment]:
     """Its experiments with a score, in order of suite, dataset and strategy."""
-    found = [item for item in entry.experiments.values() if item.score is not None]
-    return sorted(found, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
+    experiments = [item for item in entry.experiments.values() if item.score is not None]
+    return sorted(experiments, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
 def asked_with(entry: Entry, suite: str, strategy: str) -> str:

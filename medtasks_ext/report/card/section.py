@@ -36,8 +36,8 @@ def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str,
     """
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
-    found = standings([entry, *published], tasks, [*strategies])
-    return [row for row in found.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
+    table = standings([entry, *published], tasks, [*strategies])
+    return [row for row in table.to_pylist() if row["rivals"]], {item.label: item.model for item in published}
 
 
 def picture_name(row: Json) -> str:

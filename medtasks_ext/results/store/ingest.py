@@ -206,14 +206,14 @@ class _Ingest:
         # models are read side by side in the order of datasets
         experiments = sorted(entry.experiments.values(), key=lambda item: (item.dataset.id, item.strategy))
         lacking: dict[str, MedtasksError] = {}
-        found: list[tuple[Experiment, DocumentScores]] = []
+        scored: list[tuple[Experiment, DocumentScores]] = []
         for item, scores in zip(experiments, self.pool.map(_documents, experiments), strict=True):
             if isinstance(scores, MedtasksError):
                 lacking[item.task] = scores
             elif scores is not None:
-                found.append((item, scores))
+                scored.append((item, scores))
         write_results(place, run, entry.part({item.task: item for item in experiments}), self.tasks)
-        documents = write_documents(place, entry.model, run, found)
+        documents = write_documents(place, entry.model, run, scored)
         texts = write_responses(place, entry.model, run, experiments, lacking) if with_text else []
         stored = StoredRun(
             run=run,

@@ -300,8 +300,8 @@ def fingerprint(files: Iterable[Path], tasks: Iterable[str], *, text: bool) -> s
         files: that it is read from; which of them exist counts, too.
         text: whether texts are.
     """
-    found = blake2b(json.dumps([SCHEMA, sorted(tasks), text]).encode(), digest_size=16)
+    hasher = blake2b(json.dumps([SCHEMA, sorted(tasks), text]).encode(), digest_size=16)
     for file in files:
         content = file.read_bytes() if file.is_file() else b""
-        found.update(blake2b(content, digest_size=16).digest())
-    return found.hexdigest()
+        hasher.update(blake2b(content, digest_size=16).digest())
+    return hasher.hexdigest()

@@ -165,8 +165,8 @@ def _read(store: Store, items: Sequence[_Stored], pool: ThreadPoolExecutor) -> d
         by_file.setdefault(item.run.table_of(DOCUMENTS, item.task), []).append(item)
     counts: dict[tuple[str, str], Array] = {}
     files = [store.folder / name for name in by_file]
-    for found in pool.map(_read_file, files, by_file.values()):
-        counts.update(found)
+    for of_file in pool.map(_read_file, files, by_file.values()):
+        counts.update(of_file)
     return counts
 
 
@@ -233,8 +233,8 @@ def _counts(item: _Stored, start: int, arrays: dict[str, Array]) -> Array:
 def _compact(numbers: Array) -> Array:
     """Bytes where nothing is lost: most counts are small whole numbers."""
     with np.errstate(invalid="ignore"):  # what is no byte differs afterwards
-        found = numbers.astype(np.uint8, order="C")
-    return found if np.array_equal(found, numbers) else np.ascontiguousarray(numbers)
+        small = numbers.astype(np.uint8, order="C")
+    return small if np.array_equal(small, numbers) else np.ascontiguousarray(numbers)
 
 
 # ---------------------------------------------------------------------- products
@@ -272,8 +272,8 @@ def _bootstrap(counts: dict[tuple[str, str], Array], items: list[_Stored]) -> Ta
 
 def _ends(counts: Array, statistic: Statistic, draws: Array) -> tuple[float, float]:
     """Of the interval of one score; NaN where it has none."""
-    found = intervals_of(Counts(counts.T, {"score": statistic}), {"score": draws}).get("score")
-    return (found.interval.low, found.interval.high) if found else (np.nan, np.nan)
+    estimated = intervals_of(Counts(counts.T, {"score": statistic}), {"score": draws}).get("score")
+    return (estimated.interval.low, estimated.interval.high) if estimated else (np.nan, np.nan)
 
 
 def _sums(counts: Sequence[Array], weights: Array) -> tuple[Array, Array]:

@@ -130,27 +130,27 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def write_documents(
-    folder: Path, model: str, run: str, found: Sequence[tuple[Experiment, DocumentScores]]
+    folder: Path, model: str, run: str, scored: Sequence[tuple[Experiment, DocumentScores]]
 ) -> dict[str, Rows]:
     """Write a row per document, if there are any; what a document does not have is null: means leave it out.
 
     Returns:
         Task -> where its documents lie.
     """
-    if not found:
+    if not scored:
         return {}
     # what follows from `score` lies together, so that `counts` need not be read with it
-    found = sorted(found, key=lambda pair: pair[1].statistic is not mean)
-    experiments, lengths = [item for item, _ in found], [len(scores.documents) for _, scores in found]
+    scored = sorted(scored, key=lambda pair: pair[1].statistic is not mean)
+    experiments, lengths = [item for item, _ in scored], [len(scores.documents) for _, scores in scored]
     sample = pa.array([item.sample for item in experiments])
     columns = _columns(model, run, experiments, lengths, sample=sample)
-    own = pa.concat_tables([as_table(scores) for _, scores in found])
+    own = pa.concat_tables([as_table(scores) for _, scores in scored])
     columns |= {name: own[name] for name in own.column_names}
     for name in ("score", "valid", "unclosed", "confidence"):
         columns[name] = pa.array(own[name].to_numpy(), from_pandas=True)
     _write(folder / DOCUMENTS, table("documents", columns))
     starts = np.cumsum([0, *lengths]).tolist()
-    return {item.task: _rows(first, scores) for first, (item, scores) in zip(starts, found, strict=False)}
+    return {item.task: _rows(first, scores) for first, (item, scores) in zip(starts, scored, strict=False)}
 
 
 def _rows(first: int, scores: DocumentScores) -> Rows:
@@ -249,17 +249,17 @@ def read_experiments(
             intervals[task][metric] = interval
         if (end := _at(figures, "paper_interval_low", place)) is not None:
             of_paper[task][metric] = Interval(end, figures["paper_interval_high"][place])
-    conditions, found = run_conditions(run.manifest), {}
+    conditions, experiments = run_conditions(run.manifest), {}
     places = dict(zip(reversed(records["task"]), reversed(range(len(records["task"]))), strict=True))
     for task, place in first.items():
         row = {name: column[place] for name, column in figures.items()} | {"metrics": metrics[task]}
         row |= {name: records[name][places[task]] for name in _RECORDS if name in records}
         documents = choice_of(run.manifest, task).words
-        found[task] = replace(
+        experiments[task] = replace(
             _experiment(folder, task, row, intervals[task], conditions, documents, tasks),
             paper_intervals=of_paper[task],
         )
-    return found, list(unknown)
+    return experiments, list(unknown)
 
 
 def _read(folder: Path, run: StoredRun) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
@@ -277,9 +277,9 @@ def _read(folder: Path, run: StoredRun) -> tuple[dict[str, list[Any]], dict[str,
                 known = [name for name in columns if name in there or name not in LACKED]
                 texts = [name for name in known if name in ("task", "metric", *_RECORDS)]
                 opened = parquet.ParquetFile(folder / file, read_dictionary=texts)
-                found = opened.read(columns=known, use_threads=False)
-            for name in found.column_names:
-                of_table.setdefault(_FIGURES.get(name, name), []).extend(_values(found[name]))
+                table = opened.read(columns=known, use_threads=False)
+            for name in table.column_names:
+                of_table.setdefault(_FIGURES.get(name, name), []).extend(_values(table[name]))
     return read[RESULTS], read[RESULTS if former else TASKS]
 
 
