@@ -43,18 +43,31 @@ def offline_page(
     styles = [style] if isinstance(style, Path) else style
     css = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in styles)
     script = "\n" + "\n".join(file.read_text(encoding="utf-8") for file in scripts)
-    content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # in a script element only < could end the data
-    content = _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", content).replace("<", "\\u003c")
     return Template(template.read_text(encoding="utf-8")).substitute(
         language=language,
-        title=escape(_SURROGATE.sub("\ufffd", title)),
+        title=title_in_page(title),
         style=css,
         style_hash=_hash(css),
         script=script,
         script_hash=_hash(script),
-        data=content,
+        data=data_in_page(data),
     )
+
+
+def data_in_page(data: Mapping[str, Any]) -> str:
+    """Data as a page's script element holds it: nothing in it can end the element.
+
+    Raises:
+        ValueError: a number is NaN or infinite, which is no JSON.
+    """
+    content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # in a script element only < could end the data
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", content).replace("<", "\\u003c")
+
+
+def title_in_page(title: str) -> str:
+    """A title as a page's head holds it."""
+    return escape(_SURROGATE.sub("\ufffd", title))
 
 
 def _hash(content: str) -> str:

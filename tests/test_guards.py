@@ -128,6 +128,7 @@ READERS = {
     "medtasks_lab/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_lab/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_lab/originals/tree.py": "an owner's file, of those that are files",
+    "medtasks_lab/site/page_files.py": _BUNDLED,
     "medtasks_lab/submissions/answers.py": "looks whether it is a file, its size and hash",
     "medtasks_lab/submissions/confirmations.py": _LOOKS,
     "medtasks_lab/submissions/documents.py": _LOOKS,

@@ -170,14 +170,14 @@ def _section(dataset: Dataset) -> list[str]:
         f"{dataset.folder.name})",
         "; ".join(shared[:3]),
         "; ".join([*shared[3:], *own]),
-        f"score: `{record.primary_metric}`{_scored_by(dataset)}; test rows: {record.n_test:,}",
+        f"score: `{record.primary_metric}`{scored_by_words(dataset)}; test rows: {record.n_test:,}",
         *(f"official budget: {record.official_budget:,} tokens" for _ in [0] if record.official_budget),
         *("the paper's zero-shot prompt asks to reason first: its scores stand beside the chain of thought"
           for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; <{record.url}>",
-        f"licence: {_terms(record)}",
+        f"licence: {terms_words(record)}",
         f"reviewed: {'; '.join(record.reviews)}",
-        *_rows(dataset),
+        *rows_words(dataset),
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
           for _ in [0] if record.control_of),
         *(f"**draft**, in no group: {record.draft}" for _ in [0] if record.draft),
@@ -196,7 +196,8 @@ def _section(dataset: Dataset) -> list[str]:
     ]
 
 
-def _scored_by(dataset: Dataset) -> str:
+def scored_by_words(dataset: Dataset) -> str:
+    """What to know of the score, in brackets: who gives it, and what a perfect answer gets."""
     notes = ["given by judges"] if "judge" in dataset.blocks else []
     highest = dataset.metadata.oracle_max
     if highest == "per_document":
@@ -206,7 +207,7 @@ def _scored_by(dataset: Dataset) -> str:
     return f" ({'; '.join(notes)})" if notes else ""
 
 
-def _rows(dataset: Dataset) -> list[str]:
+def rows_words(dataset: Dataset) -> list[str]:
     """Where its rows come from without asking anyone, and whether they are the suite's own."""
     source = dataset.blocks["rows"]
     facts = []
@@ -232,7 +233,7 @@ def _access(record: Metadata) -> str:
     return record.access + (", scoreable" if record.scoreable else "") + _mark(record, "access")
 
 
-def _terms(record: Metadata) -> str:
+def terms_words(record: Metadata) -> str:
     """Licence, what it allows, and where it stands."""
     licence = record.licence
     parts = [_cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]

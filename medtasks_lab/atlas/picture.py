@@ -1,4 +1,4 @@
-"""Pictures of a block of the atlas, as Vega-Lite specs."""
+"""Pictures of a block of the atlas: their kinds, rows and words, and Vega-Lite specs of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
+from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +31,28 @@ _ENDS = (", low", ", high")
 Table = dict[str, dict[str, "Cell"]]
 
 
-def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Json]]:
-    """The specs of a picture, with what their names add to the block's.
+@dataclass(frozen=True)
+class Drawing:
+    """One picture."""
+
+    kind: Kind
+    rows: list[dict[str, Value]]
+    words: dict[str, Any]
+
+    @property
+    def spec(self) -> Json:
+        """As Vega-Lite takes it."""
+        return picture(self.kind, self.rows, **self.words)
+
+
+def _drawing(item: AtlasItem, kind: Kind, rows: list[dict[str, Value]], **words: Any) -> Drawing:
+    """A picture with its title inside: it may be taken out of its page."""
+    room = max(40, int(words.get("width", _WIDTH)) // 7)
+    return Drawing(kind, rows, {"caption": _wrapped(f"{item.title} ({item.source})", room), **words})
+
+
+def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Drawing]]:
+    """The drawings of a picture, with what their names add to the block's.
 
     Empty where there is nothing to draw, such as a block of own runs without one. A matrix with columns on
     unlike scales, shares of 1 and ratings of 1 to 5, is several pictures: one scale of colours would say that
@@ -55,7 +75,7 @@ def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str,
     return specs
 
 
-def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
+def _of_table(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
     every = len(
         {
             cell.row
@@ -159,7 +179,7 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
-def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
+def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     found: list[dict[str, Value]] = []
     for y, (name, line) in enumerate(rows.items()):
         for x, column in enumerate(columns):
@@ -176,7 +196,8 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
     level = max(len(word) for column in columns for word in column.split()) <= letters
     names: list[Any] = [_wrapped(column, letters) for column in columns] if level else list(columns)
     lines, measure = _marked(how, rows)
-    return picture(
+    return _drawing(
+        item,
         "heat",
         found,
         columns=names,
@@ -207,7 +228,7 @@ def _wrapped(name: str, letters: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
+def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, (name, line) in enumerate(rows.items()):
@@ -224,7 +245,8 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
             )
     room = 0.03 * (max(ends) - min(ends) or 1)
     lines, measure = _marked(how, rows)
-    return picture(
+    return _drawing(
+        item,
         "dots",
         values,
         lines=lines,
@@ -243,7 +265,7 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
     )
 
 
-def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Json:
+def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     values: list[dict[str, Value]] = []
     for place, (name, line) in enumerate(rows.items()):
         for column in columns:
@@ -258,7 +280,8 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> J
                         "tip": f"{name}\n{words}",
                     }
                 )
-    return picture(
+    return _drawing(
+        item,
         "bars",
         values,
         lines=list(rows),
@@ -286,7 +309,7 @@ class _Point:
         return f"{self.name} ({self.note})" if self.note else self.name
 
 
-def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
+def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | None:
     points = _points(how, [cell for cell in cells if cell.point] or list(cells))
     if not points:
         return None
@@ -304,7 +327,8 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Json | None:
         for point in points
     ]
     groups = [kind for kind in (_OWN, *how.groups, _REST) if any(point.kind == kind for point in points)]
-    return picture(
+    return _drawing(
+        item,
         "scatter",
         rows,
         width=_WIDTH,

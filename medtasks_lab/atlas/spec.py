@@ -135,6 +135,20 @@ class AtlasItem(Strict):
     note: str = ""
     pictures: list[Chart] = []
 
+    @property
+    def state(self) -> str:
+        """What is done with the paper's figures: they are recomputed, restated, or made of own runs."""
+        return _STATES.get(self.statistic, "recomputed")
+
+
+#: what a statistic does with a paper's figures, where it does not recompute them
+_STATES: dict[Statistic, str] = {
+    "restated": "restated",
+    "departments": "of own runs",
+    "levels": "of own runs",
+    "detectable_effects": "restated, and of own runs",
+}
+
 
 class Atlas(Strict):
     """What one suite's paper prints."""

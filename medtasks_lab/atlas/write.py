@@ -8,6 +8,7 @@ from medtasks_ext.atomic import atomic_file, write_text
 from medtasks_ext.csvfile import csv_text
 from medtasks_ext.report.pictures.draw import is_possible, png, svg
 from medtasks_lab.atlas.picture import drawn
+from medtasks_lab.atlas.statistics import largest_deviation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from medtasks_lab.atlas.cells import Cell
     from medtasks_lab.atlas.spec import AtlasItem
+    from medtasks_lab.atlas.statistics import CheckedClaim
 
 COLUMNS = ("row", "column", "printed", "recomputed", "yours", "note", "point")
 
@@ -56,16 +58,44 @@ def write_item(folder: Path, name: str, item: AtlasItem, cells: Sequence[Cell]) 
     """`NAME.csv` with a line per figure, `NAME.tex`, and with the extra `plots` pictures as SVG and PNG."""
     stem = name.replace(":", "_")
     table = folder / f"{stem}.csv"
-    write_text(table, csv_text([COLUMNS, *map(_line, cells)]))
+    write_text(table, cells_csv(cells))
     tex = folder / f"{stem}.tex"
     write_text(tex, _latex(item, cells))
     return [table, tex, *(_pictures(folder / stem, item, cells) if is_possible() else [])]
 
 
+def cells_csv(cells: Sequence[Cell]) -> str:
+    """A block as CSV, with a line per figure."""
+    return csv_text([COLUMNS, *map(_line, cells)])
+
+
+def check_words(found: CheckedClaim, cells: Sequence[Cell]) -> str:
+    """How far a block comes out as printed, in words.
+
+    A check mark stands for figures that were recomputed and came out, nothing else.
+    """
+    restated = found.printed - found.compared
+    if not found.printed:
+        return f"{len(cells):,} figures, none printed"
+    if not found.compared:
+        return f"{restated:,} printed figures restated; no data to recompute them from"
+    words = f"{found.right:,} of {found.compared:,} printed figures come out"
+    if found.sound:
+        off = [cell.deviation for cell in cells if cell.deviation is not None and cell not in found.off]
+        words += f", at most {max(off, default=0.0):.4f} off"
+    else:
+        words += f", at most {largest_deviation(cells):.4f} off"
+    if found.contradicted:
+        words += f"; {len(found.contradicted)} contradicts the paper's own data"
+    words += f"; {restated:,} more restated" if restated else ""
+    return f"{'✓' if not found.off else '✗'} {words}"
+
+
 def _pictures(stem: Path, item: AtlasItem, cells: Sequence[Cell]) -> list[Path]:
     made = []
     for how in item.pictures:
-        for part, spec in drawn(item, how, cells):
+        for part, drawing in drawn(item, how, cells):
+            spec = drawing.spec
             name = f"{stem.name}_{part}" if part else stem.name
             vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
             content = svg(spec)

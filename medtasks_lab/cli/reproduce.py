@@ -20,8 +20,8 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_lab.atlas.cells import Cell, Data
 from medtasks_lab.atlas.models import own_models, published_models
 from medtasks_lab.atlas.spec import Atlas, atlases
-from medtasks_lab.atlas.statistics import CheckedClaim, cells_of, checked, largest_deviation
-from medtasks_lab.atlas.write import best, decimals, text, wide, write_all, write_item
+from medtasks_lab.atlas.statistics import CheckedClaim, cells_of, checked
+from medtasks_lab.atlas.write import best, check_words, decimals, text, wide, write_all, write_item
 from medtasks_lab.human.results import is_pairwise, read_rates
 
 if TYPE_CHECKING:
@@ -121,21 +121,12 @@ def reproduce(
     return 0 if sound else 1
 
 
-#: what a statistic does with a paper's figures, where it does not recompute them
-_STATES = {
-    "restated": "restated",
-    "departments": "of own runs",
-    "levels": "of own runs",
-    "detectable_effects": "restated, and of own runs",
-}
-
-
 def _list(known: dict[str, Atlas]) -> None:
     """All tables and figures with their state."""
     tally: Counter[str] = Counter()
     for suite, atlas in known.items():
         for name, item in atlas.items.items():
-            state = _STATES.get(item.statistic, "recomputed")
+            state = item.state
             tally[state] += 1
             picture = ", picture" if item.pictures else ""
             typer.echo(f"{suite}:{name}  {item.title} ({item.source}): {state}{picture}")
@@ -202,32 +193,13 @@ def _price(words: str) -> Price:
 def _print_line(key: str, item: AtlasItem, cells: Sequence[Cell]) -> bool:
     """One block in a line; whether it comes out as printed, but for known contradictions."""
     found = checked(item, cells)
-    typer.echo(f"{key}  {item.title}: {_words(found, cells)}")
+    typer.echo(f"{key}  {item.title}: {check_words(found, cells)}")
     sources = {claim.says: claim.contradicted for claim in item.claims}
     for cell in found.contradicted:
         n = decimals([cell.printed, cell.recomputed])
         figures = f"{text(cell.printed, n)} printed, {text(cell.recomputed, n)}"
         typer.echo(f"  {cell.row}: {figures} by {sources[cell.row]}")
     return found.sound
-
-
-def _words(found: CheckedClaim, cells: Sequence[Cell]) -> str:
-    """A check mark stands for figures that were recomputed and came out, nothing else."""
-    restated = found.printed - found.compared
-    if not found.printed:
-        return f"{len(cells):,} figures, none printed"
-    if not found.compared:
-        return f"{restated:,} printed figures restated; no data to recompute them from"
-    words = f"{found.right:,} of {found.compared:,} printed figures come out"
-    if found.sound:
-        off = [cell.deviation for cell in cells if cell.deviation is not None and cell not in found.off]
-        words += f", at most {max(off, default=0.0):.4f} off"
-    else:
-        words += f", at most {largest_deviation(cells):.4f} off"
-    if found.contradicted:
-        words += f"; {len(found.contradicted)} contradicts the paper's own data"
-    words += f"; {restated:,} more restated" if restated else ""
-    return f"{'✓' if not found.off else '✗'} {words}"
 
 
 def _print_table(item: AtlasItem, cells: Sequence[Cell]) -> None:

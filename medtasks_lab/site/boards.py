@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.groups import ALL, Group, GroupScore, group_scores, groups_of
+from medtasks_lab.atlas.statistics import published_win_rates
 from medtasks_lab.site.classes import Classes, classes_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from medtasks_lab.site.gather import BoardLine, Site
 
 #: what rows can be filtered by
-FACTS = ("organisation", "size", "access", "domain", "reasoning", "date")
+FACTS = ("organisation", "size", "access", "domain", "reasoning", "date", "price")
 _UNIT = 10_000
 
 
@@ -45,9 +46,15 @@ class Scores:
     classes: Mapping[tuple[str | None, str], Classes]  # suite (None: all tasks) and strategy
     whole: Mapping[str | None, Group]  # suite -> its own group; None -> all tasks
     unproven: frozenset[tuple[int, str, Group]]  # of those rows, the ones that nobody else has checked whole
+    _ranks: dict[tuple[str, Group], dict[int, tuple[int, int]]] = field(default_factory=dict)
 
     def ranks(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
         """Place of a line that is whole in the group -> its rank in its class, and among how many."""
+        if (strategy, group) not in self._ranks:
+            self._ranks[strategy, group] = self._ranked(strategy, group)
+        return self._ranks[strategy, group]
+
+    def _ranked(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
         classes = self.classes[group.suite, strategy].of
         scores: dict[int, int] = {}
         for place in range(len(self.site.lines)):
@@ -80,7 +87,7 @@ def scores_of(site: Site) -> Scores:
     every = tuple(group for group in groups_of(site.tasks) if not group.derived)
     of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
     used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
-    strategies = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
+    strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
     rows: dict[tuple[int, str, Group], GroupScore] = {}
     for place, line in enumerate(site.lines):
         groups = of_suite[line.entry.paper] if line.published else every
@@ -130,7 +137,27 @@ def results_board(scores: Scores) -> Json:
 def suite_board(scores: Scores, suite: str | None) -> Json:
     """A suite with all its axes; None: the axes on which tasks of all suites lie."""
     groups = [group for group in scores.groups if group.suite == suite]
-    return _board(scores, groups)
+    board = _board(scores, groups)
+    rates = {} if suite is None else win_rates(scores, suite)
+    if rates:  # the paper ranks by them
+        places = board.pop("places")
+        board["columns"].insert(0, [0, "win rate", scores.whole[suite].n_tasks, 0])
+        for number, (cells, intervals) in enumerate(zip(board["scores"], board["intervals"], strict=True)):
+            found = rates if number == 0 else {}
+            cells.insert(0, [whole_of(found[place]) if place in found else None for place in places])
+            intervals.insert(0, [])
+    return board
+
+
+def win_rates(scores: Scores, suite: str) -> dict[int, float]:
+    """Place of a line -> the share of pairs that it wins, where the suite's paper ranks by it."""
+    tasks = scores.site.tasks
+    rates = published_win_rates(tasks, tasks.suites[suite])
+    return {
+        place: rates[line.entry.model]
+        for place, line in enumerate(scores.site.lines)
+        if line.published and line.entry.paper == suite and line.entry.model in rates
+    }
 
 
 def _board(scores: Scores, groups: Sequence[Group]) -> Json:
@@ -145,6 +172,7 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
     axes = list(dict.fromkeys(group.axis for group in groups))
     return {
         **common_parts(scores, groups),
+        "places": shown,
         "entries": entry_columns([scores.site.lines[place] for place in shown]),
         "columns": [
             [axes.index(group.axis), title(group.axis, group.value), group.n_tasks, suites.index(group.suite)]
@@ -177,7 +205,7 @@ def common_parts(scores: Scores, groups: Sequence[Group]) -> Json:
     axes = list(dict.fromkeys(group.axis for group in groups))
     return {
         "strategies": [[name, strategy_title(name)] for name in scores.strategies],
-        "axes": [[axis, _axis_title(titles[axis])] for axis in axes],
+        "axes": [[axis, axis_title(titles[axis])] for axis in axes],
         "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
         "class_words": [
             [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
@@ -190,8 +218,8 @@ def _place_of(group: Group, axes: Sequence[str]) -> tuple[int, tuple[int, str]]:
     return axes.index(group.axis), order(group.axis, group.value)
 
 
-def _axis_title(words: str) -> str:
-    """Without the suites that have the axis: a page is of one suite."""
+def axis_title(words: str) -> str:
+    """The title of an axis without the suites that have it: a page is of one suite."""
     name = words.partition(" (")[0]
     return name[:1].upper() + name[1:]
 
@@ -203,7 +231,7 @@ def _suite_title(tasks: Registry, suite: str | None) -> str:
 def entry_columns(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
     """What the rows of a table are of, column by column."""
     return {
-        "label": [line.entry.model if line.published else line.entry.label for line in lines],
+        "label": [line.title for line in lines],
         "page": [line.page for line in lines],
         "published": [int(line.published) for line in lines],
         "invented": [int(bool(line.record and line.record.invented)) for line in lines],

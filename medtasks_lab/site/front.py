@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes
 from medtasks_ext.results.models import identity_of, version_of
-from medtasks_lab.atlas.statistics import published_win_rates
 from medtasks_lab.site.boards import (
     FACTS,
     Scores,
@@ -18,6 +16,7 @@ from medtasks_lab.site.boards import (
     entry_columns,
     interval_of,
     whole_of,
+    win_rates,
 )
 
 if TYPE_CHECKING:
@@ -136,12 +135,6 @@ def front_board(scores: Scores) -> Json:
             ]
             for strategy in scores.strategies
         ],
-        "pictures": {
-            "kinds": {name: kinds()[name] for name in ("config", "scatter")},
-            "themes": themes(),
-            "font": FONT,
-            "licences": licences(),
-        },
     }
 
 
@@ -156,13 +149,7 @@ def _columns(scores: Scores) -> list[_Column]:
         if suite is None or group not in scores.groups:
             continue
         name = tasks.suites[suite].title
-        rates = published_win_rates(tasks, tasks.suites[suite])
-        places = {
-            place: rates[line.entry.model]
-            for place, line in enumerate(scores.site.lines)
-            if line.published and line.entry.paper == suite and line.entry.model in rates
-        }
-        if places:
+        if places := win_rates(scores, suite):
             found.append(_Column(group, f"{name}: win rate", places))
         found.append(_Column(group, f"{name}: mean" if places else name))
     return found

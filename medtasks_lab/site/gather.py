@@ -15,6 +15,7 @@ from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
 from medtasks_ext.results.models import facts_of, identity_of
+from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.check import Answered, Checked, check_submission, read_scores
 from medtasks_lab.submissions.kept import answered
@@ -34,7 +35,10 @@ _FACTS = {
     "reasoning": "reasoning",
     "released": "date",
     "licence": "license",
+    "price_in": "price_in",
+    "price_out": "price",
 }
+_NUMBERS = ("price_in", "price")
 _LOOK = "a maintainer looks at it, and clears it in register.yaml, or takes it out"
 #: Weights that nobody may have.
 _ACCESS = {"closed": "proprietary"}
@@ -59,11 +63,20 @@ class BoardLine:
         """Whether a paper prints it."""
         return self.record is None
 
+    @property
+    def title(self) -> str:
+        """What readers see: the name in the paper's table, or the model, and what tells it from others."""
+        return self.entry.model if self.published else self.entry.label
+
     @cached_property
     def model(self) -> str:
         """What lines of one model have in common: its id in the registry or on the hub, else its name."""
+        return self._registered.casefold()
+
+    @property
+    def _registered(self) -> str:
         known = identity_of(self.entry)
-        return (known.id if known else self.entry.details.get("hub_id") or self.entry.model).casefold()
+        return known.id if known else self.entry.details.get("hub_id") or self.entry.model
 
     @property
     def page(self) -> str:
@@ -82,7 +95,10 @@ class BoardLine:
             "size": size_of(self.entry, self.known),
             "access": _ACCESS.get(self.known.get("access", ""), self.known.get("access", "")),
             "domain": self.known.get("domain", "").partition(" ")[0].lower(),
+            **{name: float(found[name] or 0) for name in _NUMBERS},
         }
+        if not found["price"] and (price := prices().get(self._registered)):
+            found |= {"price_in": price.input, "price": price.output}
         return {name: value for name, value in found.items() if value}
 
     @cached_property

@@ -11,10 +11,12 @@ from medtasks_ext.report.standing import own_score, standings
 from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_ext.results.result_frame import result_parts
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
+from medtasks_lab.site.profile import profiles
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.report.groups import Group
+    from medtasks_ext.results.experiments import Experiment
     from medtasks_lab.site.gather import BoardLine
     from medtasks_lab.submissions.trust import Verdict
 
@@ -26,13 +28,19 @@ _FIGURES = (
 )
 _FACT_TITLES = {
     "organisation": "Organisation",
-    "size": "Parameters (billions)",
+    "size": "Parameters, billions",
     "access": "Weights",
     "domain": "Domain",
     "reasoning": "Reasons before it answers",
     "date": "Released",
     "license": "Licence",
+    "price_in": "Input, USD per million tokens",
+    "price": "Output, USD per million tokens",
 }
+
+
+#: Conditions that the table of tasks has in columns of their own.
+_IN_COLUMNS = ("strategy", "n", "n_of_suite", "differs", "documents", "judged")
 
 
 class ModelPages:
@@ -54,11 +62,6 @@ class ModelPages:
                 self._results[place].append(row)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
         self._groups: list[Group] = groups
-        self._ranks = {
-            (strategy, group.suite): scores.ranks(strategy, group)
-            for strategy in scores.strategies
-            for group in groups
-        }
 
     def page(self, lines: Sequence[BoardLine]) -> Json:
         """The page of one model.
@@ -88,10 +91,11 @@ class ModelPages:
             key=lambda row: (row["suite"], row["name"], row["strategy"]),
         )
         return {
-            "label": entry.model if line.published else entry.label,
+            "label": line.title,
             "published": line.published,
             "source": self._source(line),
             "places": list(self._of_suites(line)),
+            "profiles": list(profiles(self._scores, self._places[id(line)])),
             "standings": [
                 _standing(item)
                 for item in self._standings.get(entry.label, [])
@@ -150,7 +154,7 @@ class ModelPages:
                     "tasks": row.scored,
                     "of": group.n_tasks,
                     "short": len(row.short),
-                    "rank": self._ranks[strategy, group.suite].get(place),
+                    "rank": self._scores.ranks(strategy, group).get(place),
                     "of_paper": number == 0,
                     "otherwise": "" if number is None else classes.found[number].words,
                     "unproven": (place, strategy, group) in self._scores.unproven,
@@ -170,7 +174,11 @@ def _standing(row: Json) -> Json:
 
 
 def _task(row: Json, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
-    """Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust."""
+    """A row of the table of tasks; reason, trust and conditions are places in `reasons`.
+
+    Suite, name, strategy, score, interval, documents, of the suite, readable, grade, reason, trust, id,
+    conditions.
+    """
     item = line.entry.experiments[row["task"]]
     unlike = "; ".join(map(difference_words, line.unlike(item)))
     ends = [row["interval_low"], row["interval_high"]]
@@ -186,7 +194,19 @@ def _task(row: Json, line: BoardLine, reasons: dict[str, int]) -> list[Any]:
         row["grade"],
         reasons.setdefault(unlike, len(reasons)) if unlike else None,
         None if line.published else reasons.setdefault(_trust(line.verdict(item)), len(reasons)),
+        item.dataset.id,
+        reasons.setdefault(_conditions(item), len(reasons)),
     ]
+
+
+def _conditions(item: Experiment) -> str:
+    """Under which conditions a score came about, as far as somebody recorded it."""
+    said = {
+        name: value
+        for name, value in item.shown.items()
+        if value not in (None, "", False) and name not in _IN_COLUMNS
+    }
+    return "; ".join(f"{name.replace('_', ' ')}: {value}" for name, value in said.items())
 
 
 def _trust(verdict: Verdict) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import cannot_write, write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
-from medtasks_ext.offline_page import offline_page
 from medtasks_ext.registry.citations import cited_by, entries_of
-from medtasks_ext.report import page as report_page
-from medtasks_ext.report.pictures.spec import vendored
 from medtasks_ext.version import __version__
 from medtasks_lab.site.boards import Scores, results_board, scores_of, suite_board
+from medtasks_lab.site.datasets import dataset_pages
+from medtasks_lab.site.datasets import index as dataset_index
 from medtasks_lab.site.front import front_board
 from medtasks_lab.site.models import ModelPages
+from medtasks_lab.site.page_files import put, write_assets
+from medtasks_lab.site.pictures import blocks
+from medtasks_lab.site.pictures import index as picture_index
 from medtasks_lab.site.tables import TABLES, write_tables
 from medtasks_lab.submissions.flags import undetected
 
@@ -27,24 +28,6 @@ if TYPE_CHECKING:
     from medtasks_lab.site.gather import Site
 
 MARK = "medtasks-site.json"
-_HERE = Path(__file__).parent
-_REPORT = Path(report_page.__file__).parent
-#: Scripts of all pages, some of them the report's, in the order in which they build on each other;
-#: before the last one come those of the kind of page.
-_SCRIPTS = (
-    _HERE / "page" / "state.js",
-    *(_REPORT / f"{name}.js" for name in ("colours", "dom", "table")),
-    *(_HERE / "page" / f"{name}.js" for name in ("frame", "main")),
-)
-#: Kind of page -> its scripts.
-_OF_KIND = {
-    "front": (
-        *vendored(),
-        *(_REPORT / f"{name}.js" for name in ("picture", "frontier")),
-        *(_HERE / "page" / f"{name}.js" for name in ("board", "front")),
-    ),
-    **{name: (_HERE / "page" / f"{name}.js",) for name in ("board", "model", "about")},
-}
 #: Pages of suites, by their place in the site.
 _ACROSS = "across"
 
@@ -89,9 +72,10 @@ def _check(folder: Path) -> None:
 def _write(folder: Path, site: Site) -> list[str]:
     scores = scores_of(site)
     frame = _frame(site, scores)
+    write_assets(folder / "assets")
     pages = [
-        _put(folder, "index.html", frame, {**front_board(scores), "kind": "front", "title": "Models"}),
-        _put(
+        put(folder, "index.html", frame, {**front_board(scores), "kind": "front", "title": "Models"}),
+        put(
             folder, "results.html", frame, {**results_board(scores), "kind": "board", "title": "All results"}
         ),
     ]
@@ -99,13 +83,22 @@ def _write(folder: Path, site: Site) -> list[str]:
         title = "All suites" if suite is None else site.tasks.suites[suite].title
         about = "" if suite is None else site.tasks.suites[suite].mean_rule
         content = {**suite_board(scores, suite), "kind": "board", "title": title, "about": about}
-        pages.append(_put(folder, f"{name}.html", frame, content))
+        pages.append(put(folder, f"{name}.html", frame, content))
     pages.append(
-        _put(folder, "about.html", frame, {**_about(site), "kind": "about", "title": "About and data"})
+        put(folder, "about.html", frame, {**_about(site), "kind": "about", "title": "About and data"})
     )
     models = ModelPages(scores)
     for name, lines in site.models.items():
-        _put(folder, f"models/{name}", frame, {**models.page(lines), "kind": "model"})
+        put(folder, f"models/{name}", frame, {**models.page(lines), "kind": "model"})
+    papers = blocks(site.tasks)
+    pages.append(put(folder, "pictures.html", frame, picture_index(papers, site.tasks)))
+    for one in papers:
+        put(folder, f"{one.file}.html", frame, one.page())
+        write_text(folder / f"{one.file}.csv", one.csv)
+    datasets = dataset_pages(scores)
+    pages.append(put(folder, "datasets.html", frame, dataset_index(datasets)))
+    for dataset, content in datasets.items():
+        put(folder, f"datasets/{dataset}.html", frame, content)
     tables = write_tables(folder / "data", scores)
     # GitHub Pages would leave out what begins with an underscore
     (folder / ".nojekyll").touch()
@@ -127,6 +120,8 @@ def _frame(site: Site, scores: Scores) -> Json:
     links = [["index.html", "Models"]]
     for suite, name in _suites(scores).items():
         links.append([f"{name}.html", "All suites" if suite is None else site.tasks.suites[suite].title])
+    links.append(["datasets.html", "Datasets"])
+    links.append(["pictures.html", "Papers’ pictures"])
     links.append(["results.html", "All results"])
     links.append(["about.html", "About and data"])
     return {
@@ -152,18 +147,3 @@ def _about(site: Site) -> Json:
         "left_out": [[fault.where, fault.what] for fault in site.faults if fault.skipped],
         "unranked": [[fault.where, fault.what] for fault in site.faults if not fault.skipped],
     }
-
-
-def _put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    path = folder / name
-    home = "../" * name.count("/")
-    page = offline_page(
-        _HERE / "page" / "site.html",
-        style=[_REPORT / "report.css", _HERE / "page" / "site.css"],
-        scripts=[*_SCRIPTS[:-1], *_OF_KIND[content["kind"]], _SCRIPTS[-1]],
-        data={**frame, **content, "home": home, "page": name},
-        language="en",
-        title=f"{content['title']} · medtasks",
-    )
-    write_text(path, page)
-    return name

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import median
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -12,8 +13,21 @@ from medtasks_lab.site.write import write_site
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission
+from tests.submissions.test_site import data_of
 
-PAGES = ("index.html", "results.html", "bridge.html", "mlb.html", "across.html", "about.html")
+PAGES = (
+    "index.html",
+    "results.html",
+    "bridge.html",
+    "mlb.html",
+    "across.html",
+    "datasets.html",
+    "datasets/bridge_mednli.html",
+    "pictures.html",
+    "pictures/mlb-table4.html",
+    "pictures/bridge-fig3b.html",
+    "about.html",
+)
 HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
@@ -77,7 +91,7 @@ def lines(browser):
         """(() => {
             let section = "";
             const found = [];
-            for (const row of document.querySelectorAll(".lines tbody tr")) {
+            for (const row of document.querySelectorAll(".lines tbody:not(.pinned) tr")) {
                 if (row.className === "section") section = row.textContent;
                 const name = row.querySelector("a.name");
                 if (name) found.push([name.textContent, row.cells[0].textContent, section]);
@@ -153,8 +167,9 @@ def test_ranked_lines_say_what_no_check_proves_and_which_other_scores_nobody_che
     cells = page.js(
         """[...document.querySelectorAll('.lines tbody tr')]
             .filter((row) => row.querySelector('a.name')?.textContent === 'Org/Half-Proven-7B')
+            .filter((row) => !row.closest('.pinned'))
             .flatMap((row) => [...row.cells])
-            .map((cell) => [cell.textContent, !!cell.querySelector('.score-bar')])"""
+            .map((cell) => [cell.textContent, !!cell.querySelector('.barred')])"""
     )
     assert [text for text, _ in cells if "not proven" in text] == ["0.990 not proven"]
     assert ["0.990 not proven", False] in cells and any(bar for _, bar in cells)
@@ -188,7 +203,8 @@ def test_another_axis_and_column_rank_by_that_column_by_keyboard(opened):
     browser.press("Enter")
     assert "sort-lines=-c" in address(browser)
     assert "Norwegian" in browser.js("document.activeElement.textContent")
-    rows = "[...document.querySelectorAll('.lines tbody:first-of-type tr:not(.section):not(.more)')]"
+    first = "document.querySelector('.lines tbody:not(.pinned)')"
+    rows = f"[...{first}.querySelectorAll('tr:not(.section):not(.more)')]"
     shown = browser.js(f"{rows}.map((row) => Number(row.cells[{place}].textContent))")
     assert shown == sorted(shown, reverse=True) and len(shown) > 50
 
@@ -213,7 +229,6 @@ def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, width):
     names = {name for name, _ in pinned}
     assert {"Org/Best-8B", "Org/Own-Words-A", "Org/Part-3B"} <= names and len(names) == len(pinned) == 8
     assert pinned[0][1] < 900
-    assert browser.js("document.querySelector('.jumps button').getBoundingClientRect().bottom") < 900
 
 
 def test_the_first_page_has_a_row_for_each_model_with_numbers_and_ranks_of_suites(opened):
@@ -233,24 +248,65 @@ def test_the_first_page_has_a_row_for_each_model_with_numbers_and_ranks_of_suite
     assert found["ClinicBench"] == found["MLB"] == "–"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_pictures_by_size_and_date_follow_the_sorted_column_and_the_filters(opened, dark):
-    browser = opened("index.html", dark=dark)
-    headings = "[...document.querySelectorAll('#pictures h3')].map((item) => item.textContent)"
-    marks = "document.querySelectorAll('#pictures section:first-child .mark-symbol.role-mark path').length"
-    assert browser.js(headings) == ["BRIDGE by size", "BRIDGE by date"]
-    every = browser.js(marks)
-    assert every > 50
-    choose(browser, "domain", "medical")
-    assert 0 < browser.js(marks) < every and "domain=medical" in address(browser)
-    browser.click("#reset")
+HEADING = "document.querySelector('#pictures h3').textContent"
+MARKS = "document.querySelectorAll('#pictures .mark-symbol.role-mark path').length"
+
+
+def press(browser, words):
+    """Press the button of these words."""
     browser.js(
-        "[...document.querySelectorAll('.lines thead button')]"
-        ".find((item) => item.textContent.startsWith('MedHELM: win rate')).click()"
+        f"[...document.querySelectorAll('main button')]"
+        f".find((item) => item.textContent.replace(/[▲▼]/, '') === {json.dumps(words)}).click()"
     )
-    assert browser.js(headings) == ["MedHELM: win rate by size", "MedHELM: win rate by date"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_picture_follows_the_sorted_column_the_filters_and_what_it_stands_against(opened, dark):
+    browser = opened("index.html", dark=dark)
+    assert browser.js(HEADING) == "BRIDGE by size"
+    every = browser.js(MARKS)
+    assert every > 50
+    press(browser, "medical")
+    assert 0 < browser.js(MARKS) < every and "domain=medical" in address(browser)
+    press(browser, "all")
+    press(browser, "price")
+    assert browser.js(HEADING) == "BRIDGE by price" and 0 < browser.js(MARKS) < every
+    press(browser, "MedHELM: win rate")
+    assert browser.js(HEADING) == "MedHELM: win rate by price"
+    assert "a point" in browser.js("document.querySelector('#pictures .note').textContent")
     browser.reload()
-    assert browser.js(headings)[0] == "MedHELM: win rate by size" and browser.complaints() == []
+    assert browser.js(HEADING) == "MedHELM: win rate by price" and browser.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("colour", "groups"),
+    [
+        ("domain", ["general", "medical"]),
+        ("weights", ["open", "proprietary"]),
+        ("reasoning", ["reasoning", "no reasoning"]),
+    ],
+)
+def test_groups_of_models_stand_side_by_side_and_the_address_restores_them(opened, site, colour, groups):
+    browser = opened("index.html")
+    key = {"weights": "access"}.get(colour, colour)
+    browser.click(f'[data-key="colour={key}"]')
+    browser.reload()
+    rows = browser.js(
+        """[...document.querySelectorAll('#pictures table tbody tr')]
+            .map((row) => [...row.cells].map((cell) => cell.textContent))"""
+    )
+    found = {name: (int(n), float(middle)) for name, n, middle, _ in rows}
+    assert set(groups) <= found.keys()
+    if colour == "weights":
+        board = data_of(site / "index.html")
+        entries, cells = board["entries"], board["scores"][0][0]
+        published = [
+            cells[place]
+            for place, access in enumerate(entries["access"])
+            if access == "open" and entries["published"][place] and isinstance(cells[place], int)
+        ]
+        assert found["open"][0] == len(published)
+        assert found["open"][1] == pytest.approx(median(published) / 10_000, abs=0.0015)
 
 
 def test_tables_and_pictures_save_their_numbers(opened):
@@ -263,8 +319,58 @@ def test_tables_and_pictures_save_their_numbers(opened):
     buttons = "[...document.querySelectorAll('.tools button')].filter((item) => item.textContent === 'CSV')"
     browser.js(f"{buttons}.forEach((item) => item.click())")
     saved = browser.js("saved")
-    assert len(saved) == 2 and all(ending == "csv" for *_, ending in saved)
+    assert len(saved) == 3 and all(ending == "csv" for *_, ending in saved)
     assert any("DeepSeek-R1,671,general,0.442" in content for content, *_ in saved)
+
+
+def test_a_model_page_opens_on_pictures_of_its_strong_and_weak_sides(opened, site):
+    name = next((site / "models").glob("qwen-qwen3-4b-*")).name
+    browser = opened(f"models/{name}")
+    first = browser.js(
+        "[...document.querySelectorAll('.percentiles svg')].map((item) => item.getBoundingClientRect().top)"
+    )
+    assert sum(top < 900 for top in first) >= 2
+    words = browser.js("document.querySelector('.profile').innerText")
+    assert "rank" in words and "Ranks higher in" in words and "Ranks lower in" in words
+    assert browser.js("document.querySelectorAll('.profile tr.own').length") == 1
+    assert browser.js("document.querySelectorAll('.line-of-model table').length") == 1  # of suites
+    browser.js("document.querySelector('.line-of-model details').open = true")
+    browser.wait("document.querySelectorAll('.line-of-model table').length === 2")
+    assert "wording: official" in browser.js("document.querySelector('td .conditions').textContent")
+
+
+def test_every_picture_of_the_papers_is_two_clicks_away_with_title_figures_and_files(opened, site):
+    """Those of own runs say how they are made."""
+    index = data_of(site / "pictures.html")
+    assert any(target == "pictures.html" for target, _ in index["links"])  # a click from every page
+    pictures = [block for block in index["blocks"] if block[6]]
+    assert len(pictures) == 46
+    drawn = 0
+    for _, title, _, page, _, n, _ in pictures:
+        browser = opened(page)
+        assert browser.complaints() == [], page
+        assert browser.js("document.querySelectorAll('.drawing svg').length") == n, page
+        drawn += n > 0
+        if n:
+            inside = browser.js("document.querySelector('.drawing svg').textContent")
+            assert title.split()[0] in inside, page
+            tools = browser.js(
+                "[...document.querySelectorAll('.tools button')].map((item) => item.textContent)"
+            )
+            assert {"SVG", "PNG"} <= set(tools)
+        else:
+            assert "medtasks reproduce" in browser.js("document.querySelector('main').innerText")
+        assert (site / page).with_suffix(".csv").is_file()
+        assert browser.js("document.documentElement.scrollWidth <= innerWidth"), page
+    assert drawn >= 43
+
+
+def test_a_dataset_page_says_who_is_best_what_it_asks_and_how_to_run_it(opened):
+    browser = opened("datasets/bridge_mednli.html")
+    words = browser.js("document.querySelector('main').innerText")
+    assert "A perfect answer gets 1.000" in words and "medtasks run --tasks bridge_mednli" in words
+    assert '"entailment", "contradiction"' in words and "Gold answer" in words and "physionet" in words
+    assert browser.js("document.querySelectorAll('table tbody tr').length") >= 8
 
 
 def test_hostile_words_stay_text(opened, site):

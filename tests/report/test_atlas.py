@@ -243,7 +243,7 @@ def pictures():
         item = atlases()[suite].items[name]
         cells = cells_of(item, data_of(suite))
         for how in item.pictures:
-            yield suite, item, how, cells, [spec for _, spec in drawn(item, how, cells)]
+            yield suite, item, how, cells, [drawing.spec for _, drawing in drawn(item, how, cells)]
 
 
 def scales_of(part):

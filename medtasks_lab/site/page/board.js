@@ -3,6 +3,7 @@
 const SIZES = [
   ["", "any size", () => true],
   ["4", "up to 4 B", (size) => isNumber(size) && size <= 4],
+  ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10],
   ["10", "4 to 10 B", (size) => isNumber(size) && size > 4 && size <= 10],
   ["35", "10 to 35 B", (size) => isNumber(size) && size > 10 && size <= 35],
   ["more", "more than 35 B", (size) => isNumber(size) && size > 35],
@@ -24,16 +25,18 @@ const isUnproven = (cell) => Array.isArray(cell) && cell.length === 3;
 function drawBoard() {
   const strategies = site.strategies.map(([id]) => id);
   const strategy = strategies.indexOf(choice("strategy", strategies));
-  const axes = site.axes.map(([key]) => key);
-  const axis = axes.indexOf(choice("axis", axes));
+  const axes = axisKeys();
+  const axis = site.axes.findIndex(([key]) => key === choice("axis", axes));
   const columns = shownColumns(axis);
   const by = sortedColumn(columns);
   const { rows, sections } = ranked(strategy, by);
   const shown = rows.filter(matches);
+  const { pinned, heading } = pinnedOf(shown);
   return [
     text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
-    controls(strategies[strategy], axes[axis]),
+    controls(strategies[strategy], site.axes[axis][0]),
+    pinned.length ? null : part(shown, strategy, by, 640),
     text("p", "note", counted(shown, rows, by)),
     shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
     table({
@@ -46,8 +49,26 @@ function drawBoard() {
       sections,
       sectionOf: (row) => row.section,
       limit: SHOWN,
+      classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
+      pinned: { heading, rows: pinned },
     }),
+    pinned.length ? part(shown, strategy, by, 640) : null,
   ];
+}
+
+// Submissions that stand above all: ranked ones first.
+const PINNED = 10;
+function pinnedOf(shown) {
+  const own = shown.filter(({ entry }) => !site.entries.published[entry]);
+  const pinned = [...own].sort((one, other) => (one.rank === null) - (other.rank === null)).slice(0, PINNED);
+  return { own, pinned, heading: `${plural(own.length, "submission")}${own.length > PINNED ? `, ${PINNED} of them here` : ""}` };
+}
+
+// The kinds of tasks come first: a suite as a whole is one column.
+function axisKeys() {
+  const keys = site.axes.map(([key]) => key);
+  const first = keys.find((key) => key === "task_type") ?? keys[1] ?? keys[0];
+  return [first, ...keys.filter((key) => key !== first)];
 }
 
 function whatRanksProve() {
@@ -135,8 +156,7 @@ const FILTERS = [
   ["reasoning", "Reasoning", [["", "with and without"], ["yes", "reasons"], ["no", "does not"]]],
 ];
 
-// Open where there is room for them.
-let filtersOpen = matchMedia("(min-width: 46rem)").matches;
+let filtersOpen = false;
 
 function matches({ entry }) {
   const { label, organisation, published, level, size, access, domain, reasoning } = site.entries;
@@ -173,8 +193,10 @@ function controls(strategy, axis) {
       "div",
       { className: "controls" },
       switcher("Asked", "strategy", site.strategies, strategy),
-      site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
+      axis && site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
+      presets(),
       make("label", { className: "select" }, text("span", "switch-label", "Search"), search),
+      used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
     ),
     make(
       "details",
@@ -184,14 +206,36 @@ function controls(strategy, axis) {
         "div",
         { className: "controls" },
         ...FILTERS.map(([key, title, options]) => selector(title, key, options, option(key))),
-        used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
       ),
     ),
   );
 }
 
 function columnChoices() {
-  return site.axes.map(([key, title], index) => [key, index ? `by ${title.toLowerCase()}` : "as a whole"]);
+  const titles = new Map(site.axes);
+  return axisKeys().map((key) => [key, key === site.axes[0][0] ? "as a whole" : `by ${titles.get(key).toLowerCase()}`]);
+}
+
+// Filters that people set together.
+const PRESETS = [
+  ["open weights", { access: "open" }],
+  ["open, up to 10 B", { access: "open", size: "-10" }],
+  ["medical", { domain: "medical" }],
+  ["reasoning", { reasoning: "yes" }],
+];
+
+function presets() {
+  const keys = [...new Set(PRESETS.flatMap(([, wanted]) => Object.keys(wanted)))];
+  const every = Object.fromEntries(keys.map((key) => [key, null]));
+  const isSet = (wanted) => keys.every((key) => option(key) === (wanted[key] ?? ""));
+  return make(
+    "div",
+    { className: "switch", role: "group", "aria-label": "Models" },
+    text("span", "switch-label", "Models"),
+    ...[["all", {}], ...PRESETS].map(([title, wanted]) =>
+      make("button", { type: "button", textContent: title, "aria-pressed": String(isSet(wanted)), "data-key": `preset ${title}`, onclick: () => change({ ...every, ...wanted }) }),
+    ),
+  );
 }
 
 // ------------------------------------------------------------------ columns
@@ -260,7 +304,10 @@ function scoreCell(cell, column, strategy, entry, section) {
   const partly = isPart(cell) ? (cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part") : "";
   const unproven = isUnproven(cell) && section !== UNPROVEN ? " not proven" : "";
   const part = partly || unproven ? text("span", "part", partly || unproven) : null;
-  const main = site.columns[column][0] === 0 && !isUnproven(cell);
-  const shown = make("span", {}, main ? scoreBar(value, found) : null, score(value), part);
+  const shown = make("span", {}, score(value), part);
+  if (!isUnproven(cell)) {
+    shown.className = "barred";
+    shown.style.setProperty("--share", `${(100 * value) / UNIT}%`);
+  }
   return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;
 }

@@ -23,11 +23,12 @@ function drawFrame() {
       )
     : null;
   document.getElementById("top").append(
-    make("div", { className: "heading" }, text("h1", "", "medtasks leaderboard"), themes),
-    text(
-      "p",
-      "facts-line",
-      `${plural(site.published, "published result", "published results")}, ${plural(site.submitted, "submission")} · ${site.made} · medtasks ${site.version}`,
+    make(
+      "div",
+      { className: "heading" },
+      text("h1", "", "medtasks leaderboard"),
+      text("p", "facts-line", `${plural(site.published, "published result")}, ${plural(site.submitted, "submission")} · ${site.made} · medtasks ${site.version}`),
+      themes,
     ),
     ...(invented ? [invented] : []),
   );
@@ -68,3 +69,25 @@ function scoreBar(value, ends) {
 }
 
 const ends = (found) => (found ? `${found[2] ? "paper’s own: " : ""}[${score(found[0])}, ${score(found[1])}]` : "");
+
+// ------------------------------------------------------------------ the library of pictures
+
+const waiting = []; // places of pictures, and what draws them once the library is there
+const isHere = () => typeof vegaInterpreter !== "undefined";
+
+// A picture, or the place that it takes as soon as the library is loaded: tables do not wait for it.
+function drawnLater(height, build) {
+  if (isHere()) return build();
+  const place = make("div", { className: "waiting", "aria-busy": "true" });
+  place.style.minHeight = `${height}px`;
+  waiting.push([place, build]);
+  if (waiting.length === 1) {
+    const script = make("script", { src: `${site.home}assets/pictures.js`, onload: drawWaiting });
+    document.head.append(script);
+  }
+  return place;
+}
+
+function drawWaiting() {
+  for (const [place, build] of waiting.splice(0)) if (place.isConnected) place.replaceWith(build());
+}

@@ -1,10 +1,11 @@
 // Draws the page, and again when the address changes; the focus stays where it was.
 
 const main = document.getElementById("main");
-const DRAW = { front: () => drawFront(), board: () => drawBoard(), model: () => drawModel(), about: () => drawAbout() }; // one of them is here
+const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, picture: drawPaper, pictures: drawPapers, about: drawAbout };
 
 function show() {
   applyTheme();
+  forgetPictures();
   const key = document.activeElement?.getAttribute?.("data-key");
   const caret = document.activeElement?.selectionStart;
   const scrolled = main.querySelector(".scroll")?.scrollLeft ?? 0;
@@ -25,10 +26,17 @@ addEventListener("hashchange", () => {
 });
 prefersDark.addEventListener("change", show);
 
+// Paper is light, and has all rows.
+for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
+  addEventListener(name, () => {
+    onPaper = value;
+    show();
+  });
+
 // Pictures have the width of their place.
 let lastWidth = innerWidth;
 addEventListener("resize", () => {
-  if (site.kind !== "front" || innerWidth === lastWidth) return;
+  if (innerWidth === lastWidth) return;
   lastWidth = innerWidth;
   show();
 });

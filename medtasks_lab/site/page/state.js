@@ -1,8 +1,8 @@
-"use strict";
 // A page of the leaderboard is data: medtasks_lab/site says what is in it. Its texts only ever become text
 // nodes. What is shown lives in the address, `#key=value`, so that a view can be linked; defaults are left out.
 
 const site = JSON.parse(document.getElementById("data").textContent);
+const report = { pictures: PICTURES }; // the report's scripts of pictures read their data by this name
 const isNumber = (value) => typeof value === "number";
 const UNIT = 10000; // scores are whole numbers
 let parameters = new Map();

@@ -1,0 +1,61 @@
+// What the papers print: a page for each table and picture, and the page that lists them.
+
+function paperPicture({ kind, rows, words }, label, values) {
+  const named = words.groups ?? words.series;
+  const colours = kind === "heat" ? { colours: "sequential" } : named ? looksOf(named) : {};
+  return picture({ kind, label, rows, words: { ...words, ...colours }, values, scrolls: true });
+}
+
+function drawPaper() {
+  const back = make("p", {}, link(`${site.home}pictures.html`, "All tables and pictures of the papers"));
+  const title = `${site.title} (${site.suite[1]}, ${site.source})`;
+  return [
+    text("h2", "", site.title),
+    text("p", "note", [site.suite[1], site.source, `figures ${site.state}`].join(" · ")),
+    site.check ? text("p", "lead", `${site.check}.`) : null,
+    ...site.drawings.map((drawing, number) => drawnLater(420, () => paperPicture(drawing, site.drawings.length > 1 ? `${title}, ${drawing.words.x_title ?? drawing.words.measure ?? ""} (${number + 1})` : title, number ? null : () => paperTable(title)))),
+    site.wanted && !site.drawings.length ? note(`This picture is of own runs: medtasks reproduce ${site.key} RUN -o atlas`) : null,
+    site.note ? note(site.note) : null,
+    make("p", {}, link(`${site.home}${site.csv}`, "All figures as CSV", { download: "" }), `, printed and recomputed. The same with own runs beside: medtasks reproduce ${site.key} RUN -o atlas`),
+    site.drawings.length || !site.rows.length ? null : paperTable(title),
+    back,
+  ];
+}
+
+function paperTable(title) {
+  return matrixTable({
+    label: title,
+    heading: "",
+    rows: site.rows.map(([name]) => ({ title: name })),
+    columns: site.columns.map((name) => ({ title: name })),
+    cell: (row, column) => site.rows[row][column + 1] || null,
+  });
+}
+
+function drawPapers() {
+  const suites = [...new Set(site.blocks.map(([suite]) => suite))];
+  const shown = option("suite") ? [option("suite")] : suites;
+  const drawn = site.blocks.filter((row) => row[6]);
+  const [first, title, drawing] = site.first ?? [];
+  return [
+    text("h2", "", site.title),
+    note(`${count(drawn.length)} of ${plural(site.blocks.length, "table, figure or set of claims", "tables, figures and sets of claims")} have a picture, each with its figures as CSV and as SVG and PNG. Figures are recomputed from published data where these are there.`),
+    make("div", { className: "controls" }, switcher("Paper", "suite", [["", "all"], ...suites.map((name) => [name, name])], option("suite"))),
+    make(
+      "div",
+      { className: "papers" },
+      make("div", {}, ...suites.filter((suite) => shown.includes(suite)).map(paperList)),
+      first ? make("div", {}, drawnLater(300, () => paperPicture(drawing, title, null)), make("p", {}, link(`${site.home}${first}.html`, title))) : null,
+    ),
+    site.left_out.length
+      ? titled("Without data", make("ul", {}, ...site.left_out.filter(([suite]) => shown.includes(suite)).map(([suite, name, why]) => text("li", "", `${suite}, ${name}: ${why}`))))
+      : null,
+  ];
+}
+
+function paperList(suite) {
+  const rows = site.blocks.filter(([name]) => name === suite);
+  const item = ([, title, source, page, state, n, wanted]) =>
+    make("li", {}, link(`${site.home}${page}`, title), text("span", "facts-line", ` ${source} · ${state}${n ? "" : wanted ? ", picture of own runs" : ", table"}`));
+  return titled(suite, make("ul", { className: "listed" }, ...rows.map(item)));
+}
