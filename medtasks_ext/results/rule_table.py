@@ -1,4 +1,4 @@
-"""What decides whether two results may stand side by side, as one table that programs of another language read.
+"""What decides whether two results may stand side by side, as a table for programs of another language.
 
 The rules stand in `results.conditions`, the settings in `runs.settings`; nothing is decided here.
 `medtasks_lab/site/page/rules.js` reads it, and a test holds both to the same answers.

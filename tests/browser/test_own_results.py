@@ -1,4 +1,4 @@
-"""Results of one's own in the page: placed by the rules of the core, and nothing of the file is run or sent."""
+"""Results of one's own in the page: placed by the core's rules, and nothing of the file is run or sent."""
 
 import json
 from dataclasses import replace
@@ -49,8 +49,9 @@ def submission(tmp_path):
 def drop(page, file):
     """Choose a file, and what the page says then."""
     page.events.clear()
+    page.js("mine = null; show()")
     page.choose_file("#file", file)
-    page.wait("document.querySelector('#placed .refused, #placed .standing')")
+    page.wait("!!document.querySelector('#placed .refused, #placed .standing')")
     return page.js("document.querySelector('#placed').innerText")
 
 
@@ -62,8 +63,8 @@ def drawn_record(random):
     asked, seen = paper.asked, paper.observed
     settings = [("temperature", 0.0), ("temperature", 0.7), ("temperature", "0"), ("do_sample", True),
                 ("do_sample", "False"), ("top_p", 0.9), ("top_p", 1), ("repetition_penalty", 1.1),
-                ("repetition_penalty", "1.0"), ("until", ["\n"]), ("until", []), ("seed", 7), ("unheard_of", 1),
-                ("reasoning_effort", "high"), ("logprobs", 3), ("stop", None)]  # fmt: skip
+                ("repetition_penalty", "1.0"), ("until", ["\n"]), ("until", []), ("seed", 7),
+                ("unheard_of", 1), ("reasoning_effort", "high"), ("logprobs", 3), ("stop", None)]  # fmt: skip
     arguments = [("dtype", "bfloat16"), ("dtype", "auto"), ("quantization", "awq"), ("unheard_of", "x"),
                  ("revision", "main"), ("revision", "abc"), ("truncate", True), ("max_model_len", 4096),
                  ("chat_template_args", {"enable_thinking": False}), ("chat_template_kwargs", "{}"),
@@ -72,10 +73,11 @@ def drawn_record(random):
     def some(values):
         return dict(random.sample(values, random.randint(0, 3)))
 
-    n = seen.n or 100
+    n, words, jury = seen.n or 100, ["official", "own", None], Jury((Judge("gpt-5"),), None, "p", "own", "h")
+    strategies = ["zero_shot", "cot", "five_shot", "cot_3_shot"]
     changes = {
         "version": lambda: replace(asked, version=random.choice([dataset.version, "999-Z"])),
-        "wording": lambda: replace(asked, wording=Wording(random.choice(["official", "own", None]), hash="p")),
+        "wording": lambda: replace(asked, wording=Wording(random.choice(words), hash="p")),
         "rows": lambda: replace(
             asked,
             rows=replace(
@@ -103,8 +105,8 @@ def drawn_record(random):
         "decoding": lambda: replace(asked, decoding=random.choice([None, some(settings)])),
         "seed": lambda: replace(asked, seed=random.choice([None, 1])),
         "arguments": lambda: replace(asked, arguments=random.choice([None, some(arguments)])),
-        "jury": lambda: replace(asked, jury=random.choice([None, Jury((Judge("gpt-5"),), None, "p", "own", "h")])),
-        "strategy": lambda: replace(asked, strategy=random.choice(["zero_shot", "cot", "five_shot", "3shot"])),
+        "jury": lambda: replace(asked, jury=random.choice([None, jury])),
+        "strategy": lambda: replace(asked, strategy=random.choice(strategies)),
     }  # fmt: skip
     for name in random.sample(sorted(changes), random.randint(0, 4)):
         asked = changes[name]()
