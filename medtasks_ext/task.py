@@ -84,7 +84,12 @@ class MedicalTask(ConfigurableTask):
         #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
         self.strategy: str = config.get("strategy", "zero_shot")
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
-        _ = self.dataset_given.metadata
+        if not self.dataset_given.has(self.strategy):
+            raise MedtasksError(
+                f"{self.dataset_given.id} is not asked as {self.strategy}",
+                where=source,
+                remedy="leave `strategy` out, or name it under `strategies` as well",
+            )
         self.own = {
             key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
         }

@@ -26,34 +26,10 @@ if TYPE_CHECKING:
 _LONG = 1_000
 #: small letters that the official search, which ignores case, takes for the same
 SAME_LETTERS = (
-    *(
-        "sſ",
-        "µμ",
-        "\u0345ι\u1fbe",
-        "ΐ\u1fd3",
-        "ΰ\u1fe3",
-        "βϐ",
-        "εϵ",
-        "θϑ",
-        "κϰ",
-        "πϖ",
-        "ρϱ",
-        "ςσ",
-        "φϕ",
-        "в\u1c80",
-    ),
-    *(
-        "д\u1c81",
-        "о\u1c82",
-        "с\u1c83",
-        "т\u1c84\u1c85",
-        "ъ\u1c86",
-        "ѣ\u1c87",
-        "\u1c88ꙋ",
-        "ṡẛ",
-        "\ufb05\ufb06",
-    ),
-)
+    "sſ", "µμ", "\u0345ι\u1fbe", "ΐ\u1fd3", "ΰ\u1fe3", "βϐ", "εϵ", "θϑ", "κϰ", "πϖ", "ρϱ", "ςσ", "φϕ",
+    "в\u1c80", "д\u1c81", "о\u1c82", "с\u1c83", "т\u1c84\u1c85", "ъ\u1c86", "ѣ\u1c87", "\u1c88ꙋ", "ṡẛ",
+    "\ufb05\ufb06",
+)  # fmt: skip
 _SAME_AS = {letter: group for group in SAME_LETTERS for letter in group}
 #: places at which a label begins that are looked at one by one before the official search takes over
 _MOST_PLACES = 1_000

@@ -55,13 +55,13 @@ def card(
     if not parts and not entry.sample:
         entry, left_out = complete_tasks(entry)
     _verify(entry)
-    found, models = ([], {}) if entry.sample else card_standings(entry, tasks)
+    rows, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()
-    section = card_section(entry, tasks, left_out, found, pictures=pictures)
+    section = card_section(entry, tasks, left_out, rows, pictures=pictures)
     files = {"medical-evaluation.md": section}
     if pictures:
-        files |= {picture_name(item): drawn(item, entry.model, models) for item in found}
-    elif found:
+        files |= {picture_name(item): drawn(item, entry.model, models) for item in rows}
+    elif rows:
         say('strips of characters stand for pictures; for these: pip install "medtasks[plots]"')
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
@@ -97,15 +97,15 @@ def _verify(entry: Entry) -> None:
 
 
 def _only(entries: list[Entry]) -> Entry:
-    found = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
-    if not found:
+    scored = [item for item in entries if any(task.score is not None for task in item.experiments.values())]
+    if not scored:
         raise MedtasksError(
             "no task has a score", remedy="`medtasks rescore RUN`, or `medtasks judge run RUN`"
         )
-    if len(found) > 1:
-        labels = "; ".join(item.label for item in found)
+    if len(scored) > 1:
+        labels = "; ".join(item.label for item in scored)
         raise MedtasksError(
             f"a card is of one model under one set of settings; here are: {labels}",
             remedy="name the runs of one of them",
         )
-    return found[0]
+    return scored[0]

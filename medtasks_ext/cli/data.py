@@ -143,9 +143,9 @@ def data_import(
     dataset, root = registry().tasks[leaf][0], _root(out)
     done = bring(Path(file).expanduser(), dataset, root, wanted)
     typer.echo("\n".join(_brought_lines(done)))
-    found = check_dataset(dataset, root)
-    typer.echo("\n".join(_checked_lines(found, root)))
-    return 1 if found.faults else 0
+    checked = check_dataset(dataset, root)
+    typer.echo("\n".join(_checked_lines(checked, root)))
+    return 1 if checked.faults else 0
 
 
 def _pairs(given: list[str] | None, flag: str, form: str) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _pairs(given: list[str] | None, flag: str, form: str) -> dict[str, str]:
 
 def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
     """`COLUMN:THEIRS=OURS`, as a mapping of each column."""
-    found: dict[str, dict[str, str]] = {}
+    by_column: dict[str, dict[str, str]] = {}
     for item in given or []:
         column, _, pair = item.partition(":")
         theirs, _, ours = pair.rpartition("=")
@@ -166,8 +166,8 @@ def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
             raise MedtasksError(
                 f"{item!r} maps no value", where="--map-value", remedy="write COLUMN:THEIRS=OURS"
             )
-        found.setdefault(column, {})[theirs] = ours
-    return found
+        by_column.setdefault(column, {})[theirs] = ours
+    return by_column
 
 
 def _brought_lines(done: Brought) -> list[str]:
@@ -213,21 +213,21 @@ def data_status(
     from medtasks_ext.data.status import status_of
 
     forced = forced_origin()
-    found = [status_of(dataset, forced) for dataset in chosen(words)]
+    statuses = [status_of(dataset, forced) for dataset in chosen(words)]
     if as_json:
-        typer.echo(json.dumps([item.record() for item in found], ensure_ascii=False, indent=1))
+        typer.echo(json.dumps([item.record() for item in statuses], ensure_ascii=False, indent=1))
         return 0
     table = [
         ("dataset", "access", "data", "rows", "few-shot", "checks", "where"),
-        *(_status_row(item) for item in found),
+        *(_status_row(item) for item in statuses),
     ]
     room = terminal_width()
     for line in aligned(table):
         typer.echo(line if len(line) <= room else f"{line[: room - 1]}…")
-    for item in found:
+    for item in statuses:
         if item.exclusions:
             typer.echo(f"{item.dataset.id}: {item.exclusions}")
-    _say_summary(found)
+    _say_summary(statuses)
     return 0
 
 
@@ -254,14 +254,14 @@ def _rows_of_paper(item: Status) -> str:
     return f"{item.n_questions:,}/{n_paper:,}"
 
 
-def _say_summary(found: list[Status]) -> None:
+def _say_summary(statuses: list[Status]) -> None:
     """How many datasets are here, and how to get the others."""
-    here = [item for item in found if item.here]
+    here = [item for item in statuses if item.here]
     failed = sum(bool(item.faults) for item in here)
-    to_fetch = sum(item.origin == "hub" and not item.here for item in found)
-    to_accept = sum(item.origin is None and has_terms(item.dataset) for item in found)
-    missing = sum(item.origin is None for item in found) - to_accept
-    parts, commands = [f"{counted(len(found), 'dataset')}: {len(here)} here"], []
+    to_fetch = sum(item.origin == "hub" and not item.here for item in statuses)
+    to_accept = sum(item.origin is None and has_terms(item.dataset) for item in statuses)
+    missing = sum(item.origin is None for item in statuses) - to_accept
+    parts, commands = [f"{counted(len(statuses), 'dataset')}: {len(here)} here"], []
     for number, what, command in (
         (failed, "of them not as they should be", "medtasks data check"),
         (to_fetch, "to download", "medtasks data fetch"),
@@ -271,7 +271,7 @@ def _say_summary(found: list[Status]) -> None:
         if number:
             parts.append(f"{number} {what}")
             commands.append(command)
-    if unpinned := sum(not item.pinned for item in found):
+    if unpinned := sum(not item.pinned for item in statuses):
         parts.append(f"{unpinned} not pinned, recorded at first use")
     typer.echo("; ".join(parts))
     typer.echo(f"data folder: {data_dir() or 'MEDTASKS_DATA_DIR is not set'}")
@@ -370,11 +370,11 @@ def data_hash(
             "no local rows of these datasets", where="medtasks data hash", remedy="medtasks data where TASK"
         )
     for dataset in here:
-        found = rows_hash(dataset, by)
-        typer.echo(f"{dataset.id}: {counted(found.n, 'document')}; {found.remark}")
-        if found.add:
+        hashed = rows_hash(dataset, by)
+        typer.echo(f"{dataset.id}: {counted(hashed.n, 'document')}; {hashed.remark}")
+        if hashed.add:
             typer.echo(f"  {dataset.metadata.suite}/{dataset.folder.name}/{LOCK_FILE}")
-            typer.echo(json.dumps(found.add, indent=2))
+            typer.echo(json.dumps(hashed.add, indent=2))
     say_next("medtasks data check")
     return 0
 

@@ -240,12 +240,12 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             where="--decisions",
             remedy="write `adjudicator: human` in the jury file, or leave --decisions out",
         )
-    found = take_decisions(path, runs, jury, keep=keep)
-    say(f"{path}: {found.taken:,} new decisions, {found.replaced:,} replaced")
+    decided = take_decisions(path, runs, jury, keep=keep)
+    say(f"{path}: {decided.taken:,} new decisions, {decided.replaced:,} replaced")
     for count, what in (
-        (found.open, "are not decided on every point and stay in the queue"),
-        (found.changed, "are about answers that are others now and do not count"),
-        (found.agreed, "are not disputed; the assessors' mean stays"),
+        (decided.open, "are not decided on every point and stay in the queue"),
+        (decided.changed, "are about answers that are others now and do not count"),
+        (decided.agreed, "are not disputed; the assessors' mean stays"),
     ):
         if count:
             say(f"{path}: {count:,} cases {what}")
@@ -255,10 +255,10 @@ def _ratings(
     path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool
 ) -> list[tuple[Hook, Any, Any]]:
     """What raters besides the jury say of the answers: the hook, its module, its ratings."""
-    found = (
+    rated = (
         (item, rater, attempt(item, rater.ratings, path, runs, keep=keep)) for item, rater in loaded(RATERS)
     )
-    return [item for item in found if item[2]]
+    return [item for item in rated if item[2]]
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
@@ -405,7 +405,7 @@ def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTa
     """Name judges for whom another model answered than was asked for."""
     names = [(store.served_about(task.name), task) for store, tasks in judged for task in tasks]
     for judge in jury.models:
-        served = sorted({name for found, _ in names for name in found.get(judge.name, ())})
+        served = sorted({name for by_judge, _ in names for name in by_judge.get(judge.name, ())})
         if served:
             say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(served)}")
 

@@ -11,7 +11,7 @@ import typer
 from medtasks_ext.cli.app import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Registry, Suite, registry
+from medtasks_ext.registry import STRATEGIES, SUFFIX, Dataset, Registry, Suite, registry
 from medtasks_ext.registry.select import select
 from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.row import Origin
@@ -214,12 +214,24 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "n_test": metadata.n_test,
         "official_budget": budget.at_most if (budget := dataset.official_budget) else None,
         "published_strategy": metadata.published_strategy,
+        "strategies": list(dataset.strategies),
         "version": dataset.version,
         "control_of": metadata.control_of,
         "draft": metadata.draft,
         "reviewed": [item.model_dump(mode="json") for item in metadata.reviewed],
         "data": origin,
     }
+
+
+def _asked_as(records: list[dict[str, Any]]) -> str:
+    """The names of a dataset's tasks, and how many have fewer."""
+    names = [
+        f"TASK{SUFFIX[item]}" for item in STRATEGIES if any(item in one["strategies"] for one in records)
+    ]
+    fewer = sum(len(record["strategies"]) < len(names) for record in records)
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + f" ({fewer} have fewer)" * bool(
+        fewer
+    )
 
 
 def _print(records: list[dict[str, Any]]) -> None:
@@ -243,7 +255,7 @@ def _print(records: list[dict[str, Any]]) -> None:
             counted(len(records) - controls - len(drafts), "dataset")
             + (f" and {controls} with rows of others, outside all groups" if controls else "")
             + (f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else "")
-            + ", each as TASK, TASK_cot and TASK_5shot; `--groups` lists groups"
+            + f", each as {_asked_as(records)}; `--groups` lists groups"
         )
     read = [record for record in records if record["reviewed"]]
     for record in records if len(records) == 1 else read:

@@ -68,10 +68,10 @@ def new(
     flags = said | _axes(given.get("axis"))
     if answer and not source:
         raise MedtasksError("names a column of no file", where="--answer", remedy="add --from FILE")
-    found = read(source, answer) if source else None
-    if found:
-        show(found)
-        flags = found.flags(tasks, flags) | flags
+    inspected = read(source, answer) if source else None
+    if inspected:
+        show(inspected)
+        flags = inspected.flags(tasks, flags) | flags
     if not writable(tasks.own) and (
         flags.get("suite") == NO_SUITE or str(flags.get("id", "")).startswith(f"{NO_SUITE}_")
     ):
@@ -81,10 +81,10 @@ def new(
             remedy="mkdir my_tasks; export MEDTASKS_TASKS=my_tasks; then call it again",
         )
     answers = answered(tasks, flags, ask=sys.stdin.isatty())
-    folder = draft(tasks, answers, found.template(answers["kind"]) if found else None)
+    folder = draft(tasks, answers, inspected.template(answers["kind"]) if inspected else None)
     folder.write()
     forget()
-    if found and not _is_kept(found, folder):
+    if inspected and not _is_kept(inspected, folder):
         shutil.rmtree(folder.folder)
         typer.echo("nothing was written")
         return 1
@@ -99,12 +99,14 @@ def new(
         f"medtasks preview {folder.task} --data sample     shows the prompts",
         f"medtasks dev validate {folder.task}                  says what is missing",
     ]
-    if found and not found.hub:
+    if inspected and not inspected.hub:
         data = f"$MEDTASKS_DATA_DIR/{place}"
-        copies = [f"cp {source} {data}/test{found.path.suffix}"]
-        copies += [f"cp {found.examples} {data}/fewshot{found.path.suffix}"] if found.examples else []
+        copies = [f"cp {source} {data}/test{inspected.path.suffix}"]
+        copies += (
+            [f"cp {inspected.examples} {data}/fewshot{inspected.path.suffix}"] if inspected.examples else []
+        )
         steps.append(f"mkdir -p {data}; {'; '.join(copies)}; medtasks data check")
-    if found and found.hub and not found.hub.gated:
+    if inspected and inspected.hub and not inspected.hub.gated:
         steps.append(f"medtasks data pin {folder.task}     writes what the files hold into data.lock")
     if is_checkout() and tasks.root in folder.folder.parents:
         steps.append(f"medtasks dev lock {folder.task}; make test-task TASK={folder.task}")
@@ -112,9 +114,9 @@ def new(
     return 0
 
 
-def _is_kept(found: InspectedSource, folder: Draft) -> bool:
+def _is_kept(inspected: InspectedSource, folder: Draft) -> bool:
     """Say what the file's own rows make of the new task; on a terminal, show one prompt and ask."""
-    result, n = tried(found, Dataset(folder.folder)), len(found.rows)
+    result, n = tried(inspected, Dataset(folder.folder)), len(inspected.rows)
     shown = f"; {result.n_shown} serve as examples" if result.n_shown else ""
     typer.echo(f"{result.n:,} of {n:,} rows can be asked as the new task file says{shown}")
     if result.fault:
@@ -127,7 +129,7 @@ def _is_kept(found: InspectedSource, folder: Draft) -> bool:
 
 def _axes(given: list[str] | None) -> dict[str, str]:
     """Axis -> value, of `--axis NAME=VALUE`."""
-    found = {}
+    values = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or name in RESERVED:
@@ -136,8 +138,8 @@ def _axes(given: list[str] | None) -> dict[str, str]:
                 where="--axis",
                 remedy="write --axis NAME=VALUE",
             )
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def answered(tasks: Registry, flags: dict[str, Any], *, ask: bool) -> dict[str, Any]:

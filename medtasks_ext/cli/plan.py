@@ -262,7 +262,16 @@ def _chosen(tasks: Registry, options: Options) -> list[str]:
             where="--strategy",
             remedy="leave it out",
         )
-    return list(dict.fromkeys(tasks.tasks[leaf][0].task(options.strategy) for leaf in leaves))
+    datasets = dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves)
+    asked = [dataset.task(options.strategy) for dataset in datasets if dataset.has(options.strategy)]
+    if not asked:
+        first = next(iter(datasets))
+        raise MedtasksError(
+            f"{first.id} is not asked so: it has {', '.join(first.strategies)}",
+            where="--strategy",
+            remedy="leave it out",
+        )
+    return asked
 
 
 def _selection(options: Options) -> str:

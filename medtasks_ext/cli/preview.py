@@ -92,7 +92,13 @@ def _tasks(tasks: Registry, name: str, strategy: str | None) -> list[str]:
         )
     dataset, named = tasks.known(name)
     if strategy is None and name == dataset.id:
-        return [dataset.task(item) for item in STRATEGIES]
+        return [dataset.task(item) for item in dataset.strategies]
+    if strategy is not None and not dataset.has(strategy):
+        raise MedtasksError(
+            f"{dataset.id} is not asked so: it has {', '.join(dataset.strategies)}",
+            where="--strategy",
+            remedy="leave it out",
+        )
     if strategy is not None and named not in ("zero_shot", strategy):
         raise MedtasksError(f"{name} is {named}, not {strategy}", where="--strategy", remedy="leave it out")
     return [dataset.task(strategy or named)]

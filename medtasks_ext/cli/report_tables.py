@@ -44,10 +44,10 @@ _TABLES = 12  # of labels; more are no help on a terminal
 def _unaveraged(report: Report, rows: Iterable[Json]) -> list[str]:
     """A line for each suite whose rows have no score, because its tasks have no mean."""
     suites = report.tasks.suites
-    found = dict.fromkeys(row["suite"] for row in rows if row["tasks"] > 1)
+    named = dict.fromkeys(row["suite"] for row in rows if row["tasks"] > 1)
     return [
         f"{suites[name].title}: {suites[name].mean_rule or 'its tasks have no mean'}"
-        for name in found
+        for name in named
         if name and not suites[name].averaged
     ]
 
@@ -119,12 +119,12 @@ def _best(report: Report, every: Iterable[Json]) -> list[Json]:
     for row in every:
         if row["axis"] == "suite" and row["value"] == papers[row["entry"]] and row["tasks_scored"]:
             sections.setdefault((row["value"], row["strategy"]), []).append(row)
-    found: list[Json] = []
+    best: list[Json] = []
     for rows in sections.values():
         most = max(row["tasks_scored"] for row in rows)
         rows = [row for row in rows if row["tasks_scored"] == most]
-        found += sorted(rows, key=lambda row: -(row["score"] or 0))[:_BEST]
-    return found
+        best += sorted(rows, key=lambda row: -(row["score"] or 0))[:_BEST]
+    return best
 
 
 def _suites_of(report: Report, row: Json) -> set[str]:
@@ -138,12 +138,12 @@ def _suites_of(report: Report, row: Json) -> set[str]:
 
 def _sections(places: Sequence[str], rows: Sequence[Json]) -> dict[tuple[str, str], list[Json]]:
     """(title of the group, strategy) -> rows, groups in the order of `places`; the best first."""
-    found: dict[tuple[str, str], list[Json]] = {}
+    sections: dict[tuple[str, str], list[Json]] = {}
     for row in sorted(rows, key=lambda row: (places.index(row["value"]), strategy_order(row["strategy"]))):
-        found.setdefault((row["title"], row["strategy"]), []).append(row)
-    for section in found.values():
+        sections.setdefault((row["title"], row["strategy"]), []).append(row)
+    for section in sections.values():
         section.sort(key=lambda row: (row["sample"], row["score"] is None, -(row["score"] or 0)))
-    return found
+    return sections
 
 
 def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> None:
@@ -252,23 +252,23 @@ def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:
         return []
     [names] = asked
     weights = group.weights(names)
-    found = {}
+    by_model = {}
     for entry in report.entries:
         if entry.kind != "published":
             continue
         scores = _scored(entry, group, strategy)
         if weights and all(name in scores for name in weights):
-            found[entry.model] = sum(weight * scores[name] for name, weight in weights.items())
+            by_model[entry.model] = sum(weight * scores[name] for name, weight in weights.items())
         elif len(weights) == group.n_tasks and strategy == "zero_shot" and group.name in entry.groups:
-            found[entry.model] = entry.groups[group.name]
-    if not found:
+            by_model[entry.model] = entry.groups[group.name]
+    if not by_model:
         return []
-    best = max(found, key=found.__getitem__)
+    best = max(by_model, key=by_model.__getitem__)
     of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
     some = "" if len(weights) == group.n_tasks else f", on {of}"
     some += ", asked otherwise" * any(row["asked_otherwise"] for row in rows)
-    lines = [(f"best published: {best}{some}", found[best])]
-    return [*lines, (f"median of {len(found)} published{some}", median(found.values()))]
+    lines = [(f"best published: {best}{some}", by_model[best])]
+    return [*lines, (f"median of {len(by_model)} published{some}", median(by_model.values()))]
 
 
 def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
@@ -350,12 +350,12 @@ def _print_suite(suite: Suite, rows: Sequence[Json], ways: Sequence[tuple[str, s
         columns.append(Column(heading, settings={"overflow": "fold", "min_width": 20}))
     columns.append(Column("tasks", settings={"justify": "right"}))
     lines: list[tuple[str, ...]] = []
-    found = {(row["axis"], row["value"], row["entry"], row["strategy"]): row for row in rows}
+    by_place = {(row["axis"], row["value"], row["entry"], row["strategy"]): row for row in rows}
     for axis in suite.main_axes:
         values = sorted({row["value"] for row in rows if row["axis"] == axis}, key=lambda v: order(axis, v))
         lines.append((f"[bold]{axis_titles()[axis].partition(' (')[0]}[/bold]",))
         for value in values:
-            cells = [found.get((axis, value, *way)) for way in ways]
+            cells = [by_place.get((axis, value, *way)) for way in ways]
             tasks = dict.fromkeys(f"{row['tasks_scored']}/{row['tasks']}" for row in cells if row)
             scores = ["–" if row is None else _score(row, 3) for row in cells]
             lines.append((f"  {title(axis, value)}", *scores, " ".join(tasks)))
@@ -373,8 +373,8 @@ def _sure(report: Report) -> list[str]:
         if len(pairs) <= _FEW:
             lines += [f"{of}: {row['entry']} − {row['minus']} = {_difference(row)}" for row in pairs]
         else:
-            found = sum(pair["p_holm"] < _ALPHA for pair in pairs)
-            lines.append(f"{of}: {found} of {len(pairs)} pairs differ (p < {_ALPHA})")
+            n_sure = sum(pair["p_holm"] < _ALPHA for pair in pairs)
+            lines.append(f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})")
     return lines
 
 

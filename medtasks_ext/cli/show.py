@@ -169,18 +169,18 @@ def _bracketed(text: str, marks: tuple[str, ...]) -> str:
 
 
 def _response_text(parts: list[Stretch], style: str) -> Text:
-    found = Text()
+    text = Text()
     for part in parts:
         if part.left_out:
-            found.append(f" … {part.left_out:,} characters … ", style="yellow")
+            text.append(f" … {part.left_out:,} characters … ", style="yellow")
         elif part.marks and not sys.stdout.isatty():
-            found.append(f"[{'+'.join(part.marks)}: {part.text}]")
+            text.append(f"[{'+'.join(part.marks)}: {part.text}]")
         else:
-            found.append(
+            text.append(
                 part.text,
                 style="reverse" if "official" in part.marks else "underline" if part.marks else style,
             )
-    return found
+    return text
 
 
 def _score_line(response: Response, column: Column) -> str:

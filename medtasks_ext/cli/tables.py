@@ -105,14 +105,14 @@ class Column:
         """What stands in a row."""
         value = self.value or self.heading
         if callable(value):
-            found = value(row)
+            content = value(row)
         elif isinstance(value, str) and "{" not in value:
-            found = _FIELDS.get_value(value, (row,), {})
+            content = _FIELDS.get_value(value, (row,), {})
         else:
             return words_of(value, row)
-        if isinstance(found, str | Text | Padding):
-            return found
-        return MISSING if found is None else format(found, self.format)
+        if isinstance(content, str | Text | Padding):
+            return content
+        return MISSING if content is None else format(content, self.format)
 
 
 def words_of(forms: str | Sequence[str], row: Any) -> str:
@@ -156,14 +156,14 @@ def spread(
         names: the values of `across` that are shown, in this order, and if need be their headings.
         blank: stands where there is no row.
     """
-    found: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    lines: dict[tuple[Any, ...], dict[Any, Any]] = {}
     name, figures = Column("", across), Column("", value)
     for row in rows:
-        line = found.setdefault(tuple(column.cell(row) for column in down), {})
+        line = lines.setdefault(tuple(column.cell(row) for column in down), {})
         line[name.cell(row)] = figures.cell(row)
-    shown = list(names) or list(dict.fromkeys(name for line in found.values() for name in line))
+    shown = list(names) or list(dict.fromkeys(name for line in lines.values() for name in line))
     headings = names if isinstance(names, Mapping) else dict(zip(shown, shown, strict=True))
-    cells = [(*place, *(line.get(name, blank) for name in shown)) for place, line in found.items()]
+    cells = [(*place, *(line.get(name, blank) for name in shown)) for place, line in lines.items()]
     return cells, [*down, *(figure(headings[name]) for name in shown)]
 
 
@@ -372,23 +372,23 @@ def _of_format(results: Mapping[str, Any]) -> str:
 
     Scores of several suites, or of several strategies, have no mean: then only the shares are said.
     """
-    found = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
+    metrics = [item["metrics"] for item in results.values() if "score_repaired" in item["metrics"]]
     names = ("valid", "readable_repaired", "score", "score_repaired")
-    valid, readable, score, repaired = (mean(item[name] for item in found) for name in names)
-    if not found:
+    valid, readable, score, repaired = (mean(item[name] for item in metrics) for name in names)
+    if not metrics:
         return ""
-    sample = any("SAMPLE_DATA" in item for item in found)
+    sample = any("SAMPLE_DATA" in item for item in metrics)
     named = [registry().asked(item["loaded"]["task"]) for item in results.values()]
     suites = {known[0].suite.id: known[0].suite for known in named if known}
     alike = len(suites) == 1 == len({known[1] for known in named if known}) and (
-        len(found) == 1 or next(iter(suites.values())).averaged
+        len(metrics) == 1 or next(iter(suites.values())).averaged
     )
     line = (
         readable_line(valid, readable, score, repaired, sample=sample)
         if alike
         else readable_shares(valid, readable)
     )
-    return f"{line} (means of {counted(len(found), 'task')})"
+    return f"{line} (means of {counted(len(metrics), 'task')})"
 
 
 def waits_for_judges(results: Mapping[str, Any]) -> list[str]:

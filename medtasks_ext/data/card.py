@@ -41,24 +41,24 @@ class RowsCard:
 
     def notes(self) -> list[str]:
         """What is worth knowing before a run."""
-        found = []
+        lines = []
         if self.n_test != self.n_paper:
-            found.append(f"{self.n_test:,} test rows; the suite's own test part has {self.n_paper:,}")
+            lines.append(f"{self.n_test:,} test rows; the suite's own test part has {self.n_paper:,}")
         if len(self.labels) == 1 and self.n_test > 1:
-            found.append(f"all gold answers are {next(iter(self.labels))}: any model that says so is right")
+            lines.append(f"all gold answers are {next(iter(self.labels))}: any model that says so is right")
         if self.n_repeated:
-            found.append(f"{self.n_repeated:,} prompts are asked more than once")
+            lines.append(f"{self.n_repeated:,} prompts are asked more than once")
         if self.n_personal_ids:
-            found.append(
+            lines.append(
                 f"{self.n_personal_ids:,} ids look like names or record numbers; ids stay with the answers"
             )
         if (oracle := self.oracle) and oracle.is_lost_by_the_suite:
             answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"
-            found.append(
+            lines.append(
                 f"the suite's own reading loses a part of {answers}:"
                 f" perfect answers score {oracle.score:.4f}, by the repaired reading {oracle.repaired:.4f}"
             )
-        return found
+        return lines
 
     def record(self) -> Json:
         """As JSON."""
@@ -87,8 +87,8 @@ def card_of(dataset: Dataset, documents: Documents) -> RowsCard:
 
 
 def _lengths(sizes: Iterable[int]) -> TextLengths:
-    found = sorted(sizes)
-    return TextLengths(found[0], int(median(found)), found[-1])
+    ordered = sorted(sizes)
+    return TextLengths(ordered[0], int(median(ordered)), ordered[-1])
 
 
 def _labels(dataset: Dataset, golds: list[Any]) -> dict[str, int]:

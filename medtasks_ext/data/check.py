@@ -76,10 +76,10 @@ def _cause(fault: MedtasksError) -> str:
 
 def causes_of(faults: Iterable[MedtasksError]) -> list[Cause]:
     """Faults by what is wrong, the most frequent first."""
-    found: dict[tuple[str, str], list[MedtasksError]] = {}
+    by_cause: dict[tuple[str, str], list[MedtasksError]] = {}
     for fault in faults:
-        found.setdefault((str(fault.where), _cause(fault)), []).append(fault)
-    causes = [Cause(where, what, faults) for (where, what), faults in found.items()]
+        by_cause.setdefault((str(fault.where), _cause(fault)), []).append(fault)
+    causes = [Cause(where, what, faults) for (where, what), faults in by_cause.items()]
     return sorted(causes, key=lambda cause: -len(cause.faults))
 
 
@@ -131,9 +131,9 @@ class FolderReport:
     @property
     def valid(self) -> bool:
         """Whether something is there and all of it can be used: no fault, and no name that looks mistyped."""
-        found = self.checked or self.n_fetched
+        n_rows = self.checked or self.n_fetched
         faulty = self.damaged or any(item.faults for item in self.checked)
-        return bool(found) and not faulty and not any(stray.meant for stray in self.strays)
+        return bool(n_rows) and not faulty and not any(stray.meant for stray in self.strays)
 
     def record(self) -> Json:
         """As JSON."""
@@ -216,12 +216,12 @@ def faulty_rows(dataset: Dataset, origin: Origin | None = None) -> list[str]:
     folder = data_dir()
     if folder is None or find_origin(dataset, source_of(dataset), origin) != "local":
         return []
-    found = _checked(dataset, folder, _files(dataset, folder))
-    if whole := [item for item in found.faults if not isinstance(item, RowError)]:
+    checked = _checked(dataset, folder, _files(dataset, folder))
+    if whole := [item for item in checked.faults if not isinstance(item, RowError)]:
         raise whole[0]
-    rows = list(dict.fromkeys(item.row for item in found.faults if isinstance(item, RowError)))
-    if rows and not found.n_test:
-        raise found.faults[0]
+    rows = list(dict.fromkeys(item.row for item in checked.faults if isinstance(item, RowError)))
+    if rows and not checked.n_test:
+        raise checked.faults[0]
     return rows
 
 
@@ -255,15 +255,19 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
     if watch:
         watch(dataset.id, "reading its files")
     content = ContentCheck(dataset)
-    found = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
-    n_test, n_fewshot = len(found.test), len(found.fewshot)
+    row_check = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
+    n_test, n_fewshot = len(row_check.test), len(row_check.fewshot)
     wrong = content.faults(large=_bytes(folder, files) > _LARGE)
-    locked, remarks = locked_faults(dataset, found.test) if found.test and not found.faults else ([], [])
+    locked, remarks = (
+        locked_faults(dataset, row_check.test) if row_check.test and not row_check.faults else ([], [])
+    )
     wrong += [error for fault in locked for error in errors_of(fault, content.where)]
     known = known_content(dataset, [folder / file for file in files])
-    faults = list(found.faults) if known.is_pinned else found.faults + wrong
-    notes = [f"column {name} holds nothing in {rows(n)}" for name, n in found.blanks.items()]
-    notes += [f"{rows(n)} {what}" for what, n in found.notes.items()] + known.notes + content.notes + remarks
+    faults = list(row_check.faults) if known.is_pinned else row_check.faults + wrong
+    notes = [f"column {name} holds nothing in {rows(n)}" for name, n in row_check.blanks.items()]
+    notes += (
+        [f"{rows(n)} {what}" for what, n in row_check.notes.items()] + known.notes + content.notes + remarks
+    )
     if known.is_pinned:  # nobody can mend a public file
         notes += [f"{cause.what}: {rows(len(cause.faults))}" for cause in causes_of(wrong)]
     if not faults and 0 < n_fewshot < SHOTS:
@@ -273,21 +277,21 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
             f"no few-shot rows, and too few test rows to hold {SHOTS} out: the 5-shot task cannot run"
         )
     notes += filter(None, [content.form.unknown_language()])
-    blind = found.test[0].loaded.record["n_without_gold"] if n_test else 0
+    blind = row_check.test[0].loaded.record["n_without_gold"] if n_test else 0
     if 0 < blind < n_test and not known.is_pinned:
-        faults = [*faults, *_without_gold(found.test)]
+        faults = [*faults, *_without_gold(row_check.test)]
     elif blind:
         notes.append(f"{blind} rows without gold: predicted, not scored")
     if dataset.metadata.access != "open" and (
         shared := [file for file in files if _is_shared(folder / file)]
     ):
         notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
-    card = card_of(dataset, found.test) if found.test else None
+    card = card_of(dataset, row_check.test) if row_check.test else None
     if card:
         notes += card.notes()
         if (oracle := card.oracle) and not oracle.is_enough(pinned=known.is_pinned):
-            faults = [*faults, _not_highest(oracle, found.test[0].loaded.record["where"])]
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card, _usable(found.test, faults))
+            faults = [*faults, _not_highest(oracle, row_check.test[0].loaded.record["where"])]
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card, _usable(row_check.test, faults))
 
 
 def _without_gold(documents: Documents) -> list[MedtasksError]:

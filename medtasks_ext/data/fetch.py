@@ -98,23 +98,23 @@ class Store:
             if self.to:
                 _make(self.to)
                 within.enter_context(data_folder(self.to))
-            found = check_rows(dataset, "hub")
-        if found.faults and all(file.is_pinned for file in files):
-            fault = found.faults[0]
+            row_check = check_rows(dataset, "hub")
+        if row_check.faults and all(file.is_pinned for file in files):
+            fault = row_check.faults[0]
             raise MedtasksError(
                 f"is here, but cannot be read: {fault.what}", where=fault.where, remedy=fault.remedy
             )
-        if found.faults:
-            raise found.faults[0]
+        if row_check.faults:
+            raise row_check.faults[0]
         for file in new if self.to else []:
             _copy(file.get(), self.folder / file.carried)
         entries = [self._entry(file) for file in files]
         self.datasets[dataset.id] = {"revision": files[0].revision, "files": entries}
         self._save()
         n_bytes = sum(entry["bytes"] for entry in entries)
-        exclusions = found.test[0].loaded.exclusions if found.test else None
+        exclusions = row_check.test[0].loaded.exclusions if row_check.test else None
         n_unpinned = sum(not file.is_pinned for file in files)
-        return Fetched(dataset.id, len(files), len(new), n_bytes, len(found.test), n_unpinned, exclusions)
+        return Fetched(dataset.id, len(files), len(new), n_bytes, len(row_check.test), n_unpinned, exclusions)
 
     def _get(self, file: RemoteFile) -> bool:
         """Make sure that a file is here; returns whether it had to be fetched."""

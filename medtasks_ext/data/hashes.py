@@ -51,11 +51,11 @@ def rows_hash(dataset: Dataset, by: str) -> RowsHash:
     Raises:
         MedtasksError: there are none, or they have faults.
     """
-    found = check_rows(dataset, "local")
-    if found.faults:
-        raise found.faults[0]
-    test, lock = once(found.test), dataset.lock
-    folded, locked = kept_hash(dataset, found.test), lock.rows if lock else None
+    row_check = check_rows(dataset, "local")
+    if row_check.faults:
+        raise row_check.faults[0]
+    test, lock = once(row_check.test), dataset.lock
+    folded, locked = kept_hash(dataset, row_check.test), lock.rows if lock else None
     day = time.strftime("%Y-%m-%d")
     add: dict[str, Any] = {}
     is_known = folded is not None and locked is not None and locked.confirmed == folded
@@ -81,12 +81,12 @@ def rows_hash(dataset: Dataset, by: str) -> RowsHash:
 
 def _words(dataset: Dataset) -> list[str]:
     """Hashes of official words that local rows carry, of both strategies."""
-    found: dict[str, None] = {}
+    hashes: dict[str, None] = {}
     for cot in (False, True):
         try:
             record = load_documents(dataset, cot=cot, origin="local")["test"][0].loaded.record
         except MedtasksError:  # the words of the other strategy need a file that is not here
             continue
         if record["instruction"] == "official" and "artefact" not in record:
-            found[record["prompt_hash"]] = None
-    return list(found)
+            hashes[record["prompt_hash"]] = None
+    return list(hashes)

@@ -30,46 +30,46 @@ def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], 
     Raises:
         MedtasksError: the lock does not fit its own files.
     """
-    found = compare_rows(dataset, dataset.lock, documents)
-    if found is None:
+    compared = compare_rows(dataset, dataset.lock, documents)
+    if compared is None:
         return [], []
-    if not found.is_current:
+    if not compared.is_current:
         return [], ["rows cannot be compared with data.lock, which is of another version of this task"]
-    if found.is_equal:
+    if compared.is_equal:
         return [], ["the rows are those of the public file, to the letter"]
-    if found.has_documents:
-        return list(_of_documents(found)), []
-    return list(_of_profile(found)), []
+    if compared.has_documents:
+        return list(_of_documents(compared)), []
+    return list(_of_profile(compared)), []
 
 
-def _of_documents(found: RowsCompared) -> Iterator[Fault]:
-    total = f"of the {found.lock.n:,} rows of the public file"
-    if found.of_pool and len(found.of_pool) > 0.2 * found.n:
-        yield Fault("is a row of the few-shot or training part, and no test row", _PUBLIC, found.of_pool)
-    if found.other_gold:
-        yield Fault("has another gold answer than the public file", _PUBLIC, found.other_gold)
-    if found.other_text:
-        yield Fault("has another text or other options than the public file", _PUBLIC, found.other_text)
-    if found.unknown:
-        yield Fault("is no row of the public file", _PUBLIC, found.unknown)
-    if found.n_missing and found.n_missing < found.lock.n:
-        yield Fault(f"{found.n_missing:,} {total} are missing", _PUBLIC, [])
-    faulty = len(found.other_gold) + len(found.other_text) + len(found.unknown)
-    if not faulty and found.n > found.lock.n:
-        yield Fault(f"{found.n:,} rows where the public file has {found.lock.n:,}", _PUBLIC, [])
+def _of_documents(compared: RowsCompared) -> Iterator[Fault]:
+    total = f"of the {compared.lock.n:,} rows of the public file"
+    if compared.of_pool and len(compared.of_pool) > 0.2 * compared.n:
+        yield Fault("is a row of the few-shot or training part, and no test row", _PUBLIC, compared.of_pool)
+    if compared.other_gold:
+        yield Fault("has another gold answer than the public file", _PUBLIC, compared.other_gold)
+    if compared.other_text:
+        yield Fault("has another text or other options than the public file", _PUBLIC, compared.other_text)
+    if compared.unknown:
+        yield Fault("is no row of the public file", _PUBLIC, compared.unknown)
+    if compared.n_missing and compared.n_missing < compared.lock.n:
+        yield Fault(f"{compared.n_missing:,} {total} are missing", _PUBLIC, [])
+    faulty = len(compared.other_gold) + len(compared.other_text) + len(compared.unknown)
+    if not faulty and compared.n > compared.lock.n:
+        yield Fault(f"{compared.n:,} rows where the public file has {compared.lock.n:,}", _PUBLIC, [])
 
 
-def _of_profile(found: RowsCompared) -> Iterator[Fault]:
+def _of_profile(compared: RowsCompared) -> Iterator[Fault]:
     """Of data that is not open the lock has no hash of a row: lengths and label shares alone."""
-    if found.n < _ENOUGH or found.lock.n < _ENOUGH:
+    if compared.n < _ENOUGH or compared.lock.n < _ENOUGH:
         return
-    moved = {label: pair for label, pair in found.label_moves.items() if abs(pair[0] - pair[1]) > _SHARE}
+    moved = {label: pair for label, pair in compared.label_moves.items() if abs(pair[0] - pair[1]) > _SHARE}
     if moved:
         said = ", ".join(
             f"{label} {there:.0%} there, {here:.0%} here" for label, (there, here) in moved.items()
         )
         yield Fault(f"the labels are not those of the suite's file: {said}", "compare the files", [])
-    there, here = (part.lengths[len(part.lengths) // 2] for part in (found.lock, found.here))
+    there, here = (part.lengths[len(part.lengths) // 2] for part in (compared.lock, compared.here))
     if max(there, here) > _TIMES * max(1, min(there, here)):
         what = f"inputs have {here:,} characters (median), those of the suite's file {there:,}"
         yield Fault(what, "export the whole texts, in their own columns", [])

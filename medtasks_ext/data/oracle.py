@@ -70,8 +70,8 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
     answers, process = ParseAnswer(dataset.blocks["answer"]), _function(dataset.process_results)
 
     def score(document: Document) -> tuple[Any, Any]:
-        found = process(document, answers.apply([[document["target"]]], [document]))
-        return found.get("score"), found.get("score_repaired")
+        metrics = process(document, answers.apply([[document["target"]]], [document]))
+        return metrics.get("score"), metrics.get("score_repaired")
 
     scores, repaired = zip(*_scores(golds, score), strict=True)
     if any(item is None for item in scores):
@@ -105,8 +105,8 @@ def highest_possible(dataset: Dataset, documents: Sequence[Document]) -> float |
     facts = dataset.metadata
     if facts.oracle_max in (1.0, "unbounded") and not facts.gold_loss:
         return None
-    found = oracle_of(dataset, [item for item in documents if item["gold"] is not None])
-    return found.score if found and found.score < 1 - _TOLERANCE else None
+    oracle = oracle_of(dataset, [item for item in documents if item["gold"] is not None])
+    return oracle.score if oracle and oracle.score < 1 - _TOLERANCE else None
 
 
 def _aggregate(aggregation: Any, scores: Sequence[Any]) -> float:
@@ -135,13 +135,13 @@ def _scores(
             yield known[key]
             continue
         seen = _Watched(document)
-        found = score(seen)
+        pair = score(seen)
         if not seen.looked_at <= looked_at or len(known) == _MOST:
             looked_at |= seen.looked_at
             known.clear()
             key = tuple([repr(document.get(name)) for name in looked_at])
-        known[key] = found
-        yield found
+        known[key] = pair
+        yield pair
 
 
 class _Watched(Document):

@@ -93,10 +93,10 @@ def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
         held = _locked(database_file(database), before.database, seen, None)
         locked = LockedDatabase(revision=database.revision, **held.model_dump())
         after = after.model_copy(update={"database": locked})
-    found = check_rows(dataset, "hub")
-    if found.faults:
-        raise found.faults[0]
-    rows, lines = lock_of_rows(dataset, found, seen)
+    row_check = check_rows(dataset, "hub")
+    if row_check.faults:
+        raise row_check.faults[0]
+    rows, lines = lock_of_rows(dataset, row_check, seen)
     if before.rows and rows.model_copy(update={"seen": before.rows.seen}) == before.rows:
         rows = before.rows
     after = after.model_copy(update={"rows": rows})
@@ -139,9 +139,9 @@ def pin_copies(dataset: Dataset, copies: Sequence[Path], by: str) -> list[str]:
             "one copy proves nothing", where="--copy", remedy="name two of independent origin"
         )
     seen = Seen(day=time.strftime("%Y-%m-%d"), by=by)
-    found = [lock_of_rows(dataset, _rows_of_copy(dataset, copy), seen) for copy in copies]
-    rows, lines = found[0]
-    for copy, (_, others) in zip(copies[1:], found[1:], strict=True):
+    locks = [lock_of_rows(dataset, _rows_of_copy(dataset, copy), seen) for copy in copies]
+    rows, lines = locks[0]
+    for copy, (_, others) in zip(copies[1:], locks[1:], strict=True):
         if others != lines:
             n = sum(one != other for one, other in zip(lines, others, strict=False))
             raise MedtasksError(
@@ -172,11 +172,11 @@ def _rows_of_copy(dataset: Dataset, copy: Path) -> RowCheck:
         (folder / f"test{copy.suffix}").write_bytes(copy.read_bytes())
         write_text(folder / "fewshot.jsonl", "".join(json.dumps(row) + "\n" for row in shots))
         with data_folder(Path(root)):
-            found = check_rows(dataset, "local")
-    if found.faults:
-        fault = found.faults[0]
+            row_check = check_rows(dataset, "local")
+    if row_check.faults:
+        fault = row_check.faults[0]
         raise MedtasksError(fault.what, where=copy, remedy=fault.remedy or "name a whole copy")
-    return found
+    return row_check
 
 
 def _commit(files: Mapping[str, RemoteFile]) -> str | None:
@@ -185,8 +185,8 @@ def _commit(files: Mapping[str, RemoteFile]) -> str | None:
     if COMMIT.fullmatch(file.revision):
         return file.revision
     parts = file.get().parts
-    found = parts[parts.index("snapshots") + 1] if "snapshots" in parts else ""
-    return found if COMMIT.fullmatch(found) else None
+    commit = parts[parts.index("snapshots") + 1] if "snapshots" in parts else ""
+    return commit if COMMIT.fullmatch(commit) else None
 
 
 def _locked(file: RemoteFile, before: LockedFile | None, seen: Seen, revision: str | None) -> LockedFile:

@@ -54,10 +54,10 @@ def probe(dataset: Dataset) -> list[ProbedFile]:
     had = {line.file for line in lines if line.result == _OK}
     if any(line.file not in had for line in lines):
         return lines
-    found = check_rows(dataset, "hub")
-    if found.faults:
-        return [ProbedFile(dataset.id, "", "rows", str(found.faults[0]).replace("\n", " ")), *lines]
-    card = card_of(dataset, found.test)
+    row_check = check_rows(dataset, "hub")
+    if row_check.faults:
+        return [ProbedFile(dataset.id, "", "rows", str(row_check.faults[0]).replace("\n", " ")), *lines]
+    card = card_of(dataset, row_check.test)
     score = "" if card.oracle is None else f"{card.oracle.score:.4f}"
     lines[0] = replace(lines[0], rows=str(card.n_test), paper=str(card.n_paper), oracle=score)
     return lines
@@ -88,11 +88,11 @@ def main(arguments: Sequence[str]) -> int:
     datasets = [
         item for item in dict.fromkeys(select(registry(), names).values()) if source_of(item).download
     ]
-    found = {dataset: probe(dataset) for dataset in datasets}
-    lines = [line for some in found.values() for line in some]
+    probed = {dataset: probe(dataset) for dataset in datasets}
+    lines = [line for some in probed.values() for line in some]
     table = [[field.name for field in fields(ProbedFile)], *(asdict(line).values() for line in lines)]
     write_text(Path(target), csv_text(table, ends="\n"))
-    for dataset, some in found.items() if "--pin" in arguments else ():
+    for dataset, some in probed.items() if "--pin" in arguments else ():
         lock = dataset.lock
         loose = not dataset.is_pinned or lock is None or lock.rows is None
         for pinned in pin(dataset) if loose and any(line.rows for line in some) else ():

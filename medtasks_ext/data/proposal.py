@@ -278,20 +278,20 @@ def _language(rows: Sequence[Mapping[str, Any]], inputs: Sequence[str]) -> str:
     return {"nb": "no", "nn": "no"}.get(code, code)
 
 
-def _columns_written(block: str, found: Proposal, kind: str) -> str:
+def _columns_written(block: str, proposal: Proposal, kind: str) -> str:
     """A template's block with the file's columns, and its own names derived from these."""
-    described = {column.name: column for column in found.columns}
-    held = found.options.columns if found.options else ()
-    shown = list(dict.fromkeys((*found.inputs, *held, found.answer)))
+    described = {column.name: column for column in proposal.columns}
+    held = proposal.options.columns if proposal.options else ()
+    shown = list(dict.fromkeys((*proposal.inputs, *held, proposal.answer)))
     lines = [
-        f'    {_scalar(name)}: "{"TODO: what it holds" if name != found.answer else "the gold answer"}'
+        f'    {_scalar(name)}: "{"TODO: what it holds" if name != proposal.answer else "the gold answer"}'
         f' ({described[name].shown})"'
         for name in shown
     ]
-    types = {name: _type(described[name], found.options) for name in shown}
+    types = {name: _type(described[name], proposal.options) for name in shown}
     if typed := ", ".join(f"{_scalar(name)}: {kind}" for name, kind in types.items() if kind != "text"):
         lines.append(f"  types: {{{typed}}}")
-    fields = {name: value for name, value in _fields(block, found, kind).items() if name != value}
+    fields = {name: value for name, value in _fields(block, proposal, kind).items() if name != value}
     if fields:
         lines += ["  fields:", *(f"    {name}: {_quoted(value)}" for name, value in fields.items())]
     head, rest = block.split("  columns:\n", 1)
@@ -308,22 +308,22 @@ def _type(column: ProposedColumn, options: Options | None) -> str:
     )
 
 
-def _fields(block: str, found: Proposal, kind: str) -> dict[str, str]:
+def _fields(block: str, proposal: Proposal, kind: str) -> dict[str, str]:
     """The template's own names, as expressions over the file's columns."""
     own = re.findall(r"^ {4}(\w+):", block.split("columns:\n", 1)[1], flags=re.MULTILINE)
     own = own[: 3 if "options" in own[:3] else 2]
     prefix = re.search(r"^  prefix: (\w+)", block, flags=re.MULTILINE)
-    gold = _gold_written(found, kind)
+    gold = _gold_written(proposal, kind)
     if prefix:
-        joined = f"{gold} | join(', ')" if found.shape == "labels" else gold
+        joined = f"{gold} | join(', ')" if proposal.shape == "labels" else gold
         gold = f"'{prefix[1]}: ' ~ ({joined})" if " " in joined else f"'{prefix[1]}: ' ~ {joined}"
-    texts = [_named(name) for name in found.inputs]
+    texts = [_named(name) for name in proposal.inputs]
     given = [" ~ '\\n' ~ ".join(texts)]
     if "options" in own:
-        given.append(_options_written(found.options) if found.options else "[]")
-        if found.options and found.options.form == "text":
-            held = _named(found.options.columns[0])
-            question = f"({held} | question_and_options({found.options.mark!r})).question"
+        given.append(_options_written(proposal.options) if proposal.options else "[]")
+        if proposal.options and proposal.options.form == "text":
+            held = _named(proposal.options.columns[0])
+            question = f"({held} | question_and_options({proposal.options.mark!r})).question"
             given[0] = given[0].replace(held, question, 1)
     return dict(zip(own, [*given, gold], strict=True))
 
@@ -338,22 +338,22 @@ def _options_written(options: Options) -> str:
     }[options.form]
 
 
-def _gold_written(found: Proposal, kind: str) -> str:
+def _gold_written(proposal: Proposal, kind: str) -> str:
     """The gold answer as the template has it: a label, a list of labels, or what the column holds."""
-    name, gold = _named(found.answer), found.gold
-    column = next(item for item in found.columns if item.name == found.answer)
+    name, gold = _named(proposal.answer), proposal.gold
+    column = next(item for item in proposal.columns if item.name == proposal.answer)
     if gold is None:
         if column.kind == "yes or no":
             return f"'yes' if {name} else 'no'"
-        return f"{name} | string" if column.kind == "number" and found.shape != "number" else name
-    letters = "".join(found.labels)
+        return f"{name} | string" if column.kind == "number" and proposal.shape != "number" else name
+    letters = "".join(proposal.labels)
     one = {
         "label": "{}",
         "index": f"'{letters}'[{{}} | int{' - 1' * gold.first}]",
         "marked": "({} | trim)[0]",
         "text": "{}",
     }[gold.says]
-    several = found.shape == "choices"
+    several = proposal.shape == "choices"
     if several and gold.is_list and gold.says != "index":
         labels = name
     elif several and gold.joined:
@@ -364,8 +364,8 @@ def _gold_written(found: Proposal, kind: str) -> str:
         labels = one.format(f"{name}[0]" if gold.is_list else name)
         if gold.says == "text" and kind not in ("choice", "choices"):
             labels = (
-                f"'{letters}'[({_options_written(found.options)}).index({labels})]"
-                if found.options
+                f"'{letters}'[({_options_written(proposal.options)}).index({labels})]"
+                if proposal.options
                 else labels
             )
         return f"[{labels}]" if several else labels
@@ -387,16 +387,16 @@ def _quoted(expression: str) -> str:
     return '"' + expression.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _labels_written(block: str, found: Proposal, kind: str) -> str:
-    if found.options and kind in _LETTERED:
-        named = ", ".join(f'"{label}"' if label in "yYnN0123456789" else label for label in found.labels)
+def _labels_written(block: str, proposal: Proposal, kind: str) -> str:
+    if proposal.options and kind in _LETTERED:
+        named = ", ".join(f'"{label}"' if label in "yYnN0123456789" else label for label in proposal.labels)
         block = re.sub(r"(letters|labels): \[.*?\]", rf"\1: [{named}]", block)
-        return block.replace('lettered("ABCDE")', f'lettered("{"".join(found.labels)}")')
+        return block.replace('lettered("ABCDE")', f'lettered("{"".join(proposal.labels)}")')
     head, rest = re.split(r"^  labels:", block, maxsplit=1, flags=re.MULTILINE)
     if "{" in rest.split("\n", 1)[0] or "[" in rest.split("\n", 1)[0]:
-        named = ", ".join(f'"{label}"' for label in found.labels)
-        head = head.replace("one of: yes or no", f"one of: {', '.join(found.labels)}")
-        head = head.replace("one word: yes or no", f"one of: {', '.join(found.labels)}")
+        named = ", ".join(f'"{label}"' for label in proposal.labels)
+        head = head.replace("one of: yes or no", f"one of: {', '.join(proposal.labels)}")
+        head = head.replace("one word: yes or no", f"one of: {', '.join(proposal.labels)}")
         return f"{head}  labels: [{named}]\n"
-    meanings = "".join(f'    "{label}": "TODO: when this label is right"\n' for label in found.labels)
+    meanings = "".join(f'    "{label}": "TODO: when this label is right"\n' for label in proposal.labels)
     return f"{head}  labels:\n{meanings}"

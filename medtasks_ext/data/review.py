@@ -80,12 +80,12 @@ class Review:
 
     def _seen(self, test: Sequence[Row]) -> dict[str, _Seen]:
         """Row -> what is asked of it first; rows that cannot be read are left out."""
-        found: dict[str, _Seen] = {}
+        by_row: dict[str, _Seen] = {}
         for document in check_loaded_rows(self.dataset, replace(self.rows, test=list(test))).test:
             asked = "\n".join((document["system"], str(document.get("before", "")), document["prompt"]))
             gold = json.dumps([document["gold"], document["target"]], sort_keys=True, default=str)
-            found.setdefault(document.row, _Seen(asked, gold, document["target"], document))
-        return found
+            by_row.setdefault(document.row, _Seen(asked, gold, document["target"], document))
+        return by_row
 
     @cached_property
     def _as_given(self) -> dict[str, _Seen]:
@@ -225,7 +225,7 @@ class Review:
             else:
                 marks = letters or [chr(ord("A") + number) for number in range(len(options))]
                 shown = [[mark for mark in marks if _stands(mark, option, asked)] for option in options]
-                if any(found and mark not in found for mark, found in zip(marks, shown, strict=False)):
+                if any(text and mark not in text for mark, text in zip(marks, shown, strict=False)):
                     other.append(place)
         if hidden:
             yield f"options are not in the prompt ({_places(hidden)}) → show {{{{ options | lettered }}}}"
@@ -242,14 +242,14 @@ class Review:
         for name, effect in self._effects.items():
             if not effect.golds or effect.prompts:
                 continue
-            found: dict[int, str] = {}
+            letters: dict[int, str] = {}
             for place, seen in self._as_given.items():
                 cell = self.rows.test[_number(place) - 1].get(name)
                 gold = seen.document["gold"]
                 if isinstance(cell, int) and not isinstance(cell, bool) and re.fullmatch("[A-Z]", str(gold)):
-                    found[cell] = str(gold)
-            steps = {ord(letter) - number for number, letter in found.items()}
-            if len(found) > 1 and len(steps) > 1:
+                    letters[cell] = str(gold)
+            steps = {ord(letter) - number for number, letter in letters.items()}
+            if len(letters) > 1 and len(steps) > 1:
                 yield (
                     f"column {name} counts the options, and the letters of the gold answers do not follow it"
                     " → count from 0 or from 1: 'ABCD'[number], 'ABCD'[number - 1]"
@@ -287,9 +287,9 @@ class Review:
 
     def _shots_are_other_rows(self) -> Iterator[str]:
         """No example is a test row but for small and capital letters, marks and blanks."""
-        found = check_loaded_rows(self.dataset, self.rows)
-        test = {_plain(document.input): document.row for document in found.test}
-        for shot in found.fewshot:
+        row_check = check_loaded_rows(self.dataset, self.rows)
+        test = {_plain(document.input): document.row for document in row_check.test}
+        for shot in row_check.fewshot:
             if (same := test.get(_plain(shot.input))) and len(_plain(shot.input)) > 1:
                 yield f"{shot.row} is also {same}: an example must not be a test row → take one of them out"
 

@@ -74,7 +74,7 @@ def options_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str], language
         cells = [row.get(name) for row in rows if row.get(name) is not None]
         if cells and isinstance(cells[0], dict):
             written = [tuple(map(str, cell)) for cell in cells if isinstance(cell, dict)]
-            keys = next(found for found in written if len(found) == max(map(len, written)))
+            keys = next(columns for columns in written if len(columns) == max(map(len, written)))
             if 2 <= len(keys) <= 10 and all(len(key) == 1 for key in keys):
                 return Options((name,), "object", keys)
         lists = [cell for cell in cells if isinstance(cell, list) and all(isinstance(x, str) for x in cell)]
@@ -92,12 +92,12 @@ def _family(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Options 
     for name in names:
         if match := _FAMILY.fullmatch(name):
             families.setdefault((match["before"].lower(), match["after"]), {})[match["label"].lower()] = name
-    for found in families.values():
-        labels = sorted(found)
+    for family in families.values():
+        labels = sorted(family)
         runs = (ascii_lowercase[: len(labels)], "123456789"[: len(labels)], "0123456789"[: len(labels)])
-        cells = [row.get(found[label]) for row in rows for label in labels[:2]]
+        cells = [row.get(family[label]) for row in rows for label in labels[:2]]
         if len(labels) > 1 and "".join(labels) in runs and all(isinstance(x, str | None) for x in cells):
-            columns = tuple(found[label] for label in labels)
+            columns = tuple(family[label] for label in labels)
             return Options(columns, "columns", tuple(ascii_uppercase[: len(labels)]))
     return None
 
@@ -136,8 +136,8 @@ def with_letters_of_gold(
         return options
     given = replace(options, labels=tuple(own.labels[: len(options.labels)]))
     for tried in (options, given):
-        found = (gold_of(rows, name, tried) for name in names)
-        if any(gold is not None and gold.says == "label" for gold in found):
+        golds = (gold_of(rows, name, tried) for name in names)
+        if any(gold is not None and gold.says == "label" for gold in golds):
             return tried
     return options
 
@@ -182,9 +182,9 @@ def gold_of(rows: Sequence[Mapping[str, Any]], name: str, options: Options) -> G
         return Gold("label", several, is_list)
     numbers = [part for part, _ in parts if isinstance(part, int) and not isinstance(part, bool)]
     digits = [int(part) for part, _ in parts if isinstance(part, str) and part.strip().isdecimal()]
-    for found in (numbers, digits):
-        if len(found) == len(parts) and max(found) <= max(len(texts) for _, texts in parts):
-            return Gold("index", several, is_list, first=min(found[:], default=0) and 1)
+    for places in (numbers, digits):
+        if len(places) == len(parts) and max(places) <= max(len(texts) for _, texts in parts):
+            return Gold("index", several, is_list, first=min(places[:], default=0) and 1)
     if fits(lambda part, texts: str(part).strip() in {text.strip() for text in texts}):
         return Gold("text", several, is_list)
     marked = options.form == "text"
@@ -215,13 +215,13 @@ def gold_column(
     """
     ranked = sorted(names, key=lambda name: (_rank(name), names.index(name)))
     if options:
-        found = {name: gold_of(rows, name, options) for name in ranked}
+        by_column = {name: gold_of(rows, name, options) for name in ranked}
         order = {"label": 0, "index": 1, "text": 2, "marked": 3}
-        fitting = [name for name in ranked if found[name]]
+        fitting = [name for name in ranked if by_column[name]]
         named = [name for name in fitting if _rank(name) < len(_GOLD)]
         if named or fitting:
-            best = min(named or fitting, key=lambda name: order[found[name].says])  # type: ignore[union-attr]
-            return best, found[best]
+            best = min(named or fitting, key=lambda name: order[by_column[name].says])  # type: ignore[union-attr]
+            return best, by_column[best]
     return (ranked[0] if ranked and _rank(ranked[0]) < len(_GOLD) else names[-1]), None
 
 

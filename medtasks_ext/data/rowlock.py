@@ -70,11 +70,11 @@ def document_hash(document: Document) -> DocumentHash:
 
 def folded(documents: Iterable[Document]) -> str:
     """The SHA-256 of all documents in their order: input, options and gold, to the letter."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for item in documents:
         parts = [item.question, item.input, json.dumps(item.get("options"), ensure_ascii=False), _gold(item)]
-        found.update(_sha256("\x1f".join(parts)))
-    return found.hexdigest()
+        hasher.update(_sha256("\x1f".join(parts)))
+    return hasher.hexdigest()
 
 
 def sketch(documents: Iterable[Document]) -> list[str]:
@@ -88,7 +88,7 @@ def once(documents: Iterable[Document]) -> list[Document]:
     return [item for item in documents if not item.get("trial")]
 
 
-def lock_of_rows(dataset: Dataset, found: RowCheck, seen: Seen) -> tuple[LockedRows, list[str]]:
+def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> tuple[LockedRows, list[str]]:
     """What a lock says of rows, and the lines of `documents.lock`, none where the data is not open.
 
     Args:
@@ -97,7 +97,7 @@ def lock_of_rows(dataset: Dataset, found: RowCheck, seen: Seen) -> tuple[LockedR
         seen: by whom.
     """
     is_open = dataset.metadata.access == "open"
-    test, pool = once(found.test), once(found.fewshot)
+    test, pool = once(row_check.test), once(row_check.fewshot)
     lines = [str(document_hash(item)) for item in test] if is_open else []
     profile = profile_of(dataset, test)
     if is_open:
@@ -133,8 +133,8 @@ def stretched(hash_: str) -> str:
 
 def sample_hash(dataset: Dataset) -> str:
     """Identifies how a task reads rows: a hash of the documents that it makes of its sample rows."""
-    found = check_rows(dataset, "sample")
-    return folded([*once(found.test), *once(found.fewshot)])[:12]
+    row_check = check_rows(dataset, "sample")
+    return folded([*once(row_check.test), *once(row_check.fewshot)])[:12]
 
 
 # ---------------------------------------------------------------------- comparison
@@ -211,14 +211,14 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
     questions = {item.question for item in known}
     texts = Counter((item.question, item.text) for item in known)
     whole = Counter(lines)
-    found = [(item.row, document_hash(item)) for item in test]
+    hashes = [(item.row, document_hash(item)) for item in test]
     pool = set(lock.rows.fewshot.sketch) if lock.rows.fewshot else set()
-    left = whole - (whole - Counter(str(item) for _, item in found))
+    left = whole - (whole - Counter(str(item) for _, item in hashes))
     same: list[str] = []
     other_gold: list[str] = []
     other_text: list[str] = []
     unknown: list[str] = []
-    for row, item in found:
+    for row, item in hashes:
         if left[str(item)]:
             left[str(item)] -= 1
             same.append(row)
@@ -226,7 +226,7 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
             other_gold.append(row)
         else:
             (other_text if item.question in questions else unknown).append(row)
-    asked = {item.question for _, item in found}
+    asked = {item.question for _, item in hashes}
     return RowsCompared(
         locked,
         len(test),
@@ -240,7 +240,7 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
         of_pool=[item.row for item in test if _in_base64(_sha256(item.question)[:_PIECE]) in pool],
         n_missing=sum(item.question not in asked for item in known),
         n_same=len(same),
-        is_moved=len(same) == len(lines) == len(test) and [str(item) for _, item in found] != lines,
+        is_moved=len(same) == len(lines) == len(test) and [str(item) for _, item in hashes] != lines,
     )
 
 
@@ -270,8 +270,8 @@ def local_rows(dataset: Dataset) -> LocalRows:
 @lru_cache(maxsize=256)
 def _local_rows(dataset: Dataset, _file: str, _environment: tuple[str, ...]) -> LocalRows:
     test = check_rows(dataset, "local").test
-    found = compare_rows(dataset, dataset.lock, test)
-    unlike = found is not None and found.is_current and found.is_equal is False
+    compared = compare_rows(dataset, dataset.lock, test)
+    unlike = compared is not None and compared.is_current and compared.is_equal is False
     # the lock of a source says nothing of the suite's own file, which is made of it
     return LocalRows(
         kept_hash(dataset, test), unlike and not test[0].loaded.record["rebuilt"] and _is_suites(dataset)

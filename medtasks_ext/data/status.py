@@ -68,7 +68,7 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     if not here:
         return Status(dataset, origin, where, revision, pinned=pinned)
     files = _files(dataset, source, origin)
-    found = cached_look(dataset, str(origin), files, lambda: _look(dataset, origin))
+    look = cached_look(dataset, str(origin), files, lambda: _look(dataset, origin))
     return Status(
         dataset,
         origin,
@@ -76,11 +76,11 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
         revision,
         pinned=pinned,
         here=True,
-        n_test=found.n_test,
-        n_fewshot=found.n_fewshot,
-        n_questions=found.n_questions,
-        faults=found.errors,
-        exclusions=found.exclusions,
+        n_test=look.n_test,
+        n_fewshot=look.n_fewshot,
+        n_questions=look.n_questions,
+        faults=look.errors,
+        exclusions=look.exclusions,
     )
 
 

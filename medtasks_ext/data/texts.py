@@ -285,10 +285,10 @@ class Columns:
         told = languages_elsewhere if large else languages_of
         return dict(zip(texts, told([*texts.values()]), strict=True))
 
-    def _language(self, name: str, found: str | None) -> Iterator[Fault]:
-        if found and not _alike(found, self.language):
+    def _language(self, name: str, language: str | None) -> Iterator[Fault]:
+        if language and not _alike(language, self.language):
             yield Fault(
-                f"column {name} is in language {found!r}, the task in {self.language!r}",
+                f"column {name} is in language {language!r}, the task in {self.language!r}",
                 "put the task's own file there",
                 [],
                 name,
@@ -350,8 +350,8 @@ def _is_prose(text: str) -> bool:
     return len(text) >= _PROSE and not _FILE_NAME.search(text, len(text) - 6)
 
 
-def _alike(found: str, wanted: str) -> bool:
-    return found == wanted or any({found, wanted} <= group for group in _ALIKE)
+def _alike(language: str, wanted: str) -> bool:
+    return language == wanted or any({language, wanted} <= group for group in _ALIKE)
 
 
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -375,8 +375,8 @@ def languages_elsewhere(texts: Sequence[str]) -> list[str | None]:
     )
     if done.returncode:  # no process may be started here
         return languages_of(texts)
-    found: list[str | None] = json.loads(done.stdout)
-    return found
+    languages: list[str | None] = json.loads(done.stdout)
+    return languages
 
 
 def language_of(text: str) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import Registry, check_suites, likelihood_tags, suite_of_group, tags_of
-from medtasks_ext.registry.strategies import LIKELIHOOD, STRATEGIES
+from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import NO_SUITE, no_suite, read_suite
 from medtasks_ext.registry.tasks import TASK_FILE, Dataset
 
@@ -69,14 +69,14 @@ def built_files(registry: Registry, *, tasks: str | None = None) -> dict[str, st
     check(registry)
     # beside tasks of one's own, the built-in ones are known to lm-eval: a second copy would clash
     datasets = [item for item in registry.datasets.values() if not registry.own or registry.is_own(item)]
-    built = {dataset.task(strategy) for dataset in datasets for strategy in STRATEGIES}
+    built = {dataset.task(strategy) for dataset in datasets for strategy in dataset.strategies}
     own = {suite.id for suite in registry.suites.values() if registry.is_own(suite)}
     whole = {tag for tag, tasks in registry.tags.items() if built.issuperset(tasks)}
     files = {}
     for dataset in datasets:
         place = dataset.key
         written = f"{tasks}/{place}/{TASK_FILE}" if tasks else str(dataset.file.resolve())
-        for strategy in STRATEGIES:
+        for strategy in dataset.strategies:
             name = TASK_FILE if strategy == "zero_shot" else f"{strategy}.yaml"
             tags = [tag for tag in tags_of(registry, dataset, strategy) if tag in whole]
             files[f"{place}/{name}"] = _variant(dataset, strategy, written, tags)
@@ -154,7 +154,8 @@ def check_names(registry: Registry) -> None:
                 where=file,
                 remedy="rename it",
             )
-        for name in map(dataset.task, (*STRATEGIES, *([LIKELIHOOD] if dataset.is_closed else []))):
+        own = (*dataset.strategies, *([LIKELIHOOD] if dataset.is_closed else []))
+        for name in map(dataset.task, own):
             if other := ids.get(name):
                 raise MedtasksError(
                     f"task {name!r} is also in {other}", where=file, remedy="rename one of them"

@@ -32,6 +32,7 @@ def grouped_tasks(tasks: Registry, strategies: Iterable[str]) -> list[tuple[Data
         for dataset in tasks.datasets.values()
         if dataset.metadata.grouped
         for strategy in strategies
+        if dataset.has(strategy)
     ]
 
 

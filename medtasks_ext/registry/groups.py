@@ -218,8 +218,9 @@ def counted_in(known: Datasets, leaves: Iterable[str], group: str, suite: Suite)
 def groups_of(known: Datasets) -> dict[str, list[str]]:
     """Group name -> members, for all strategies."""
     groups: dict[str, list[str]] = {}
-    datasets = [item for item in known.datasets.values() if item.metadata.grouped]
-    for suffix in SUFFIX.values():
+    grouped = [item for item in known.datasets.values() if item.metadata.grouped]
+    for strategy, suffix in SUFFIX.items():
+        datasets = [item for item in grouped if item.has(strategy)]
         for dataset in datasets:
             suites = {suite.id for suite in known.suites_of(dataset)}
             for name in _memberships(known, dataset):
@@ -230,7 +231,7 @@ def groups_of(known: Datasets) -> dict[str, list[str]]:
                 name + suffix
                 for axis in suite.partition
                 for dataset in known.datasets_of(suite)
-                if dataset.metadata.grouped
+                if dataset.metadata.grouped and dataset.has(strategy)
                 for name in _own_names(dataset, suite, {axis: suite.groups[axis]})
             ]
             if parts:

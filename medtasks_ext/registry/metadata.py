@@ -19,6 +19,7 @@ from medtasks_ext.errors import near
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry.families import answer_kinds
 from medtasks_ext.registry.rights import Allowed, Licence, Use
+from medtasks_ext.registry.strategies import STRATEGIES, Strategy
 from medtasks_ext.registry.suites import (
     NO_SUITE,
     TERMS,
@@ -150,6 +151,8 @@ class TaskFacts(Strict):
             reading loses nothing; a larger loss means that the gold answers are wrong.
         published_strategy: the strategy whose prompt asks as the paper's did; a score that the paper calls
             zero-shot stands beside ours of that strategy.
+        strategies: in which its prompts are built. Where the suite's own protocol has one way to ask, that is
+            `[zero_shot]`.
         official_budget: tokens that an answer may have in the suite's own runs of models that do not reason.
     """
 
@@ -160,7 +163,17 @@ class TaskFacts(Strict):
     oracle_max: float | Literal["unbounded", "per_document"] = 1.0
     gold_loss: float = Field(default=0.0, ge=0, lt=1)
     published_strategy: Literal["zero_shot", "cot"] = "zero_shot"
+    strategies: tuple[Strategy, ...] = STRATEGIES
     official_budget: int | None = Field(default=None, ge=1)
+
+    @field_validator("strategies")
+    @classmethod
+    def _in_order(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        if given[:1] != STRATEGIES[:1] or list(given) != [item for item in STRATEGIES if item in given]:
+            raise ValueError(
+                f"name `zero_shot` and what else there is, in this order: {', '.join(STRATEGIES)}"
+            )
+        return given
 
     @field_validator("primary_metric")
     @classmethod

@@ -35,17 +35,8 @@ NONE, UNKNOWN = "NONE", "NOASSERTION"
 _NAMED = 3  # sources that a line names; `ls` lists all
 #: Licences of SPDX that let scores be used for anything.
 _PERMISSIVE = (
-    "MIT",
-    "Apache-2.0",
-    "BSD-",
-    "CC-BY-1",
-    "CC-BY-2",
-    "CC-BY-3",
-    "CC-BY-4",
-    "CC0-",
-    "ODC-By-",
-    "PDDL-",
-)
+    "MIT", "Apache-2.0", "BSD-", "CC-BY-1", "CC-BY-2", "CC-BY-3", "CC-BY-4", "CC0-", "ODC-By-", "PDDL-",
+)  # fmt: skip
 _COPYLEFT = ("CC-BY-SA-", "GPL-", "LGPL-", "AGPL-", "ODbL-")
 _SAID: Mapping[Use, str] = {
     "research": "for research alone",

@@ -9,9 +9,11 @@ generated one.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
+Strategy = Literal["zero_shot", "cot", "five_shot"]
 #: The strategies that tasks are built for.
-STRATEGIES = ("zero_shot", "cot", "five_shot")
+STRATEGIES: tuple[Strategy, ...] = ("zero_shot", "cot", "five_shot")
 #: Suffix of task, tag and group names, by strategy.
 SUFFIX = {"zero_shot": "", "cot": "_cot", "five_shot": "_5shot"}
 STRATEGY_TITLES = {"zero_shot": "zero-shot", "cot": "chain of thought", "five_shot": "5-shot"}

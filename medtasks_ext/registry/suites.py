@@ -80,41 +80,10 @@ TERMS = {
 }
 #: Names that no axis of a suite may have: they mean something else where axes are named.
 RESERVED = frozenset(
-    {
-        *TERMS,
-        *(
-            "all",
-            "suite",
-            "id",
-            "kind",
-            "name",
-            "summary",
-            "url",
-            "licence",
-            "citation",
-            "n_test",
-            "open_questions",
-        ),
-        *(
-            "open_questions",
-            "primary_metric",
-            "oracle_max",
-            "gold_loss",
-            "published_strategy",
-            "official_budget",
-            "control_of",
-            "draft",
-            "axes",
-            "source_terms",
-            "scoreable",
-            "pinned",
-            "use",
-            "third_party_api",
-            "metric",
-            "version",
-        ),
-        *("assigned", "added", "left_out"),
-    }
+    {*TERMS, "all", "suite", "id", "kind", "name", "summary", "url", "licence", "citation", "n_test", "axes"}
+    | {"open_questions", "primary_metric", "oracle_max", "gold_loss", "published_strategy", "official_budget"}
+    | {"control_of", "draft", "source_terms", "scoreable", "pinned", "use", "third_party_api", "metric"}
+    | {"version", "strategies", "assigned", "added", "left_out"}
 )
 
 AssignedBy = Literal["paper", "medtasks"]

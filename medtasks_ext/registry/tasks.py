@@ -356,6 +356,16 @@ class Dataset:
         """Comparability version `N-X`: scores of different N are not comparable."""
         return str((self.config.get("metadata") or {}).get("version", ""))
 
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The strategies that its tasks are built for; all, where the file says none."""
+        said = self.config.get("strategies")
+        return tuple(item for item in STRATEGIES if item in said) if isinstance(said, list) else STRATEGIES
+
+    def has(self, strategy: str) -> bool:
+        """Whether it can be asked so: strategies that no task file builds, such as other shots, always."""
+        return strategy not in STRATEGIES or strategy in self.strategies
+
     def task(self, strategy: str) -> str:
         """The task name of one strategy."""
         return self.id + suffix_of(strategy)
@@ -575,7 +585,7 @@ class Datasets:
         return {
             item.task(strategy): (item, strategy)
             for item in self.datasets.values()
-            for strategy in STRATEGIES
+            for strategy in item.strategies
         }
 
     def asked(self, name: str) -> tuple[Dataset, str] | None:

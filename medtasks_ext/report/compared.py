@@ -69,7 +69,7 @@ def compared(
         strategies: of the report.
     """
     scored = _scored(entries, tasks)
-    found = [
+    comparisons = [
         item
         for suite in groups_of(tasks)
         if suite.axis == "suite" and suite.parts
@@ -77,7 +77,7 @@ def compared(
         for sample in (False, True)
         for item in _compared(entries, draws, suite, strategy, sample, scored)
     ]
-    kinds = [[item for item in found if item.sample is sample] for sample in (False, True)]
+    kinds = [[item for item in comparisons if item.sample is sample] for sample in (False, True)]
     return [item for kind in kinds for item in _adjusted(kind)]
 
 
@@ -129,11 +129,11 @@ def _upper(matrix: Array) -> Array:
 
 def _with_upper(matrix: Array, values: Array) -> Array:
     """A symmetric matrix with these values off its diagonal."""
-    found: Array = matrix.copy()
+    filled: Array = matrix.copy()
     place = np.triu_indices(len(matrix), 1)
-    found[place] = values
-    found.T[place] = values
-    return found
+    filled[place] = values
+    filled.T[place] = values
+    return filled
 
 
 #: (suite, strategy, synthetic) -> entry -> dataset -> experiment, for those with a score
@@ -141,15 +141,15 @@ _Scored = dict[tuple[str, str, bool], dict[int, dict[str, "Experiment"]]]
 
 
 def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
-    found: _Scored = {}
+    scored: _Scored = {}
     for place, entry in enumerate(entries):
         for item in entry.experiments.values():
             if item.score is None or not item.dataset.metadata.grouped:
                 continue
             for suite in tasks.suites_of(item.dataset):
                 key = (suite.id, item.strategy, item.sample)
-                found.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
-    return found
+                scored.setdefault(key, {}).setdefault(place, {})[item.dataset.id] = item
+    return scored
 
 
 def _compared(
@@ -231,8 +231,8 @@ def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Exp
         both = [
             (weight, one, other) for (weight, one), (_, other) in zip(items[row], items[column], strict=True)
         ]
-        if (found := document_p_value(both)) is not None:
-            p_values[row, column] = p_values[column, row] = found
+        if (p_value := document_p_value(both)) is not None:
+            p_values[row, column] = p_values[column, row] = p_value
     return replace(pairs, p_value=p_values)
 
 

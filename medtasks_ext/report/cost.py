@@ -60,18 +60,18 @@ def _cost(entry: Entry) -> Json:
     if not counted:
         return {"price": "tokens were not counted", **jury}
     tokens = [sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")]
-    found = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
+    costs = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
     some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
     price = prices().get(entry.model)
     if price is None:
-        return {**found, "price": f"{some}; no price in model_configs"}
+        return {**costs, "price": f"{some}; no price in model_configs"}
     rule = (
         f"{some} × {price.input:g} USD per million input and {price.output:g} per million output tokens "
         "(model_configs); judges not included"
     )
     usd = price.of(tokens[0], tokens[1])
     of_usd = {"usd": usd, "usd_batch": price.in_batch(usd), "usd_bound": benchmark_bound(price, counted)}
-    return {**found, "price": rule, **of_usd}
+    return {**costs, "price": rule, **of_usd}
 
 
 def _published(entry: Entry) -> Json:
@@ -111,17 +111,17 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jur
         experiments: its tasks.
     """
     places = [RunFolder(path) for path in folders if RunFolder(path).judgements.is_dir()]
-    found = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
-    if not found:
+    lines = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
+    if not lines:
         return None
-    spent, bounds = JudgingCost(), [bound for _, bound in found if bound is not None]
-    for one, _ in found:
+    spent, bounds = JudgingCost(), [bound for _, bound in lines if bound is not None]
+    for one, _ in lines:
         spent = spent + one if one else spent
     bound = bounds[0] if bounds else None
     for other in bounds[1:]:
         bound = bound + other if bound else other
-    unrecorded = sum(one is None for one, _ in found)
-    return JuryCost(spent, bound, len(found), len(bounds), unrecorded)
+    unrecorded = sum(one is None for one, _ in lines)
+    return JuryCost(spent, bound, len(lines), len(bounds), unrecorded)
 
 
 def _of_task(

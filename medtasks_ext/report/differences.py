@@ -50,10 +50,10 @@ def _title(suite: str, strategy: str) -> str:
 
 
 def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
-    found: dict[tuple[str, str], list[Experiment]] = {}
+    by_group: dict[tuple[str, str], list[Experiment]] = {}
     for item in entry.experiments.values():
-        found.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
-    return found
+        by_group.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
+    return by_group
 
 
 def _kind(item: Experiment, setting: str) -> str:
@@ -63,29 +63,29 @@ def _kind(item: Experiment, setting: str) -> str:
 
 def _limited(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in entries:
-        found: dict[str, list[str]] = {}
+        by_words: dict[str, list[str]] = {}
         for item in entry.experiments.values() if entry.limited else ():
-            found.setdefault(item.words["documents"], []).append(item.task)
-        for words, names in found.items():
+            by_words.setdefault(item.words["documents"], []).append(item.task)
+        for words, names in by_words.items():
             if words != "all" and words.startswith(DRAWN):
                 yield f"{entry.label}: an estimate, {words}: compared by its interval alone, and in no rank"
             elif words != "all":
-                where = "each task" if len(found) == 1 else _some(names)
+                where = "each task" if len(by_words) == 1 else _some(names)
                 yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
 
 
 def _short(entries: Sequence[Entry]) -> Iterator[str]:
     """Tasks whose rows here are fewer than the suite's."""
     for entry in entries:
-        found = {
+        less = {
             item.task: item.coverage.words
             for item in entry.experiments.values()
             if item.score is not None and item.coverage.lacks_rows and not item.limited
         }
-        if found:
-            first = next(iter(found))
+        if less:
+            first = next(iter(less))
             yield (
-                f"{entry.label}: rows are missing here of {_some([*found])} ({first}: {found[first]}): no "
+                f"{entry.label}: rows are missing here of {_some([*less])} ({first}: {less[first]}): no "
                 "scores of whole test sets, so there is no rank and no place on a card"
             )
 
@@ -105,30 +105,30 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
     """Tasks that were not asked as the suite's paper asked them: no rank among its models."""
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
-            found = [
+            differences = [
                 item.unlike_the_paper
                 for item in items
                 if item.score is not None and not item.sample and suite in beside
             ]
-            if n := sum(map(bool, found)):
+            if n := sum(map(bool, differences)):
                 reasons = Counter(
-                    words for item in found for words in dict.fromkeys(one.condition for one in item)
+                    words for item in differences for words in dict.fromkeys(one.condition for one in item)
                 )
                 named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
                 yield (
-                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(found)} tasks were asked "
+                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(differences)} tasks were asked "
                     f"otherwise than the published models were ({named}), so there is no rank among these"
                 )
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    by_group: dict[tuple[str, str], dict[str, None]] = {}
     for entry in entries:
         for item in entry.experiments.values():
             if item.score is not None and item.n < _FEW and not item.sample:
-                names = found.setdefault((item.dataset.metadata.suite, item.strategy), {})
+                names = by_group.setdefault((item.dataset.metadata.suite, item.strategy), {})
                 names[item.dataset.id] = None
-    for (suite, strategy), names in found.items():
+    for (suite, strategy), names in by_group.items():
         yield (
             f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals of "
             "differences that rest on them are too narrow, and p-values by bootstrap too small"
@@ -174,8 +174,12 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for name, items in by_task.items():
         ways = dict.fromkeys(item.facts for item in items)
-        unlike = (found for pair in combinations(ways, 2) for found in comparable(*pair).differences)
-        for condition in dict.fromkeys(found.condition for found in unlike if found.grade == "other"):
+        unlike = (
+            difference for pair in combinations(ways, 2) for difference in comparable(*pair).differences
+        )
+        for condition in dict.fromkeys(
+            difference.condition for difference in unlike if difference.grade == "other"
+        ):
             key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
             groups.setdefault(key, []).append(name)
     for (suite, strategy, condition), names in groups.items():

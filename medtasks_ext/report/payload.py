@@ -442,7 +442,7 @@ def _sureness(report: Report, place: Mapping[str, int]) -> list[Json]:
             "documents": row["documents"],
             **{name: number(row[name]) for name in figures},
             "bins": [[*map(number, part)] for part in row["bins"]],
-            "risks": [*map(number, row["risks"])],
+            **{name: [*map(number, row[name])] for name in ("risks", "risks_sd")},
         }
         for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
     ]

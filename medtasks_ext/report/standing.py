@@ -392,14 +392,14 @@ def standings(
         strategies: of the report.
     """
     published = _published(entries)
-    found = (
+    rows = (
         _standing(entry, tasks, suite, strategy, published)
         for entry in entries
         if entry.kind != "published" and not entry.sample
         for suite in tasks.suites.values()
         for strategy in strategies
     )
-    return table_of("standings", (item.row() for item in found if item))
+    return table_of("standings", (item.row() for item in rows if item))
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
@@ -413,8 +413,8 @@ def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
     try:
         return float(said)
     except ValueError:
-        found = _BILLIONS.search(entry.model)
-        return float(found[1]) if found else None
+        match = _BILLIONS.search(entry.model)
+        return float(match[1]) if match else None
 
 
 def _is_near(one: float, other: float | None) -> bool:
@@ -462,7 +462,9 @@ def _standing(
         rivals = [(rival, float(whole @ np.array(values))) for rival, values in of_all]
     everything = group.weights(frozenset(own))
     reasons = Counter(
-        words for found in unlike.values() for words in dict.fromkeys(one.condition for one in found)
+        words
+        for differences in unlike.values()
+        for words in dict.fromkeys(one.condition for one in differences)
     )
     reasons.update({"part of the rows or judgements": n} if (n := _parts(own, unlike)) else {})
     claims = bool(enough and scored)
@@ -551,7 +553,7 @@ def _parts(own: Mapping[str, Experiment], unlike: Mapping[str, Sequence[Differen
 
 
 def _published(entries: Sequence[Entry]) -> _Published:
-    found: _Published = {}
+    by_paper: _Published = {}
     for entry in entries:
         if entry.kind != "published":
             continue
@@ -560,8 +562,8 @@ def _published(entries: Sequence[Entry]) -> _Published:
             if item.score is not None:
                 scores.setdefault(item.strategy, {})[item.dataset.id] = item.score
         for strategy, of in scores.items():
-            found.setdefault((entry.paper, strategy), []).append((entry, of))
-    return found
+            by_paper.setdefault((entry.paper, strategy), []).append((entry, of))
+    return by_paper
 
 
 def _scored(
@@ -577,11 +579,13 @@ def _scored(
 
 def _members(groups: Sequence[Group], items: Sequence[Experiment]) -> Array:
     """(groups, items) whether an item counts in a group; 0 in the groups with too few of them."""
-    found = np.array([[item.dataset.id in group.counted for item in items] for group in groups], dtype=float)
-    found = found.reshape(len(groups), len(items))
-    documents = found @ np.array([item.n for item in items])
-    found[(found.sum(axis=1) < FEWEST_TASKS) | (documents < FEWEST_DOCUMENTS)] = 0
-    return found
+    members = np.array(
+        [[item.dataset.id in group.counted for item in items] for group in groups], dtype=float
+    )
+    members = members.reshape(len(groups), len(items))
+    documents = members @ np.array([item.n for item in items])
+    members[(members.sum(axis=1) < FEWEST_TASKS) | (documents < FEWEST_DOCUMENTS)] = 0
+    return members
 
 
 def _strips(groups: Sequence[Group], items: Sequence[Experiment], table: Array) -> Iterator[Strip]:
@@ -619,9 +623,9 @@ def _strips(groups: Sequence[Group], items: Sequence[Experiment], table: Array) 
 def _profile(groups: Sequence[Group], items: Sequence[Experiment]) -> list[Value]:
     members = _members(groups, items)
     scores = np.array([item.score for item in items], dtype=float)
-    found = [
+    values = [
         Value(group.axis, group.value, int(row.sum()), float(row @ scores / row.sum()))
         for group, row in zip(groups, members, strict=True)
         if row.any()
     ]
-    return sorted(found, key=lambda item: -item.score)
+    return sorted(values, key=lambda item: -item.score)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.likelihood import reliability, risks
+from medtasks_ext.metrics.likelihood import reliability, risk_deviations, risks
 from medtasks_ext.registry.strategies import by_likelihood, strategy_title
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.results.frames import table_of
+from medtasks_ext.stats.bootstrap import resampling_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 #: Points of a risk-coverage curve: 5 %, 10 % … of the documents.
 POINTS = 20
-
+#: Sets of documents that are drawn for the curve's intervals.
+RESAMPLES = 200
 
 #: Metrics that the frame has.
 _METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
@@ -50,6 +52,8 @@ def sureness(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                 continue
             places = np.ceil(np.arange(1, POINTS + 1) / POINTS * len(sure)).astype(int) - 1
             bins = reliability(sure, right).tolist()
+            _, units = np.unique(documents.units[kept], return_inverse=True)
+            weights = resampling_weights(item.dataset.id, int(units.max()) + 1, RESAMPLES)[:, units]
             found.append(
                 {
                     "entry": entry.label,
@@ -61,6 +65,7 @@ def sureness(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                     **{name: item.metrics.get(name) for name in _METRICS},
                     "bins": [dict(zip(_BIN, part, strict=True)) for part in bins],
                     "risks": risks(sure, right)[places].tolist(),
+                    "risks_sd": risk_deviations(sure, right, weights, POINTS).tolist(),
                 }
             )
     return table_of("sureness", found)

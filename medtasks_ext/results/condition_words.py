@@ -108,8 +108,8 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
         return protocol_words(*value)
     if field == "versions":
         return ", ".join(f"{name} {version}" for name, version in value)
-    found: str | int | float | bool = value
-    return found
+    scalar: str | int | float | bool = value
+    return scalar
 
 
 def decoding_words(drawn: Iterable[tuple[str, Any]]) -> str:
@@ -188,8 +188,8 @@ def settings_words(values: Mapping[str, Any]) -> str:
 
 def documents_words(choices: Iterable[str]) -> str:
     """Over which documents the tasks of a run stand."""
-    found = sorted(set(choices))
-    return " or ".join(found) + ", by task" * (len(found) > 1) or "all"
+    texts = sorted(set(choices))
+    return " or ".join(texts) + ", by task" * (len(texts) > 1) or "all"
 
 
 def rows_words(*, synthetic: bool) -> str:

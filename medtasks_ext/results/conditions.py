@@ -202,15 +202,15 @@ NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_has
 @lru_cache(maxsize=2**16)
 def comparable(one: Facts, other: Facts) -> Comparability:
     """How far two results of one dataset can be compared."""
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
         if values[0] == values[1] or (grade := _grade(rule, one, other)) is None:
             continue
-        if not any(item.condition == rule.title and item.grade == grade for item in found):
-            found.append(Difference(rule.field, rule.title, grade, *values, rule.why))
-    worst = max((item.grade for item in found), key=_ORDER.index, default=_ORDER[0])
-    return Comparability(worst, tuple(found))
+        if not any(item.condition == rule.title and item.grade == grade for item in differences):
+            differences.append(Difference(rule.field, rule.title, grade, *values, rule.why))
+    worst = max((item.grade for item in differences), key=_ORDER.index, default=_ORDER[0])
+    return Comparability(worst, tuple(differences))
 
 
 def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
@@ -219,17 +219,17 @@ def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
     Harmless differences count, too: a template is part of its model, and yet one model is asked with and
     without. Answers that nobody judged have no jury to differ in.
     """
-    found = {(item.condition, item.grade): item for item in comparable(one, other).differences}
+    by_condition = {(item.condition, item.grade): item for item in comparable(one, other).differences}
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
         key: tuple[str, Grade] = (rule.title, "close")
         if values[0] == values[1] or None not in values:
             continue
         if rule.field in ("jury", "protocol"):
-            found.pop(key, None)
+            by_condition.pop(key, None)
         else:
-            found.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
-    return tuple(found.values())
+            by_condition.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
+    return tuple(by_condition.values())
 
 
 def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str]) -> tuple[Difference, ...]:
@@ -240,14 +240,14 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
         other: of the second.
         kinds: which tool made each.
     """
-    found = []
+    differences = []
     arguments = one.arguments or {}, other.arguments or {}
     if _texts(arguments[0]) != _texts(arguments[1]):
         why = "other arguments make another model"
-        found.append(Difference("arguments", "model arguments", "close", *arguments, why))
+        differences.append(Difference("arguments", "model arguments", "close", *arguments, why))
     if kinds[0] != kinds[1]:
         why = "each tool records other conditions"
-        found.append(Difference("kind", "results of", "close", *kinds, why))
+        differences.append(Difference("kind", "results of", "close", *kinds, why))
     shared = _shared(one), _shared(other)
     for rule in RULES:
         mine, theirs = shared[0].get(rule.field), shared[1].get(rule.field)
@@ -255,8 +255,8 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
             continue
         grade: Grade = "other" if rule.moves and None not in (mine, theirs) else "close"
         field = _OF_RUNS.get(rule.field, rule.field)
-        found.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
-    return tuple(found)
+        differences.append(Difference(field, rule.title, grade, mine, theirs, rule.why))
+    return tuple(differences)
 
 
 #: Field of a task's result -> what a run has of it, in several tasks.
@@ -336,10 +336,10 @@ def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
 
 def facts(record: Conditions) -> Facts:
     """What of a record is compared; kept with the record."""
-    found: Facts | None = vars(record).get("_facts")
-    if found is None:
-        found = vars(record)["_facts"] = _facts(record)
-    return found
+    kept: Facts | None = vars(record).get("_facts")
+    if kept is None:
+        kept = vars(record)["_facts"] = _facts(record)
+    return kept
 
 
 def _facts(record: Conditions) -> Facts:
@@ -405,11 +405,11 @@ def _less_room(asked: Asked) -> bool | None:
 
 def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:
     """What the engine says of its precision, and what the user says where it does not."""
-    found = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
-    found |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
+    settings = dict(_with_effect("model", asked.arguments or {}, Effect.CLOSE))
+    settings |= _with_effect("generation", asked.decoding or {}, Effect.CLOSE)
     if engine and engine.dtype:
-        found["dtype"] = engine.dtype
-    return tuple(sorted(found.items()))
+        settings["dtype"] = engine.dtype
+    return tuple(sorted(settings.items()))
 
 
 def drawn(decoding: Mapping[str, Any]) -> Settings | None:
@@ -424,10 +424,10 @@ def drawn(decoding: Mapping[str, Any]) -> Settings | None:
     if read_value(decoding.get("do_sample")) is not True and not temperature:
         return ()
     names = [name for name in ("temperature", "top_p", "top_k") if decoding.get(name) is not None]
-    found = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
+    named = tuple((name, _frozen(decoding[name])) for name in names) or (("do_sample", True),)
     others = _with_effect("generation", decoding, Effect.DRAWS)
     known = {"do_sample", "seed", *names}
-    return (*found, *((name, value) for name, value in others if name not in known))
+    return (*named, *((name, value) for name, value in others if name not in known))
 
 
 def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
@@ -437,8 +437,8 @@ def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
         decoding: generation settings.
     """
     until = read_value(decoding.get("until"))
-    found = until if isinstance(until, list | tuple) else [until]
-    return tuple(sorted({str(text) for text in found if text not in (None, "")}))
+    texts = until if isinstance(until, list | tuple) else [until]
+    return tuple(sorted({str(text) for text in texts if text not in (None, "")}))
 
 
 def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> Settings:

@@ -73,8 +73,8 @@ def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
     Raises:
         MedtasksError: its YAML names a plain function, which cannot be resampled.
     """
-    found = aggregations(dataset, strategy).get("score", mean_of_runs)
-    statistic = statistic_of(found)
+    aggregation = aggregations(dataset, strategy).get("score", mean_of_runs)
+    statistic = statistic_of(aggregation)
     if statistic is None:
         raise MedtasksError(
             "the aggregation of `score` is a plain function",
@@ -113,11 +113,11 @@ def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) 
     units = np.array([place.setdefault(unit_of(sample), len(place)) for sample in ordered], dtype=np.int32)
     scored = np.array(["score" in sample for sample in ordered], dtype=bool)
     rows = np.flatnonzero(scored)
-    found = (
+    values = (
         np.asarray(statistic.counts([ordered[i]["score"] for i in rows])) if len(rows) else np.zeros((0, 1))
     )
-    counts = np.zeros((len(ordered), found.shape[1]))
-    counts[rows] = found
+    counts = np.zeros((len(ordered), values.shape[1]))
+    counts[rows] = values
     scores, counted = np.full(len(ordered), np.nan), counts.any(axis=1)
     if counted.any():  # without gold, or before judging, there is nothing to take a value of
         scores[counted] = statistic.value(counts[counted])

@@ -55,9 +55,9 @@ def nearness(
         else Estimate(score, 0.0, 0.0, 1.0)
         for score, record in zip(scores, records, strict=True)
     ]
-    found = weighted(weights, parts)
+    estimate = weighted(weights, parts)
     tuned = max((record["tuned"] or 0.0 for record in records if record), default=0.0)
-    half = float(sequence_half_width(found.variance, tuned)) if tuned else half_width(found)
+    half = float(sequence_half_width(estimate.variance, tuned)) if tuned else half_width(estimate)
     of = [record["of"] if record else size for record, size in zip(records, sizes, strict=True)]
     return Nearness(half, sum(sizes), sum(of))
 
@@ -127,8 +127,8 @@ def difference_of(
     np.add.at(sums, rows[: len(places)], np.concatenate(pair, axis=1))
 
     def value(counts: Array) -> Array:
-        found: Array = statistic.value(counts[..., :k]) - statistic.value(counts[..., k:])
-        return found
+        difference: Array = statistic.value(counts[..., :k]) - statistic.value(counts[..., k:])
+        return difference
 
     return estimated(sums, strata_of_units, sizes, value, doubt=DIFFERENCE)
 
@@ -155,14 +155,17 @@ def drawn_results(
     record: EstimateRecord | None = None
     for metric in metrics:
         statistic = statistic_of(aggregations[metric]) if metric in aggregations else None
-        if statistic is None or (found := estimate_of(samples, statistic, drawn.strata, metric)) is None:
+        if (
+            statistic is None
+            or (estimated_score := estimate_of(samples, statistic, drawn.strata, metric)) is None
+        ):
             continue
-        values[metric] = found.value
-        intervals[metric] = interval_record(interval_of(found))
+        values[metric] = estimated_score.value
+        intervals[metric] = interval_record(interval_of(estimated_score))
         if metric == "score":
             record = EstimateRecord(
-                variance=found.variance,
-                degrees=found.degrees,
+                variance=estimated_score.variance,
+                degrees=estimated_score.degrees,
                 asked=len(samples),
                 of=drawn.documents,
                 tuned=variance_for(drawn.error / 100) if drawn.watched else None,

@@ -38,20 +38,20 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
     """
     from medtasks_ext.results.store.layout import is_store
 
-    found = Results()
+    results = Results()
     read: list[Entry] = []
     for path in paths:
         if is_store(path):
             from medtasks_ext.results.store.read import read_store
 
-            read.extend(read_store(path, tasks, found.faults))
+            read.extend(read_store(path, tasks, results.faults))
         elif runs := runs_below(path):
-            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, found.faults))
+            read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, results.faults))
         else:
-            read.extend(read_runs(path, tasks, found.faults))
-    found.entries = _joined(read, found.faults)
-    label_entries(found.entries)
-    return found
+            read.extend(read_runs(path, tasks, results.faults))
+    results.entries = _joined(read, results.faults)
+    label_entries(results.entries)
+    return results
 
 
 def runs_below(path: Path) -> list[Path]:

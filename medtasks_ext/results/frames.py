@@ -261,7 +261,11 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "bins:bins",
             "by confidence: sums of confidence and of rightness, and the number of documents",
         ),
-        Columns("risks:numbers", "share of errors among the surest 5 %, 10 % … of the documents"),
+        Columns(
+            "risks:numbers risks_sd:numbers",
+            "share of errors among the surest 5 %, 10 % … of the documents; its standard deviation over "
+            "redrawn documents",
+        ),
     ),
     "costs": (
         Columns("entry model kind tasks:int64 counted:int64", "tasks of the entry, and with counted tokens"),

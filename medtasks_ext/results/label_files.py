@@ -22,21 +22,21 @@ def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:
     Raises:
         MedtasksError: a path holds none, or two files label the same task alike.
     """
-    found = [one for path in paths for one in _read(path, tasks)]
+    labels = [one for path in paths for one in _read(path, tasks)]
     seen: dict[tuple[str, str, str | None], str] = {}
-    for one in found:
+    for one in labels:
         if (other := seen.setdefault((one.axis, one.task, one.model), one.where)) is not one.where:
             raise MedtasksError(
                 f"{one.axis} of {one.task} is in {other}, too",
                 where=one.where,
                 remedy="name one of the files",
             )
-    return found
+    return labels
 
 
 def _read(path: Path, tasks: Registry) -> list[Labels]:
     for _, labels_in in loaded(LABELS):
-        found: list[Labels] | None = labels_in(path, tasks)
-        if found is not None:
-            return found
+        labels: list[Labels] | None = labels_in(path, tasks)
+        if labels is not None:
+            return labels
     raise MedtasksError("holds no labels of documents", where=path, remedy=_REMEDY)

@@ -74,11 +74,11 @@ class Labelled:
     @cached_property
     def places(self) -> Mapping[str, Array]:
         """Label -> the places of its documents, for the labels that some of them have."""
-        found: dict[str, list[int]] = {}
+        by_value: dict[str, list[int]] = {}
         for place, document in enumerate(self.scores.documents):
             for value in dict.fromkeys(self.labels.of(document)):
-                found.setdefault(value, []).append(place)
-        return {value: np.array(some) for value, some in found.items()}
+                by_value.setdefault(value, []).append(place)
+        return {value: np.array(some) for value, some in by_value.items()}
 
 
 def labelled(item: Experiment, labels: Labels) -> Labelled:
@@ -142,8 +142,8 @@ def _chosen(scores: DocumentScores, places: Array) -> DocumentScores:
 
 def draws(scores: DocumentScores, dataset: str) -> Array | None:
     """The score on each resample of some documents, (resamples,); None for fewer than two units."""
-    found = resample([scores.by_unit()], dataset)
-    return found["score"].values if found else None
+    resampled = resample([scores.by_unit()], dataset)
+    return resampled["score"].values if resampled else None
 
 
 # ---------------------------------------------------------------------- labels that documents carry
@@ -161,7 +161,7 @@ def own_labels(item: Experiment) -> list[Labels]:
         documents: list[Mapping[str, Any]] = [{**sample["doc"]} for sample in item.read_samples()]
     except MedtasksError:
         return []
-    found = []
+    labels_of_rows = []
     for column, label in columns.items():
         by_question = {}
         for document in documents:
@@ -169,7 +169,7 @@ def own_labels(item: Experiment) -> list[Labels]:
             named = label.shown([said] if isinstance(said, str) else said)
             by_question[str(document.get("item") or document["id"])] = named
         if any(by_question.values()):
-            found.append(
+            labels_of_rows.append(
                 Labels(
                     axis=column,
                     task=item.task,
@@ -181,7 +181,7 @@ def own_labels(item: Experiment) -> list[Labels]:
                     where=item.task,
                 )
             )
-    return found
+    return labels_of_rows
 
 
 def _columns(dataset: Dataset) -> dict[str, RowLabel]:
@@ -209,7 +209,7 @@ def label_scores(
         entries: that were read, with scores of documents.
         labels: of files.
     """
-    found: list[Json] = []
+    rows: list[Json] = []
     faults: list[Fault] = []
     used: set[int] = set()
     known: dict[tuple[str, str], list[Labels]] = {}
@@ -228,13 +228,13 @@ def label_scores(
         tables += ((entry, *place, some) for place, some in places.items())
     parts = _parts([one for *_, some in tables for one in some])
     for entry, name, strategy, axis, some in tables:
-        found += _scores(entry, name, strategy, axis, some, parts)
+        rows += _scores(entry, name, strategy, axis, some, parts)
     for number, given in enumerate(labels):
         if number not in used:
             of = f" by {given.model}" if given.model else ""
             what = f"no run here has a score of {given.task}{of}, whose {given.axis} it says"
             faults.append(Fault(given.where, what, "name a run of this task", skipped=False))
-    return table_of("labels", found), faults
+    return table_of("labels", rows), faults
 
 
 def _own_of(item: Experiment, known: dict[tuple[str, str], list[Labels]]) -> list[Labels]:
@@ -339,5 +339,5 @@ def _scores(
 def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | None, float | None]:
     """Of the 95 % interval of the mean of some tasks: (score, its interval, documents) of each."""
     scores, intervals, sizes = zip(*tasks, strict=True)
-    found = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
-    return (found.low, found.high) if found else (None, None)
+    interval = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
+    return (interval.low, interval.high) if interval else (None, None)

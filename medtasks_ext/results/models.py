@@ -101,11 +101,11 @@ class Identity:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """Its rows in published tables."""
-        found = []
+        listed = []
         for suite, names in self.model.rows.items():
             pairs = [(names, None)] if isinstance(names, str) else names.items()
-            found += [Row(suite, name, version) for name, version in pairs]
-        return tuple(found)
+            listed += [Row(suite, name, version) for name, version in pairs]
+        return tuple(listed)
 
     @property
     def names(self) -> frozenset[str]:
@@ -127,29 +127,29 @@ def known_models() -> Mapping[str, Identity]:
     """
     file = reference_folder() / "models.yaml"
     content = read_yaml(file)
-    found: dict[str, Identity] = {}
+    by_name: dict[str, Identity] = {}
     for name, entry in content.items():
         try:
-            found[name] = Identity(name, Model.model_validate(entry))
+            by_name[name] = Identity(name, Model.model_validate(entry))
         except ValidationError as error:
             raise MedtasksError("; ".join(faults_of(error, name, Model.model_fields)), where=file) from None
-    _by_row(found.values())
-    return found
+    _by_row(by_name.values())
+    return by_name
 
 
 def _by_row(models: Iterable[Identity]) -> dict[tuple[str, str], tuple[Identity, Row]]:
-    found: dict[tuple[str, str], tuple[Identity, Row]] = {}
+    by_row: dict[tuple[str, str], tuple[Identity, Row]] = {}
     for model in models:
         for row in model.rows:
-            if (row.suite, row.name) in found:
-                other = found[row.suite, row.name][0]
+            if (row.suite, row.name) in by_row:
+                other = by_row[row.suite, row.name][0]
                 raise MedtasksError(
                     f"{other.id} and {model.id} both claim the row {row.name!r} of {row.suite}",
                     where=reference_folder() / "models.yaml",
                     remedy="leave it with the one that the table means",
                 )
-            found[row.suite, row.name] = model, row
-    return found
+            by_row[row.suite, row.name] = model, row
+    return by_row
 
 
 @lru_cache(maxsize=1)
@@ -159,11 +159,11 @@ def _rows() -> Mapping[tuple[str, str], tuple[Identity, Row]]:
 
 @lru_cache(maxsize=1)
 def _by_name() -> Mapping[str, tuple[Identity, ...]]:
-    found: dict[str, tuple[Identity, ...]] = {}
+    by_name: dict[str, tuple[Identity, ...]] = {}
     for model in known_models().values():
         for name in model.names:
-            found[name] = (*found.get(name, ()), model)
-    return found
+            by_name[name] = (*by_name.get(name, ()), model)
+    return by_name
 
 
 def identity_of(entry: Entry) -> Identity | None:
@@ -206,10 +206,10 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
     """
     model = identity_of(entry)
     tables = [(entry.details, True)]
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     if model is not None:
         stated = model.model.model_dump(exclude={"title", "hub", "rows"}, exclude_none=True)
-        found = {name: str(value) for name, value in stated.items()}
+        facts = {name: str(value) for name, value in stated.items()}
         tables += [
             (other.details, version_of(other) == version_of(entry))
             for other in published
@@ -219,10 +219,10 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
         for name, keys in _IN_TABLES.items():
             value = next((details[key] for key in keys if details.get(key)), None)
             if value and value != "N/A" and (same or name not in _OF_A_VERSION):
-                found.setdefault(name, value)
-    if "access" in found:
-        found["access"] = _CLOSED.get(found["access"], found["access"])
-    return found
+                facts.setdefault(name, value)
+    if "access" in facts:
+        facts["access"] = _CLOSED.get(facts["access"], facts["access"])
+    return facts
 
 
 def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
@@ -241,20 +241,22 @@ def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
     if len(named) > 1:
         raise _ambiguous(name, [model.id for model in named])
     if named:
-        found = [entry for entry in rows if identity_of(entry) is named[0]]
+        matching = [entry for entry in rows if identity_of(entry) is named[0]]
     else:
-        found = [entry for entry in rows if _folded(entry.model) == folded]
-        model, version = (identity_of(found[0]), version_of(found[0])) if found else (None, None)
+        matching = [entry for entry in rows if _folded(entry.model) == folded]
+        model, version = (identity_of(matching[0]), version_of(matching[0])) if matching else (None, None)
         if model is not None:
-            found = [entry for entry in rows if identity_of(entry) is model and version_of(entry) == version]
-    if not found:
+            matching = [
+                entry for entry in rows if identity_of(entry) is model and version_of(entry) == version
+            ]
+    if not matching:
         raise _unknown(name, rows)
     papers: dict[str, list[str]] = {}
-    for entry in found:
+    for entry in matching:
         papers.setdefault(entry.paper, []).append(entry.model)
     if several := next((names for names in papers.values() if len(names) > 1), None):
         raise _ambiguous(name, several)
-    return found
+    return matching
 
 
 def _ambiguous(name: str, several: Iterable[str]) -> MedtasksError:

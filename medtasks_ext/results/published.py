@@ -58,7 +58,9 @@ def published_experiments(
             registry does not hold are left out. What a paper calls zero-shot may have asked to reason first;
             such a score goes where the dataset says (`published_strategy`).
     """
-    of_suite = (item for item in tasks.datasets_of(suite) if suite.lists(item.key))
+    of_suite = (
+        item for item in tasks.datasets_of(suite) if suite.lists(item.key) or item.metadata.control_of
+    )
     by_name = {item.metadata.name: item for item in of_suite}
     aliases = suite.published.aliases if suite.published else {}
     found = {}

@@ -134,7 +134,8 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
     """
 
     def asked(names: Iterable[str]) -> list[str]:
-        return [tasks.tasks[name][0].task(strategy) for name in names]
+        datasets = [tasks.tasks[name][0] for name in names]
+        return [dataset.task(strategy) for dataset in datasets if dataset.has(strategy)]
 
     leaves, parts = asked(tasks.leaves(group)), [asked(part) for part in tasks.parts(group)]
     group += suffix_of(strategy)

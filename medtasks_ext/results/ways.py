@@ -42,8 +42,8 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
     Raises:
         MedtasksError: there is no such pair.
     """
-    if len(entries) == 1 and (found := strategy_pairs(entries[0])):
-        return found
+    if len(entries) == 1 and (pairs := strategy_pairs(entries[0])):
+        return pairs
     if len(entries) != 2:
         names = "; ".join(entry.label for entry in entries) or "none"
         same = " (the runs hold the same results of one strategy)" if len(entries) == 1 else ""
@@ -105,7 +105,7 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
     """Whether two entries are of one model, and differ in the wording of prompts alone."""
     if first.model != second.model:
         return False
-    found = {
+    conditions = {
         difference.condition
         for name in first.experiments.keys() & second.experiments.keys()
         for difference in comparable(
@@ -113,4 +113,4 @@ def _ask_in_other_words(first: Entry, second: Entry) -> bool:
         ).differences
         if difference.grade == "other"
     }
-    return bool(found) and found <= _OF_PROMPTS
+    return bool(conditions) and conditions <= _OF_PROMPTS

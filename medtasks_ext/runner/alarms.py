@@ -49,14 +49,14 @@ class StopRule:
         Raises:
             MedtasksError: it is none.
         """
-        found = _RULE.fullmatch(text.strip())
-        if not found or found[1] not in STOP_WORDS or float(found[2]) >= 100:
+        match = _RULE.fullmatch(text.strip())
+        if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
             raise MedtasksError(
                 f"{text!r} is no rule",
                 where="--stop-if",
                 remedy=f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'",
             )
-        return cls(STOP_WORDS[found[1]], float(found[2]))
+        return cls(STOP_WORDS[match[1]], float(match[2]))
 
     def met(self, tally: Tally) -> str | None:
         """Why the run ends, from all answers of this call so far; None if it goes on."""

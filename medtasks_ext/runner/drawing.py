@@ -111,8 +111,8 @@ class TaskDraw:
         """Units that are drawn of each stratum at least."""
         wished = self._least_of_task()
         of_stratum = np.ceil(wished * self.sizes / self.sizes.sum())
-        found: Array = np.minimum(np.maximum(of_stratum, LEAST), self.sizes)
-        return found
+        at_least: Array = np.minimum(np.maximum(of_stratum, LEAST), self.sizes)
+        return at_least
 
     def _least_of_task(self) -> float:
         if any(self.statistic.name.startswith(word) for word in ("f1_macro", "macro")):
@@ -223,7 +223,7 @@ def planned_documents(
         MedtasksError: as `check_error`, or no score can be estimated.
     """
     scored = {name: it for name, it in tasks.items() if not registry.tasks[name][0].blocks.get("judge")}
-    found: dict[str, int] = {}
+    by_task: dict[str, int] = {}
     for name, weights in _scores(registry, scored, wish).items():
         if not weights:
             continue
@@ -238,10 +238,10 @@ def planned_documents(
         check_error(name, population, wish)
         drawn = population.allocated(population.scale_of(wish.variance))
         for task, n in zip(weights, drawn.tolist(), strict=True):
-            found[task] = max(n, found.get(task, 0))
-    if not found:
+            by_task[task] = max(n, by_task.get(task, 0))
+    if not by_task:
         raise _nothing_estimated([*tasks])
-    return found
+    return by_task
 
 
 def _nothing_estimated(names: Sequence[str]) -> MedtasksError:
@@ -355,12 +355,12 @@ class Design:
 
     def planned(self) -> dict[str, int]:
         """Task -> documents that the assumed spread plans for."""
-        found = dict.fromkeys(self._draws, 0)
+        by_task = dict.fromkeys(self._draws, 0)
         for score in self.scores:
             units = score.population.allocated(score.population.scale_of(self.wish.variance))
             for name, place in score.strata.items():
-                found[name] = max(found[name], len(self._draws[name].places(units[place])))
-        return found
+                by_task[name] = max(by_task[name], len(self._draws[name].places(units[place])))
+        return by_task
 
     def draw(self) -> dict[str, list[int]] | None:
         """Task -> places of documents that the next round asks besides; None where all scores are settled."""
@@ -386,8 +386,8 @@ class Design:
         Args:
             scored: task -> place -> metrics of the document; a task without any counts in no score.
         """
-        found = {name: self._estimate(name, some) for name, some in scored.items()}
-        estimates = {name: estimate for name, estimate in found.items() if estimate is not None}
+        estimated = {name: self._estimate(name, some) for name, some in scored.items()}
+        estimates = {name: estimate for name, estimate in estimated.items() if estimate is not None}
         for i, score in enumerate(self.scores):
             there = [name for name in score.weights if name in estimates]
             total = sum(score.weights[name] for name in there)
@@ -398,11 +398,11 @@ class Design:
             self._open[i] = self._open[i] and not self._is_settled(standing)
             yield standing
 
-    def _standing(self, name: str, found: Estimate) -> Standing:
-        half = half_width(found)
+    def _standing(self, name: str, estimate: Estimate) -> Standing:
+        half = half_width(estimate)
         if self.wish.watched:
-            half = float(sequence_half_width(found.variance, self.wish.variance))
-        return Standing(name, found.value, half)
+            half = float(sequence_half_width(estimate.variance, self.wish.variance))
+        return Standing(name, estimate.value, half)
 
     def _is_settled(self, standing: Standing) -> bool:
         return standing.half <= self.wish.half
@@ -431,8 +431,8 @@ class Scoring:
         """Read an answer and score it."""
         place = self._place[document]
         row = self._task.eval_docs[place]
-        found = self._task.process_results(row, [self._reader.read(row, text)])
-        self.scored[place] = {"score": found["score"]} if "score" in found else {}
+        metrics = self._task.process_results(row, [self._reader.read(row, text)])
+        self.scored[place] = {"score": metrics["score"]} if "score" in metrics else {}
 
 
 def not_estimated(task: Task) -> str:
@@ -452,11 +452,11 @@ def _scores(registry: Registry, tasks: Mapping[str, Any], wish: Wish) -> dict[st
             group = (dataset.metadata.suite or "") + SUFFIX.get(strategy, "")
             known = group in registry.groups or group in registry.tags
             names.append(group if known else name)
-    found = {}
+    by_name = {}
     for name in dict.fromkeys(names):
         registry.resolve([name])  # an unknown one is refused
-        found[name] = _weights(registry, name, tasks, tasks)
-    return found
+        by_name[name] = _weights(registry, name, tasks, tasks)
+    return by_name
 
 
 def _weights(
@@ -464,5 +464,5 @@ def _weights(
 ) -> dict[str, float]:
     leaves = [leaf for leaf in registry.leaves(name) if leaf in tasks]
     parts = [[leaf for leaf in part if leaf in tasks] for part in registry.parts(name)]
-    [found] = weights_in([(leaves, [part for part in parts if part])], set(scored))
-    return found
+    [weights] = weights_in([(leaves, [part for part in parts if part])], set(scored))
+    return weights

@@ -86,7 +86,7 @@ def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int
         MedtasksError: the run lacks a task, or was asked otherwise.
     """
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
-    found = {}
+    by_score = {}
     for name, task in tasks.items():
         if name not in manifest.tasks or not files.task_file(name).is_file():
             raise MedtasksError(
@@ -105,12 +105,12 @@ def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int
                 remedy="compare runs of the same rows, words and examples",
             )
         rows = task.eval_docs
-        found[name] = {
+        by_score[name] = {
             sample["doc_id"]: sample["score"]
             for sample in iter_samples(files.samples_file(name))
             if "score" in sample and document_key(sample["doc"]) == document_key(rows[sample["doc_id"]])
         }
-    return found
+    return by_score
 
 
 class Duel(Design):
@@ -163,9 +163,9 @@ class Duel(Design):
     def draw(self) -> dict[str, list[int]] | None:
         """As of a design; None also where the other has answered nothing further."""
         before = self.n_asked
-        while (found := super().draw()) is not None:
+        while (drawn := super().draw()) is not None:
             if self.n_asked > before or before == 0:
-                return found
+                return drawn
             if all((self._drawn[name] >= most).all() for name, most in self._most.items()):
                 return None
         return None
@@ -176,8 +176,8 @@ class Duel(Design):
         strata = draw.strata(self._drawn[name])
         return difference_of(ours, self._theirs[name], draw.units, draw.statistic, strata, self._blank[name])
 
-    def _standing(self, name: str, found: Estimate) -> Standing:
-        half, value = float(sequence_half_width(found.beyond, _TUNED)), found.value
+    def _standing(self, name: str, estimate: Estimate) -> Standing:
+        half, value = float(sequence_half_width(estimate.beyond, _TUNED)), estimate.value
         if abs(value) > half:
             words = f"{'better' if value > 0 else 'worse'} than {self.wish.against}"
         elif half <= self.wish.half:

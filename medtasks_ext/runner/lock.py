@@ -24,6 +24,7 @@ from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry import Dataset, Registry
+from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
 
@@ -56,10 +57,10 @@ def lock_of(registry: Registry, dataset: Dataset) -> Locked:
     Raises:
         MedtasksError: its sample rows cannot be read, or prompts cannot be rendered.
     """
-    strategies = ("zero_shot", "cot")  # shots are other rows' prompts
     tasks = [
         build_task(registry, dataset.task(strategy), Settings(data="sample", prompts="own"))
-        for strategy in strategies
+        for strategy in dataset.strategies
+        if not shots_of(strategy)  # shots are other rows' prompts
     ]
     splits_sentences = any(metric["metric"] == "bleu_4" for metric in dataset.metric_list)
     known = not splits_sentences or tokeniser(dataset.metadata.language) is not None

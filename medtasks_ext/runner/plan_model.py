@@ -138,8 +138,8 @@ def find_model(name: str) -> PlannedModel:
 
 def ready_files(hub_id: str) -> list[PlannedModel]:
     """A model by each ready file of its own, the one that leaves thinking on before the other."""
-    found = _ready_files().get(hub_id.lower(), [])
-    return sorted(found, key=lambda model: model.arguments.get("enable_thinking") is False)
+    files = _ready_files().get(hub_id.lower(), [])
+    return sorted(files, key=lambda model: model.arguments.get("enable_thinking") is False)
 
 
 def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
@@ -168,13 +168,13 @@ def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) ->
 
 @lru_cache(maxsize=1)
 def _ready_files() -> dict[str, list[PlannedModel]]:
-    found: dict[str, list[PlannedModel]] = {}
+    by_model: dict[str, list[PlannedModel]] = {}
     for name, file in bundled_configs().items():
         if file.parent.name == _OPEN:
             content = read_yaml(file)
             called = str(content["model_args"].get("pretrained") or content["model_args"]["model"])
-            found.setdefault(called.lower(), []).append(PlannedModel(called, name, content))
-    return found
+            by_model.setdefault(called.lower(), []).append(PlannedModel(called, name, content))
+    return by_model
 
 
 def _own_context(model: PlannedModel) -> int | None:
@@ -184,9 +184,9 @@ def _own_context(model: PlannedModel) -> int | None:
     except Exception:  # no such file, no connection, a gated model, no JSON
         return None
     for level in (content, content.get("text_config") or {}):
-        found: list[int] = [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]
-        if found:
-            return min(found)
+        lengths: list[int] = [level[key] for key in _CONTEXT_KEYS if isinstance(level.get(key), int)]
+        if lengths:
+            return min(lengths)
     return None
 
 
@@ -271,8 +271,8 @@ def _hub_parameters(name: str) -> int | None:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     try:
-        found = HfApi().model_info(name, timeout=10, expand=["safetensors"]).safetensors
-        return found.total if found else None
+        tensors = HfApi().model_info(name, timeout=10, expand=["safetensors"]).safetensors
+        return tensors.total if tensors else None
     except GatedRepoError:
         return None
     except RepositoryNotFoundError:

@@ -57,13 +57,13 @@ def reasoning_of(model: PlannedModel, tokenizer: Tokenizer, asked: bool | None) 
         tokenizer: whose chat template may tell.
         asked: what the user says, who goes before everyone.
     """
-    found = _of_ready_files(model) or _of_model(model, tokenizer)
-    if asked is None or asked is found.planned.thinks:
-        return found
-    if found.other:
-        return Reasoning(found.other, found.planned, found.why)
+    known = _of_ready_files(model) or _of_model(model, tokenizer)
+    if asked is None or asked is known.planned.thinks:
+        return known
+    if known.other:
+        return Reasoning(known.other, known.planned, known.why)
     way = ReasoningMode(model, asked)
-    return Reasoning(way, found.planned, f"{found.why}; no setting is known that changes it")
+    return Reasoning(way, known.planned, f"{known.why}; no setting is known that changes it")
 
 
 def _of_ready_files(model: PlannedModel) -> Reasoning | None:

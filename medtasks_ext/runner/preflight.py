@@ -188,9 +188,9 @@ def preflight(
     count = _counter(model)
     warnings = [*_without_template(model, settings), *_too_long(model, count, tasks, places, settings)]
     name = next(name for name in tasks if places[name])
-    found = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count, charge, budget)
-    found.warnings = [*warnings, *found.warnings]
-    return found
+    first = _first_answer(run, model, engine, tasks[name], places[name][0], settings, count, charge, budget)
+    first.warnings = [*warnings, *first.warnings]
+    return first
 
 
 def _counter(model: LM) -> Counter | None:
@@ -218,27 +218,27 @@ def _first_answer(
     asked, most = builder.build(place), _budget(task)
     # an endpoint may charge for each answer, and of options nothing is written
     own = not isinstance(getattr(model, "base_url", None), str) and not asked.options
-    found = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
-    found.public = loaded_record(task)["origin"] != "local"
-    with public_rows(found.public):
-        outcome = _asked(run.outcomes(found.task), engine, builder, asked, found, charge, budget or Budget())
+    first = Preflight(task.task_name, place, limit=min(most, ENOUGH) if own else most, budget=most)
+    first.public = loaded_record(task)["origin"] != "local"
+    with public_rows(first.public):
+        outcome = _asked(run.outcomes(first.task), engine, builder, asked, first, charge, budget or Budget())
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
-        found.failed = True  # the stream will say it again
-        found.warnings = [f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
-        return found
-    found.response = readable(outcome.text)
+        first.failed = True  # the stream will say it again
+        first.warnings = [f"the first question was not answered: {outcome.reason.splitlines()[0]}"]
+        return first
+    first.response = readable(outcome.text)
     if outcome.usage is not None:
-        found.prompt_tokens, found.response_tokens = outcome.usage.prompt, outcome.usage.completion
+        first.prompt_tokens, first.response_tokens = outcome.usage.prompt, outcome.usage.completion
     elif count is not None:
-        (found.response_tokens,) = count([found.response])
+        (first.response_tokens,) = count([first.response])
     if asked.options:
-        return found
-    _judge(found, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
-    if not _is_cut(found, outcome):
-        found.valid = Reader(task).valid(task.eval_docs[place], found.response)
-    return found
+        return first
+    _judge(first, asked.prompt if isinstance(asked.prompt, str) else "", outcome)
+    if not _is_cut(first, outcome):
+        first.valid = Reader(task).valid(task.eval_docs[place], first.response)
+    return first
 
 
 def _asked(
@@ -246,7 +246,7 @@ def _asked(
     engine: Engine,
     builder: RequestBuilder,
     asked: AskedPrompt,
-    found: Preflight,
+    checked: Preflight,
     charge: Charge | None,
     budget: Budget,
 ) -> Outcome:
@@ -254,11 +254,11 @@ def _asked(
     try:
         for stored in log.read():
             if stored.key == asked.key and isinstance(stored.entry, Answer):
-                found.stored, found.limit = True, found.budget
+                checked.stored, checked.limit = True, checked.budget
                 return stored.entry
-        request = builder.request(asked, found.place, found.limit)
-        found.stored = found.limit == found.budget
-        first = _FirstQuestion(log, request, charge, kept=found.stored)
+        request = builder.request(asked, checked.place, checked.limit)
+        checked.stored = checked.limit == checked.budget
+        first = _FirstQuestion(log, request, charge, kept=checked.stored)
         Stream([first], {"": engine}, budget=budget, closes=False).go()
     finally:
         log.close()
@@ -305,32 +305,32 @@ class _FirstQuestion(TaskPlanner[Work]):
         """Nothing follows."""
 
 
-def _is_cut(found: Preflight, answer: Answer) -> bool:
+def _is_cut(checked: Preflight, answer: Answer) -> bool:
     if answer.finish:
         return answer.finish == "length"
     # the text of n tokens may be one token shorter when it is tokenised again
-    return found.response_tokens is not None and found.response_tokens >= found.limit - 1
+    return checked.response_tokens is not None and checked.response_tokens >= checked.limit - 1
 
 
-def _judge(found: Preflight, prompt: str, given: Answer) -> None:
+def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
     """Add what is wrong with the response."""
-    answer, found.reasons = _answer(prompt, found.response)
-    of = f" of a budget of {found.budget:,}" if found.limit < found.budget else ""
+    answer, checked.reasons = _answer(prompt, checked.response)
+    of = f" of a budget of {checked.budget:,}" if checked.limit < checked.budget else ""
     if answer is None:
-        found.warnings += _unclosed(found)
-    elif _is_cut(found, given):
-        found.warnings.append(
-            f"the response did not end within {found.limit:,} tokens{of}: the model may not know where to "
+        checked.warnings += _unclosed(checked)
+    elif _is_cut(checked, given):
+        checked.warnings.append(
+            f"the response did not end within {checked.limit:,} tokens{of}: the model may not know where to "
             "stop (chat template, end token), or answers are longer than that; the budget cuts them off"
         )
     elif not answer.strip():
-        what = "nothing after its reasoning" if found.reasons else "an empty response"
-        found.warnings.append(
+        what = "nothing after its reasoning" if checked.reasons else "an empty response"
+        checked.warnings.append(
             f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
             "used up the budget (--gen_kwargs max_gen_toks)"
         )
     if answer is not None and (marker := _ROLE_MARKERS.search(answer)):
-        found.warnings.append(
+        checked.warnings.append(
             f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
             "as with a wrong chat template or end token"
         )
@@ -348,16 +348,16 @@ def _answer(prompt: str, response: str) -> tuple[str | None, bool]:
     return response, False
 
 
-def _unclosed(found: Preflight) -> list[str]:
-    if found.limit < found.budget and found.budget >= REASONING_BUDGET:
+def _unclosed(checked: Preflight) -> list[str]:
+    if checked.limit < checked.budget and checked.budget >= REASONING_BUDGET:
         return []  # it has room; traces that do not end are counted by every task
-    if found.limit < found.budget:
-        what = f"had not ended after {found.limit:,} tokens, and the budget is {found.budget:,}"
+    if checked.limit < checked.budget:
+        what = f"had not ended after {checked.limit:,} tokens, and the budget is {checked.budget:,}"
     else:
-        what = f"did not end within the budget of {found.budget:,} tokens"
+        what = f"did not end within the budget of {checked.budget:,} tokens"
     return [
         f"the model reasons before it answers, and its reasoning {what}; without an end there is no answer: "
-        f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * found.budget)}, or switch reasoning off "
+        f"--gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * checked.budget)}, or switch reasoning off "
         "(Qwen3: --model_args …,enable_thinking=False)"
     ]
 

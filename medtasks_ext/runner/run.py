@@ -508,16 +508,16 @@ class Run:
                     last[stored.document] = stored.key
         for document, item in asked.items():
             last[document] = item.key or last.get(document, "")
-        found = {document: answers[key] for document, key in last.items() if key in answers}
+        by_document = {document: answers[key] for document, key in last.items() if key in answers}
         scored = self.files.read_task(task) if self.files.task_file(task).is_file() else None
         return Records(
-            responses={document: answer.text for document, answer in found.items()},
+            responses={document: answer.text for document, answer in by_document.items()},
             prompts={document: item.argument for document, item in asked.items()},
             keys=last,
             cut=(scored and scored.get("cut")) or {},
             tokens=scored and scored.get("tokens"),
-            served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
-            likelihoods=_likelihoods(found),
+            served=tuple(sorted({answer.model for answer in by_document.values() if answer.model})),
+            likelihoods=_likelihoods(by_document),
         )
 
     def sent_requests(self, name: str, task: Task | None) -> dict[str, Request]:
@@ -536,14 +536,14 @@ class Run:
         }
 
     def _asked_before(self, task: str) -> dict[str, AskedPrompt]:
-        found: dict[str, AskedPrompt] = {}
+        by_document: dict[str, AskedPrompt] = {}
         with suppress(MedtasksError, ValueError, KeyError, TypeError, IndexError):
             for sample in iter_samples(self.files.samples_file(task)):  # a damaged one is written anew
                 document, argument = document_key(sample["doc"]), sample["arguments"][0][0]
                 prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
                 key, options = sample.get("request", ""), options_of(sample)
-                found[document] = AskedPrompt(key, document, prompt, options=options)
-        return found
+                by_document[document] = AskedPrompt(key, document, prompt, options=options)
+        return by_document
 
     def note(self, task: str, entry: TaskEntry, *kept: str) -> None:
         """Put the new state of a task into the manifest, over the documents that are chosen.
@@ -701,15 +701,15 @@ def records_of(asked: Sequence[AskedPrompt], answers: Mapping[str, Answer], *, w
         answers: key of a request -> its last answer.
         with_shots: whether prompts carry shots where they fit.
     """
-    found = {item.document: answers[item.key] for item in asked if item.key in answers}
+    by_document = {item.document: answers[item.key] for item in asked if item.key in answers}
     return Records(
-        responses={document: answer.text for document, answer in found.items()},
+        responses={document: answer.text for document, answer in by_document.items()},
         prompts={item.document: _readable(item) for item in asked},
         keys={item.document: item.key for item in asked},
-        cut=cut_counts(asked, found.values(), with_shots=with_shots),
-        tokens=token_counts(found.values()),
-        served=tuple(sorted({answer.model for answer in found.values() if answer.model})),
-        likelihoods=_likelihoods(found),
+        cut=cut_counts(asked, by_document.values(), with_shots=with_shots),
+        tokens=token_counts(by_document.values()),
+        served=tuple(sorted({answer.model for answer in by_document.values() if answer.model})),
+        likelihoods=_likelihoods(by_document),
     )
 
 
@@ -732,8 +732,8 @@ def cut_counts(
     """
     cuts = Counter(item.cut for item in asked)
     ends = Counter(answer.finish for answer in answers)
-    found = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
-    return found if set(ends) <= {""} else {**found, "answers_cut": ends["length"]}
+    counts = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
+    return counts if set(ends) <= {""} else {**counts, "answers_cut": ends["length"]}
 
 
 def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
@@ -784,7 +784,7 @@ def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
 
 def versions() -> dict[str, str]:
     """Of Python, and of the packages here that answers and scores depend on."""
-    found = {"python": platform.python_version(), "medtasks": __version__}
+    by_package = {"python": platform.python_version(), "medtasks": __version__}
     for package in (
         "lm-eval",
         "datasets",
@@ -796,8 +796,8 @@ def versions() -> dict[str, str]:
         "rouge-score",
     ):
         with suppress(PackageNotFoundError):
-            found[package.replace("-", "_")] = version(package)
-    return found
+            by_package[package.replace("-", "_")] = version(package)
+    return by_package
 
 
 def loaded_record(task: Task) -> LoadedRecord:

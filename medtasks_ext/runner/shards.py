@@ -66,8 +66,8 @@ class Shard:
         Raises:
             MedtasksError: it is written otherwise, or there is no such shard.
         """
-        found = re.fullmatch(r"([0-9]+)/([0-9]+)", text.strip())
-        shard = cls(int(found[1]), int(found[2])) if found else None
+        match = re.fullmatch(r"([0-9]+)/([0-9]+)", text.strip())
+        shard = cls(int(match[1]), int(match[2])) if match else None
         if shard is None or not 1 <= shard.index <= shard.of:
             raise MedtasksError(
                 f"{text!r} is no shard",
@@ -477,12 +477,12 @@ def _shared_choice(name: str, shards: Sequence[_Folder], task: Task) -> Choice:
 
 def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter[int]:
     """Write the outcomes of one task in document order; returns how many each shard lacks."""
-    found: dict[str, tuple[Stored, Path]] = {}
+    by_document: dict[str, tuple[Stored, Path]] = {}
     asked: dict[str, AskedPrompt] = {}
     for item in shards:
         asked.update({request.document: request for request in item.asked(name)})
         for stored in item.answers(name):
-            known, folder = found.setdefault(stored.document, (stored, item.folder))
+            known, folder = by_document.setdefault(stored.document, (stored, item.folder))
             if (known.key, known.entry) != (stored.key, stored.entry):
                 what = "responses" if known.key == stored.key else "prompts"
                 raise MedtasksError(
@@ -496,13 +496,13 @@ def _join(run: Run, name: str, shards: Sequence[_Folder], task: Task) -> Counter
     }
     log = run.outcomes(name)
     for document in dealt:
-        if document in found:
-            log.append(found[document][0])
+        if document in by_document:
+            log.append(by_document[document][0])
     log.close()
     run.note(name, TaskEntry(sealed={log.path.name: log.seal}))
     with atomic_file(run.files.asked_file(name)) as file:
         file.writelines(asked[document].line() for document in dealt if document in asked)
-    return Counter(index for document, index in dealt.items() if document not in found)
+    return Counter(index for document, index in dealt.items() if document not in by_document)
 
 
 def _existing(out: Path, run: Run) -> Run:

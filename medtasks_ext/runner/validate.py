@@ -18,7 +18,7 @@ from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.rows.files import read_rows
@@ -84,7 +84,7 @@ class _Folder(DeclaredFolder):
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
-                for strategy in STRATEGIES
+                for strategy in self.dataset.strategies
             ),
         ]
 

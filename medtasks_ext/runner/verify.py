@@ -83,43 +83,43 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
             where=files.manifest,
             remedy="it can be reported and rescored, and not be verified",
         )
-    found = Verified(sealed=look(folder, whole=True))
-    found.changes += found.sealed.changes
-    with _noting(found, files):
-        found.changes += _unsealed(folder, manifest, heads)
+    verified = Verified(sealed=look(folder, whole=True))
+    verified.changes += verified.sealed.changes
+    with _noting(verified, files):
+        verified.changes += _unsealed(folder, manifest, heads)
     loose: list[str] = []
     for task, entry in sorted(manifest.tasks.items()):
         answers: dict[str, Said] = {}
         bound = BoundFiles(manifest.identity)
-        with _noting(found, files), collector_paused():
+        with _noting(verified, files), collector_paused():
             for stored in bound.read(files.responses, task):
                 if isinstance(stored.entry, Answer):
                     chosen = [list(pair) for pair in stored.entry.likelihoods]
                     answers[stored.key] = chosen or readable(stored.entry.text)
-        found.answers += len(answers)
-        found.changes += bound.changes
+        verified.answers += len(answers)
+        verified.changes += bound.changes
         loose += bound.loose
         if entry.state is TaskState.DONE and (asked := registry.asked(task)):
-            found.tasks += 1
-            with _noting(found, files), collector_paused():
-                found.changes += _task(
+            verified.tasks += 1
+            with _noting(verified, files), collector_paused():
+                verified.changes += _task(
                     files, task, asked, answers, manifest.identity, entry.n, entry.choice.drawn
                 )
-                _compare_loaded(found, task, entry.bound, bound, files.read_task(task)["loaded"])
+                _compare_loaded(verified, task, entry.bound, bound, files.read_task(task)["loaded"])
     for task in judged_files(files.judgements):
         bound = BoundFiles(manifest.identity)
-        with _noting(found, files):
-            found.judgements += sum(1 for _ in bound.read(files.judgements, task))
-        found.changes += bound.changes
+        with _noting(verified, files):
+            verified.judgements += sum(1 for _ in bound.read(files.judgements, task))
+        verified.changes += bound.changes
         loose += bound.loose
     if loose:
-        found.notes.append(
+        verified.notes.append(
             f"of an older version, which does not say whose outcomes they are: {', '.join(_some(loose))}"
         )
     if files.results_file.is_file():
-        with _noting(found, files):
-            found.changes += _results(files, manifest)
-    return found
+        with _noting(verified, files):
+            verified.changes += _results(files, manifest)
+    return verified
 
 
 def _some(files: list[str]) -> list[str]:
@@ -133,14 +133,14 @@ def refuse_changed(folder: Path, registry: Registry) -> None:
     Raises:
         MedtasksError: something was changed, or as for `verify`.
     """
-    found = verify(folder, registry)
-    if found.sealed.is_open:
+    verified = verify(folder, registry)
+    if verified.sealed.is_open:
         raise MedtasksError(
             "is open: a call is under way, or was cut off",
             where=folder,
             remedy="call the same command again; it ends with a root",
         )
-    if changes := found.changes:
+    if changes := verified.changes:
         raise MedtasksError(
             f"{changes[0].file}: {changes[0].what}",
             where=folder,
@@ -150,16 +150,18 @@ def refuse_changed(folder: Path, registry: Registry) -> None:
 
 
 @contextmanager
-def _noting(found: Verified, files: RunFolder) -> Iterator[None]:
+def _noting(verified: Verified, files: RunFolder) -> Iterator[None]:
     """A file that cannot be read is a change like others."""
     try:
         yield
     except MedtasksError as error:
         file = Path(str(error.where or files.manifest))
         inside = file.is_relative_to(files.path)
-        found.changes.append(Change(str(file.relative_to(files.path) if inside else file), error.what))
+        verified.changes.append(Change(str(file.relative_to(files.path) if inside else file), error.what))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        found.changes.append(Change(str(files.manifest.name), f"cannot be read with its files ({error!r})"))
+        verified.changes.append(
+            Change(str(files.manifest.name), f"cannot be read with its files ({error!r})")
+        )
 
 
 def _unsealed(folder: Path, manifest: Manifest, heads: Mapping[str, str] | None) -> Iterator[Change]:
@@ -175,7 +177,7 @@ def _unsealed(folder: Path, manifest: Manifest, heads: Mapping[str, str] | None)
 
 
 def _compare_loaded(
-    found: Verified, task: str, last: Binding | None, asked: BoundFiles, loaded: LoadedRecord
+    verified: Verified, task: str, last: Binding | None, asked: BoundFiles, loaded: LoadedRecord
 ) -> None:
     """Name a score over other rows or words than were asked; it is no change where a later call came to them.
 
@@ -183,11 +185,11 @@ def _compare_loaded(
         last: what the last call would have asked, had it asked something.
     """
     file, others = f"tasks/{task}.json", asked.others(loaded)
-    rescored = any(root.state == "rescored" for root in found.sealed.roots)
+    rescored = any(root.state == "rescored" for root in verified.sealed.roots)
     if others and (rescored or (last is not None and asked_with(last) == loaded_with(loaded))):
-        found.notes.append(f"{file}: scored later with {', '.join(others)}")
+        verified.notes.append(f"{file}: scored later with {', '.join(others)}")
     elif others:
-        found.changes.append(Change(file, f"says {', '.join(others)}"))
+        verified.changes.append(Change(file, f"says {', '.join(others)}"))
 
 
 def _task(
@@ -215,12 +217,12 @@ def _task(
         yield Change(file, f"{len(samples):,} documents, and tasks/{task}.json says {record['n']:,}")
     judged = files.judged_file(task).is_file()
     known = {"score": score_statistic(dataset)} if judged else aggregations(dataset, strategy)
-    found = _values(record["metrics"], samples, known)
+    figures = _values(record["metrics"], samples, known)
     if drawn is not None:
-        found, _, estimate = drawn_results(samples, record["metrics"], known, drawn)
+        figures, _, estimate = drawn_results(samples, record["metrics"], known, drawn)
         if not _alike(estimate or {}, record.get("estimate") or {}):
             yield Change(f"tasks/{task}.json", f"its error is not the one that follows from {file}")
-    for name, value in found.items():
+    for name, value in figures.items():
         if not _same(stated := record["metrics"][name], value):
             yield Change(f"tasks/{task}.json", f"{name} is {stated}, and {value} by {file}")
     yield from _scores(files, task, score_statistic(dataset, strategy), samples)
@@ -231,8 +233,10 @@ def _values(
     samples: Sequence[Mapping[str, Any]],
     known: Mapping[str, Callable[..., Any]],
 ) -> dict[str, float]:
-    found = {name: [sample[name] for sample in samples if name in sample] for name in metrics}
-    return {name: float(known[name](values)) for name, values in found.items() if name in known and values}
+    by_metric = {name: [sample[name] for sample in samples if name in sample] for name in metrics}
+    return {
+        name: float(known[name](values)) for name, values in by_metric.items() if name in known and values
+    }
 
 
 def _said(sample: Mapping[str, Any]) -> Said:

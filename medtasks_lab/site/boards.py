@@ -87,7 +87,7 @@ def scores_of(site: Site) -> Scores:
     every = tuple(group for group in groups_of(site.tasks) if not group.derived)
     of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
     used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
-    strategies = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
+    strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
     rows: dict[tuple[int, str, Group], GroupScore] = {}
     for place, line in enumerate(site.lines):
         groups = of_suite[line.entry.paper] if line.published else every

@@ -13,7 +13,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry import STRATEGIES, Dataset, Registry
+from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.row_labels import LEVELS, Level
 from medtasks_ext.results.run_files import RunResults, read_run
@@ -176,7 +176,8 @@ def _same_documents(name: str, loaded: LoadedRecord, registry: Registry) -> list
     if loaded["n_held_out"]:
         return [name]
     pooled = loaded["n_fewshot"] > 0
-    return [dataset.task(item) for item in STRATEGIES if pooled or item != "five_shot" or item == strategy]
+    own = dataset.strategies
+    return [dataset.task(item) for item in own if pooled or item != "five_shot" or item == strategy]
 
 
 def _score_entry(dataset: Dataset) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.registry import STRATEGIES
 from medtasks_ext.registry.row_labels import DIFFICULTY, LEVELS
 from medtasks_ext.results.labels import Labels
 from medtasks_lab.studies.contamination.folder import FILE as PROBE
@@ -60,7 +59,9 @@ def _grading(file: Path) -> Labels:
 def _strategies(name: str, tasks: Registry) -> frozenset[str]:
     """The tasks that ask a dataset's test rows."""
     dataset = tasks.datasets.get(name)
-    return frozenset(dataset.task(strategy) for strategy in STRATEGIES) if dataset else frozenset({name})
+    return (
+        frozenset(dataset.task(strategy) for strategy in dataset.strategies) if dataset else frozenset({name})
+    )
 
 
 def _probe(folder: Path, tasks: Registry) -> Iterator[Labels]:

@@ -16,7 +16,7 @@ from medtasks_ext.rows.spec import LengthAdjustment
 from tests.conftest import rewrite_answers
 from tests.judge.server import Reply, Server, coded
 
-TASK = "healthbench_professional"
+TASK = "healthbench_professional_chats"
 RULE = LengthAdjustment(center=2000, points=0.0147, per=500)
 
 
@@ -119,8 +119,8 @@ def test_a_mistake_in_the_rule_is_one_message(medtasks, tmp_path, monkeypatch):
     own = tmp_path / "mine" / "professional"
     own.mkdir(parents=True)
     text = (folder / "task.yaml").read_text(encoding="utf-8")
-    text = text.replace("task: healthbench_professional", "task: professional")
-    text = text.replace("dataset: healthbench/professional", "dataset: own/professional")
+    text = text.replace("task: healthbench_professional_chats", "task: professional")
+    text = text.replace("dataset: healthbench_professional/chats", "dataset: own/professional")
     (own / "task.yaml").write_text(text.replace("per: 500", "per: 500, beyond: 1"), encoding="utf-8")
     for name in ("card.yaml", "sample.jsonl"):
         (own / name).write_bytes((folder / name).read_bytes())

@@ -72,7 +72,8 @@ def test_the_control_of_a_dataset_is_a_task_that_counts_nowhere():
     tagged = {task for tasks in TASKS.tags.values() for task in tasks}
     for name in twins:
         assert TASKS.datasets[name].metadata.control_of in TASKS.datasets
-        assert TASKS.leaves(f"{name}_cot") == [f"{name}_cot"]
+        names = [TASKS.datasets[name].task(strategy) for strategy in TASKS.datasets[name].strategies]
+        assert [TASKS.leaves(task) for task in names] == [[task] for task in names]
         assert not {name, f"{name}_cot", f"{name}_5shot"} & tagged
     assert not any(TASKS.datasets[name].of_paper for name in twins)
 
@@ -142,3 +143,28 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 def test_globs_resolve_to_all_matching_names():
     assert {"bridge_mie", "bridge_mie_cot"} <= set(TASKS.resolve(["bridge_mie*"]))
+
+
+def test_a_dataset_is_asked_in_its_own_strategies_alone(medtasks):
+    """HealthBench's dialogues are asked as they are: nothing of ours stands before a patient's words."""
+    for name in ("healthbench", "healthbench_professional", "healthbench_hard", "healthbench_consensus"):
+        assert [TASKS.tasks[leaf][1] for leaf in TASKS.leaves(name)] == ["zero_shot"]
+        assert not TASKS.knows(f"{name}_cot") and name.count("_") < 2
+    assert "healthbench_full_cot" not in TASKS.tasks and "bridge_mie_cot" in TASKS.tasks
+    refused = medtasks("preview", "healthbench_full", "--strategy", "cot", "--data", "sample")
+    assert refused.code == 2 and "healthbench_full is not asked so: it has zero_shot" in refused.err
+    assert "1 dataset, each as TASK;" in medtasks("ls", "healthbench").out
+    assert "(1 have fewer)" in medtasks("ls", "healthbench", "medhelm_medqa").out
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["cot"], ["zero_shot", "zero_shot"], ["five_shot", "zero_shot"], ["likelihood"]]
+)
+def test_strategies_of_a_task_file_are_checked(tasks_of, medtasks, given):
+    folder = tasks_of("healthbench/full")
+    file = folder / "healthbench/full/task.yaml"
+    file.write_text(
+        file.read_text("utf-8").replace("strategies: [zero_shot]", f"strategies: {given}"), "utf-8"
+    )
+    outcome = medtasks("dev", "validate", "healthbench_full")
+    assert outcome.code == 1 and "strategies" in outcome.text

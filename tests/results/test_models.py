@@ -33,7 +33,7 @@ def test_models_of_several_papers_are_joined(rows):
     papers = {}
     for entry in rows:
         papers.setdefault(identity_of(entry).id, set()).add(entry.paper)
-    assert sum(len(found) > 1 for found in papers.values()) == 17
+    assert sum(len(found) > 1 for found in papers.values()) == 21
     assert papers["meta-llama/Llama-3.3-70B-Instruct"] == {"bridge", "medhelm", "mlb"}
     assert papers["deepseek-ai/DeepSeek-R1-0528"] == {"mlb"}  # other weights than those of January
 

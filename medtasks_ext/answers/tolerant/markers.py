@@ -35,69 +35,17 @@ class Marker(NamedTuple):
 
 #: words for an answer, which announce it by themselves
 _NOUNS = [
-    "answer",
-    "response",
-    "result",
-    "conclusion",
-    "verdict",
-    "judgment",
-    "judgement",
-    "prediction",
-    "classification",
-    "output",
-    "label",
-    "relation",
-    "ans",
-    "答",
-    "答案",
-    "结果",
-    "结论",
-    "回答",
-    "判断",
-    "答え",
-    "解答",
-    "正解",
-    "結果",
-    "結論",
-    "respuesta",
-    "resultado",
-    "conclusión",
-    "réponse",
-    "résultat",
-    "antwort",
-    "ergebnis",
-    "endergebnis",
-    "lösung",
-    "resposta",
-    "ответ",
-    "результат",
-    "svaret",
-    "svar",
-    "resultat",
-    "konklusjon",
-    "gabarito",
-    "solution",
-    "my pick",
-    "my choice",
-]
+    "answer", "response", "result", "conclusion", "verdict", "judgment", "judgement", "prediction",
+    "classification", "output", "label", "relation", "ans", "答", "答案", "结果", "结论", "回答", "判断",
+    "答え", "解答", "正解", "結果", "結論", "respuesta", "resultado", "conclusión", "réponse", "résultat",
+    "antwort", "ergebnis", "endergebnis", "lösung", "resposta", "ответ", "результат", "svaret", "svar",
+    "resultat", "konklusjon", "gabarito", "solution", "my pick", "my choice",
+]  # fmt: skip
 #: words for an option, which announce it with `correct`, `final` and the like
 _OPTIONS = [
-    "option",
-    "choice",
-    "diagnosis",
-    "letter",
-    "选项",
-    "选择",
-    "項目",
-    "選択肢",
-    "opción",
-    "alternativa",
-    "opção",
-    "bokstav",
-    "letra",
-    "lettre",
-    "вариант",
-]
+    "option", "choice", "diagnosis", "letter", "选项", "选择", "項目", "選択肢", "opción", "alternativa",
+    "opção", "bokstav", "letra", "lettre", "вариант",
+]  # fmt: skip
 
 
 #: verbs of choosing, with what stands before them
@@ -113,41 +61,12 @@ _VERBS = {
     **dict.fromkeys(["选", "選"], re.compile(r"(?<![不非勿误別])$")),
 }
 #: words before a conclusion, which is a letter with which the sentence ends
-_CONCLUSIONS = {
-    word: re.compile(r"(?<![a-zа-я])$")
-    for word in (
-        *(
-            "therefore",
-            "thus",
-            "hence",
-            "so",
-            "must be",
-            "should be",
-            "leaves",
-            "it is",
-            "it's",
-            "es la",
-            "é a",
-            "est la",
-            "s'agit de",
-            "s'agit de la réponse",
-            "korrekt ist",
-            "richtig ist",
-            "riktig er",
-        ),
-        *(
-            "верно",
-            "应该是",
-            "应当是",
-            "正确的是",
-            "认为是",
-            "而是",
-            "适切なのは",
-            "正しいのは",
-            "適切なのは",
-        ),
-    )
-}
+_CONCLUSIONS = dict.fromkeys(
+    ["therefore", "thus", "hence", "so", "must be", "should be", "leaves", "it is", "it's", "es la", "é a",
+     "est la", "s'agit de", "s'agit de la réponse", "korrekt ist", "richtig ist", "riktig er", "верно",
+     "应该是", "应当是", "正确的是", "认为是", "而是", "适切なのは", "正しいのは", "適切なのは"],
+    re.compile(r"(?<![a-zа-я])$"),
+)  # fmt: skip
 _CONCLUDED = re.compile(
     r"(?:(?<=[\u3040-\u9fff])[\s,:]{0,3}|[\s,:]{1,3})(?=[*(\"']{0,3}(?:[Oo]ption\s)?[*(\"']{0,3}"
     r"[A-Z](?:[、,和与及]{0,2}[A-Z]){0,9}[)*\"']{0,3}\s{0,2}(?:[.。!吧]|です|\n|\Z))"

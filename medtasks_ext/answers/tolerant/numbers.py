@@ -29,19 +29,9 @@ _BEFORE = re.compile(
 _EQUALS = re.compile(r"[=≈]\s*[*_$\\]{0,4}")
 
 _MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
+]  # fmt: skip
 _MONTH = "|".join(name[:3] + f"(?:{name[3:]})?" if len(name) > 3 else name for name in _MONTHS)
 _DATES: list[tuple[re.Pattern[str], Callable[[re.Match[str]], tuple[int, int, int]]]] = [
     (re.compile(r"(?<!\d)(\d{1,2})/(\d{1,2})/(\d{4})(?!\d)"), lambda m: (int(m[3]), int(m[1]), int(m[2]))),

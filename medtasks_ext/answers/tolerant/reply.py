@@ -102,17 +102,9 @@ def _table() -> np.ndarray:
 
 # what begins and ends a trace, in the spellings of the models that write them in their text
 _NAMES = [
-    "think",
-    "thinking",
-    "thought",
-    "thoughts",
-    "reasoning",
-    "reason",
-    "analysis",
-    "reflection",
-    "scratchpad",
-    "seed:think",
-]
+    "think", "thinking", "thought", "thoughts", "reasoning", "reason", "analysis", "reflection",
+    "scratchpad", "seed:think",
+]  # fmt: skip
 _OPEN = [
     *(f"<{name}>" for name in _NAMES),
     *("[think]", "◁think▷", "<|begin_of_thought|>", "<unused94>", "<|channel|>analysis", "<|channel>thought"),

@@ -69,6 +69,14 @@ function normalInterval(score, deviation) {
   return { low: within ? Math.max(low, 0) : low, high: within ? Math.min(high, 1) : high };
 }
 
+// Of a share of n documents, taken as independent.
+function wilsonInterval(share, n) {
+  const square = 1.96 ** 2 / n;
+  const middle = (share + square / 2) / (1 + square);
+  const half = Math.sqrt((square * share * (1 - share)) + square ** 2 / 4) / (1 + square);
+  return { low: Math.max(middle - half, 0), high: Math.min(middle + half, 1) };
+}
+
 // What one entry reached on tasks (sorted dataset indices) with one strategy; null if it did none of them.
 // {score, low, high, approximate, group, scored, total, valid, cut, unclosed, inputsCut, usd}
 function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {

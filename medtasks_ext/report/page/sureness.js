@@ -16,6 +16,7 @@ function drawSureness() {
     documents: sum(items.map((item) => item.documents)),
     bins: mixedOf(items),
     risks: items[0].risks.map((_, place) => mean(items.map((item) => item.risks[place]))),
+    deviations: items[0].risks.map((_, place) => Math.hypot(...items.map((item) => item.risks_sd[place])) / items.length),
     differ: items.filter((item) => item.acc !== item.acc_norm).length,
     ...Object.fromEntries(SURE_FIGURES.map(([key]) => [key, mean(items.map((item) => item[key]))])),
   }));
@@ -24,8 +25,8 @@ function drawSureness() {
   const shown = rows.slice(0, MOST_CURVES);
   return [
     shown.length < rows.length ? note(`The pictures show the first ${MOST_CURVES} of ${plural(rows.length, "row")}.`) : null,
-    titled("Reliability", note("Answers by how probable the model called them: on the dashed line it is right as often as it says; large points hold many documents. All documents of the selected tasks together."), reliabilityPicture(shown, nameOf)),
-    titled("Risk and coverage", note("Errors if the model answered only the questions of which it is surest. Mean over the selected tasks."), riskPicture(shown, nameOf)),
+    titled("Reliability", note("Answers by how probable the model called them: on the dashed line it is right as often as it says; large points hold many documents, lines are 95 % intervals. All documents of the selected tasks together."), reliabilityPicture(shown, nameOf)),
+    titled("Risk and coverage", note("Errors if the model answered only the questions of which it is surest. Mean over the selected tasks; lines are 95 % intervals."), riskPicture(shown, nameOf)),
     titled("Figures", surenessTable(rows)),
   ];
 }
@@ -42,13 +43,17 @@ function reliabilityPicture(rows, nameOf) {
   const points = rows.flatMap((row) =>
     row.bins
       .filter(([, , n]) => n > 0)
-      .map(([sure, right, n]) => ({
-        x: sure / n,
-        value: right / n,
-        n,
-        group: nameOf(row),
-        tip: [nameOf(row), `says ${percent(sure / n)}, right ${percent(right / n)}`, plural(n, "document")].join("\n"),
-      })),
+      .map(([sure, right, n]) => {
+        const range = wilsonInterval(right / n, n);
+        return {
+          x: sure / n,
+          value: right / n,
+          ...range,
+          n,
+          group: nameOf(row),
+          tip: [nameOf(row), `says ${percent(sure / n)}, right ${percent(right / n)} ${interval(range, percent)}`, plural(n, "document")].join("\n"),
+        };
+      }),
   );
   return curves("Reliability", rows.map(nameOf), points, {
     x_title: "probability of the likeliest answer",
@@ -62,13 +67,15 @@ function riskPicture(rows, nameOf) {
   const points = rows.flatMap((row) =>
     row.risks.map((value, place) => {
       const x = (place + 1) / row.risks.length;
-      return { x, value, n: row.documents, group: nameOf(row), tip: [nameOf(row), `surest ${percent(x)}: ${percent(value)} errors`].join("\n") };
+      const range = normalInterval(value, row.deviations[place]);
+      const tip = [nameOf(row), `surest ${percent(x)}: ${percent(value)} errors ${interval(range, percent)}`].join("\n");
+      return { x, value, ...range, n: row.documents, group: nameOf(row), tip };
     }),
   );
   return curves("Risk and coverage", rows.map(nameOf), points, {
     x_title: "share of the questions that are answered, the surest first",
     measure: "share of errors",
-    domain: [0, Math.max(0.05, ...points.map((point) => point.value))],
+    domain: [0, Math.max(0.05, ...points.map((point) => point.high))],
   });
 }
 
@@ -80,7 +87,7 @@ function curves(title, groups, rows, words) {
       heading: "Model",
       rows: groups.map((name) => ({ title: name, node: name })),
       columns: ["points"].map((name) => ({ title: name })),
-      cell: (row) => rows.filter((point) => point.group === groups[row]).map((point) => `${percent(point.x)} ${percent(point.value)}`).join(", "),
+      cell: (row) => rows.filter((point) => point.group === groups[row]).map((point) => `${percent(point.x)} ${percent(point.value)} ${interval(point, percent)}`).join(", "),
     });
   return picture({
     kind: "curves",

@@ -283,10 +283,10 @@ class Column:
         if self._costs is not None:
             return self._costs
         clusters = [None if item == NO_CLUSTER else CLUSTERS[item] for item in self.clusters]
-        found = costs(self._statistic, self._values, clusters, self._right)
+        cluster_costs = costs(self._statistic, self._values, clusters, self._right)
         if self.complete:
-            self._costs = found
-        return found
+            self._costs = cluster_costs
+        return cluster_costs
 
 
 def _response(sample: Sample) -> str:
@@ -374,21 +374,21 @@ def _live_samples(answers: Answers) -> list[Sample]:
         for record in _json_lines(path)
         if "key" in record and "prompt" in record
     }
-    found: Json = {}
+    by_document: Json = {}
     for record in _outcome_records(answers):
         if not {"key", "document", "response"} <= record.keys():
             continue
         prompt = asked.get(record["key"], "")
         document = {"id": record["document"], "system": "", "prompt": "", "target": "", "gold": None}
-        found[record["document"]] = {
-            "doc_id": len(found),
+        by_document[record["document"]] = {
+            "doc_id": len(by_document),
             "doc": document,
             "arguments": [[prompt if isinstance(prompt, str) else json.dumps(prompt), {}]],
             "resps": [[record["response"]]],
             "filtered_resps": [{}],
             "request": record["key"],
         }
-    return list(found.values())
+    return list(by_document.values())
 
 
 def open_column(answers: Answers) -> Column:

@@ -123,7 +123,8 @@ def _alike(
 
     Means over other tasks would make a curve of the tasks, not of the model.
     """
-    names = {registry.tasks[name][0].task(strategy) for name in registry.leaves(group)} - unlike
+    datasets = [registry.tasks[name][0] for name in registry.leaves(group)]
+    names = {dataset.task(strategy) for dataset in datasets if dataset.has(strategy)} - unlike
     scored = [
         {name for name in names & entry.experiments.keys() if entry.experiments[name].score is not None}
         if entry
