@@ -15,6 +15,7 @@ from medtasks_ext.runs.settings import LISTS, NESTED, UNSET
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Dataset
 
 
 def rule_table() -> Json:
@@ -33,6 +34,12 @@ def rule_table() -> Json:
             for place, lines in LISTS.items()
         },
     }
+
+
+def budget_record(dataset: Dataset) -> tuple[int, float | None]:
+    """Tokens that answers have by the suite, or by the task, and the share of the context that limits them."""
+    stated = dataset.official_budget
+    return (stated.at_most, stated.share_of_context) if stated else (dataset.answer_budget, None)
 
 
 def facts_record(facts: Facts) -> Json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
 from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS
 from medtasks_ext.results.conditions import facts, of_the_paper
-from medtasks_ext.results.rule_table import facts_record, rule_table
+from medtasks_ext.results.rule_table import budget_record, facts_record, rule_table
 from medtasks_lab.site.boards import Scores, is_whole, whole_of
 from medtasks_lab.submissions.record import SCHEMA as SUBMISSION
 
@@ -45,6 +45,7 @@ def mine_page(scores: Scores) -> Json:
                 dataset.metadata.name,
                 dataset.version.partition("-")[0],
                 {strategy: ways.place(_asked(dataset, strategy)) for strategy in scores.strategies},
+                budget_record(dataset),
             ]
             for name, dataset in datasets.items()
         },

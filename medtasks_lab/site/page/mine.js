@@ -113,8 +113,8 @@ const rounded = (value) => Number(value.toFixed(12));
 
 // What keeps a result from standing beside those of the paper; none where it may.
 function againstThePaper({ dataset, strategy, n, record }) {
-  const [, , version, asked] = site.datasets[dataset];
-  const facts = factsOf(site.table, record);
+  const [, , version, asked, room] = site.datasets[dataset];
+  const facts = factsOf(site.table, record, room);
   if (!Object.hasOwn(asked, strategy)) return ["strategy"];
   const paper = site.ways[asked[strategy]];
   const { moving } = comparable(site.table, facts, paper);

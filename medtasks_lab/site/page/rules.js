@@ -79,8 +79,14 @@ function accounted({ asked, observed }) {
   return rows >= stated ? rows : Math.min(rows + (observed.n_held_out ?? 0) + (observed.n_dropped ?? 0), stated);
 }
 
-// What of a record is compared: only fields that differ from the table's defaults.
-function factsOf(table, record) {
+// Whether answers have fewer tokens than the suite, or the task, gives them; null where nobody says.
+function lessRoom({ budget = null, context = null }, [most, share]) {
+  if (budget === null) return null;
+  return budget < (context === null || share === null ? most : Math.max(1, Math.min(most, Math.trunc(context * share))));
+}
+
+// What of a record is compared. `room`: of the dataset, as `budget_record` has it.
+function factsOf(table, record, room) {
   const { asked = {}, observed = {} } = record;
   const { rows = {}, wording = {}, layout = {}, shots = {}, jury = null, decoding = null } = asked;
   const strategy = asked.strategy ?? "zero_shot";
@@ -108,6 +114,7 @@ function factsOf(table, record) {
     n_of_suite: rows.source === "synthetic" ? null : rows.n_of_suite || null,
     held_out: observed.n_held_out ?? null,
     budget: asked.budget ?? null,
+    less_room: asked.dataset ? lessRoom(asked, room) : null,
     answers_cut: any(observed.answers_cut),
     context: asked.context ?? null,
     inputs_cut: any(observed.inputs_cut),
@@ -139,6 +146,8 @@ function gradeOf(table, rule, one, other) {
   const [mine, theirs] = [one[rule.field] ?? null, other[rule.field] ?? null];
   const { field } = rule;
   if (mine === null || theirs === null) {
+    const stated = theirs === null ? one : other;
+    if (field === "budget" && stated.less_room && stated.answers_cut !== false) return "other";
     if (table.not_of_a_paper.includes(field) || (["n", "documents"].includes(field) && one.source === other.source)) return null;
     if (["examples", "turns"].includes(field) && shotsOf(one.strategy) === 0 && shotsOf(other.strategy) === 0) return null;
     return "close";
