@@ -37,7 +37,7 @@ def rule_table() -> Json:
 
 
 def budget_record(dataset: Dataset) -> tuple[int, float | None]:
-    """Tokens that answers have by the suite, or by the task, and the share of the context that limits them."""
+    """Tokens that answers have by the suite, or by the task, and the share of the context that ends them."""
     stated = dataset.official_budget
     return (stated.at_most, stated.share_of_context) if stated else (dataset.answer_budget, None)
 
