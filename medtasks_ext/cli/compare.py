@@ -15,7 +15,7 @@ import typer
 
 from medtasks_ext.cli.app import AsJson, ByLabels, out_option
 from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.stated_error import MARGIN, decisions, wish_of
+from medtasks_ext.cli.stated_error import MARGIN, decisions, error_target
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
@@ -120,7 +120,7 @@ def _until_decided(paths: Sequence[str], error: float) -> int:
     if len(paths) != 2:
         raise MedtasksError("takes two runs", where="--until-decided", remedy="name BEFORE and AFTER")
     quiet()
-    wish_of(error, watched=True, scores=None, against=paths[0])
+    error_target(error, watched=True, scores=None, against=paths[0])
     duel, standings = compared_runs(registry(), Path(paths[0]), Path(paths[1]), error)
     for line in decisions(duel, standings):
         typer.echo(line)

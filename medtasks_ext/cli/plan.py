@@ -15,7 +15,7 @@ from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
 from medtasks_ext.cli.plan_judging import judging_of, judging_words
 from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, sums_of, tokens_in_words
-from medtasks_ext.cli.stated_error import wish_of
+from medtasks_ext.cli.stated_error import error_target
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted as counted_words
 from medtasks_ext.cli.words import names_in
@@ -25,7 +25,7 @@ from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
 from medtasks_ext.registry.rights import FEW, restrictions
-from medtasks_ext.runner.drawing import Wish, planned_documents
+from medtasks_ext.runner.drawing import ErrorTarget, planned_documents
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
 from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
@@ -143,13 +143,13 @@ def plan(
     counted, faults = _counted(known, names, reasoning.planned, tokenizer, options)
     say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
-    wished = wish_of(error, watched=watched, scores=error_of)
+    target = error_target(error, watched=watched, scores=error_of)
     drawn: list[str] = []
-    if wished is not None:
+    if target is not None:
         whole = plan
-        counted = _drawn(known, counted, plan, wished)
+        counted = _drawn(known, counted, plan, target)
         plan = _plan(reasoning.planned, counted, tokenizer, options)
-        drawn = [_drawn_words(wished, plan, whole)]
+        drawn = [_drawn_words(target, plan, whole)]
     other = _plan(reasoning.other, counted, tokenizer, options) if reasoning.other else None
     judging = judging_of(known, plan.tasks, options.jury)
     lines = [
@@ -160,8 +160,8 @@ def plan(
         *judging_words(judging),
     ]
     command = _command(known, names, plan, tokenizer, options)
-    if wished is not None:
-        command += f" --error {wished.error:g}{' --watched' if watched else ''}"
+    if target is not None:
+        command += f" --error {target.error:g}{' --watched' if watched else ''}"
         command += f" --error-of {error_of}" if error_of else ""
     if options.as_json:
         record = _record(plan, other, lines, command) | {"judging": [asdict(item) for item in judging]}
@@ -171,20 +171,22 @@ def plan(
     return 1 if faults else 0
 
 
-def _drawn(tasks: Registry, counted: Sequence[CountedTask], plan: Plan, wished: Wish) -> list[CountedTask]:
+def _drawn(
+    tasks: Registry, counted: Sequence[CountedTask], plan: Plan, target: ErrorTarget
+) -> list[CountedTask]:
     """The tasks with the documents that a run with a stated error asks."""
     costs = zip(plan.tasks, task_costs(plan.tasks), strict=True)
     sizes = {task.task: (task.documents, cost / task.documents) for task, cost in costs}
-    found = planned_documents(tasks, sizes, wished)
+    found = planned_documents(tasks, sizes, target)
     return [replace(task, documents=found[task.task]) for task in counted if task.task in found]
 
 
-def _drawn_words(wished: Wish, plan: Plan, whole: Plan) -> str:
+def _drawn_words(target: ErrorTarget, plan: Plan, whole: Plan) -> str:
     asked, documents = (item.sums()["documents"] for item in (plan, whole))
     share = sum(task_costs(plan.tasks)) / sum(task_costs(whole.tasks))
     left = len(whole.tasks) - len(plan.tasks)
     return (
-        f"an estimate to ±{wished.error:g} points (95 %): about {asked:,} of {documents:,} documents, "
+        f"an estimate to ±{target.error:g} points (95 %): about {asked:,} of {documents:,} documents, "
         f"{share:.1%} of the cost, if scores of documents vary by {SPREAD:g}; where they vary less, it ends "
         "earlier" + (f"; {counted_words(left, 'task')} without an estimate left out" if left else "")
     )

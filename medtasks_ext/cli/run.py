@@ -25,7 +25,7 @@ from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
 from medtasks_ext.cli.model import check_address, check_model_type, create_model, is_server, output_folder
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
-from medtasks_ext.cli.stated_error import add_error_flags, error_wished
+from medtasks_ext.cli.stated_error import add_error_flags, error_target_of
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.prices import Price
     from medtasks_ext.runner.alarms import StopRule
-    from medtasks_ext.runner.drawing import Design, Wish
+    from medtasks_ext.runner.drawing import Design, ErrorTarget
     from medtasks_ext.runner.evaluate import Settings
     from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
@@ -161,12 +161,12 @@ def run_command(arguments: list[str]) -> int:
     from medtasks_ext.runs.seal import RunLease
 
     shard = Shard.parse(own.shard) if own.shard is not None else None
-    wish = error_wished(own, config)
+    target = error_target_of(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
-            if wish is not None:
-                wanted.design = _design(wanted, wish)
+            if target is not None:
+                wanted.design = _design(wanted, target)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted)
@@ -299,7 +299,7 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
-def _design(wanted: RunRequest, wish: Wish) -> Design:
+def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
     """The draw of a run with a stated error; tasks that it leaves out are named.
 
     Raises:
@@ -308,12 +308,12 @@ def _design(wanted: RunRequest, wish: Wish) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    if wish.against:
+    if target.against:
         from medtasks_ext.runner.duel import duel_of
 
-        design: Design = duel_of(wanted.registry, wanted.built, wish)
+        design: Design = duel_of(wanted.registry, wanted.built, target)
     else:
-        design = Design(wanted.registry, wanted.built, wish)
+        design = Design(wanted.registry, wanted.built, target)
         design.check()
     say_design(design)
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
@@ -322,8 +322,8 @@ def _design(wanted: RunRequest, wish: Wish) -> Design:
 
 
 def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[str, Choice]:
-    """What an earlier call drew by the same wish for the same tasks."""
-    wish, scores = design.wish, tuple(score.name for score in design.scores)
+    """What an earlier call drew by the same target for the same tasks."""
+    target, scores = design.target, tuple(score.name for score in design.scores)
     states = {name: entry for name, entry in run.manifest.tasks.items() if entry.choice.drawn}
     if not states.keys() <= set(design.tasks):
         return {}  # a score over more tasks had a part of these documents
@@ -332,8 +332,8 @@ def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[
         name: choice
         for name, choice in found.items()
         if (drawn := choice.drawn)
-        and (drawn.error, drawn.watched, drawn.seed) == (wish.error, wish.watched, wish.seed)
-        and (drawn.against, drawn.scores) == (wish.against, scores)
+        and (drawn.error, drawn.watched, drawn.seed) == (target.error, target.watched, target.seed)
+        and (drawn.against, drawn.scores) == (target.against, scores)
     }
 
 

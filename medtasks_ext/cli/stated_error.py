@@ -17,7 +17,7 @@ from medtasks_ext.runs.manifest import FILE
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    from medtasks_ext.runner.drawing import Design, Standing, Wish
+    from medtasks_ext.runner.drawing import Design, ErrorTarget, Standing
 
 #: Two models count as alike within so many points.
 MARGIN = 1.0
@@ -33,14 +33,14 @@ def add_error_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against")
 
 
-def error_wished(own: argparse.Namespace, config: EvaluatorConfig) -> Wish | None:
+def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTarget | None:
     """What the options say of a stated error; None without `--error`.
 
     Raises:
         MedtasksError: it is no error, or other options choose documents, too.
     """
-    wished = wish_of(own.error, watched=own.watched, scores=own.error_of, against=own.against)
-    if wished is None:
+    target = error_target(own.error, watched=own.watched, scores=own.error_of, against=own.against)
+    if target is None:
         return None
     given = {"limit": config.limit, "samples": config.samples, "shard": own.shard}
     if both := [f"--{name}" for name in _ELSE if given[name] is not None]:
@@ -57,18 +57,18 @@ def error_wished(own: argparse.Namespace, config: EvaluatorConfig) -> Wish | Non
             where="--error",
             remedy="start it once; the engine may use several GPUs",
         )
-    return wished
+    return target
 
 
-def wish_of(
+def error_target(
     error: float | None, *, watched: bool, scores: str | None, against: str | None = None
-) -> Wish | None:
-    """What is wished for; None without an error.
+) -> ErrorTarget | None:
+    """The error that scores may have, as options say it; None without one.
 
     Raises:
         MedtasksError: it is no error, or there is none that the others are about.
     """
-    from medtasks_ext.runner.drawing import Wish
+    from medtasks_ext.runner.drawing import ErrorTarget
 
     if against is not None:
         if not Path(against, FILE).is_file():
@@ -92,22 +92,22 @@ def wish_of(
             remedy="give 0.05 to 20, such as 1.0",
         )
     names = tuple(name for name in (scores or "").split(",") if name)
-    return Wish(error, watched=watched, scores=names, against=against or "")
+    return ErrorTarget(error, watched=watched, scores=names, against=against or "")
 
 
 def say_design(design: Design) -> None:
     """What is drawn, as far as it is known before the first answer."""
     planned, scores = sum(design.planned().values()), some([score.name for score in design.scores])
-    if design.wish.against:
+    if design.target.against:
         say(
-            f"documents are drawn until {scores} is told apart from {design.wish.against}, or is as good "
-            f"within {design.wish.error:g} points; at most {planned:,} of {design.n_documents:,}"
+            f"documents are drawn until {scores} is told apart from {design.target.against}, or is as good "
+            f"within {design.target.error:g} points; at most {planned:,} of {design.n_documents:,}"
         )
         return
-    kind = "may be looked at any time" if design.wish.watched else "is shown at the end alone"
+    kind = "may be looked at any time" if design.target.watched else "is shown at the end alone"
     say(
-        f"an estimate: documents are drawn until {scores} is known to ±{design.wish.error:g} points (95 %), "
-        f"about {planned:,} of {design.n_documents:,}; the interval {kind}"
+        f"an estimate: documents are drawn until {scores} is known to ±{design.target.error:g} points (95 %)"
+        f", about {planned:,} of {design.n_documents:,}; the interval {kind}"
     )
     for why in dict.fromkeys(design.left_out.values()):
         names = [name for name, reason in design.left_out.items() if reason == why]
@@ -128,13 +128,13 @@ class Rounds:
         self.n, self.standings = self.n + 1, standings
         words = f"round {self.n}: {self.design.n_asked:,} of {self.design.n_documents:,} documents asked"
         words += f", {self.design.cost_share():.1%} of their cost"
-        if self.design.wish.watched:
+        if self.design.target.watched:
             words += "".join(f"; {standing_in_words(item)}" for item in standings)
         self.say(words)
 
     def ended(self) -> None:
         """What a comparison came to, and what it cost."""
-        if self.design.wish.against:
+        if self.design.target.against:
             for line in decisions(self.design, self.standings):
                 self.say(line)
 

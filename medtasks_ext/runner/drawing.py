@@ -56,7 +56,7 @@ _STRAIGHT = ("mean", "micro", "share", "accuracy", "precision", "recall")
 
 
 @dataclass(frozen=True)
-class Wish:
+class ErrorTarget:
     """What `--error` asks for."""
 
     error: float  # half of the 95 % interval, in points
@@ -149,19 +149,19 @@ class TaskDraw:
             found.append(next(lacks, len(units)))
         return np.array(found)
 
-    def choice(self, drawn: Array, wish: Wish, scores: tuple[str, ...]) -> Choice:
+    def choice(self, drawn: Array, target: ErrorTarget, scores: tuple[str, ...]) -> Choice:
         """What a result over so many units of each stratum says of them; all are no draw."""
         if (np.asarray(drawn) >= self.sizes).all():
             return Choice()
         strata = self.strata(drawn)
         record = Drawn(
-            error=wish.error,
-            watched=wish.watched,
+            error=target.error,
+            watched=target.watched,
             scores=scores,
-            seed=wish.seed,
+            seed=target.seed,
             documents=self.documents,
             strata=strata,
-            against=wish.against,
+            against=target.against,
         )
         return Choice(samples=tuple(self.places(drawn)), drawn=record)
 
@@ -174,7 +174,7 @@ def _labels(gold: Any) -> list[Hashable]:
     return [gold] if isinstance(gold, str | int) else [str(label) for label in gold or ()]
 
 
-def check_error(name: str, population: Population, wish: Wish) -> None:
+def check_error(name: str, population: Population, target: ErrorTarget) -> None:
     """Refuse an error that is no estimate's.
 
     Args:
@@ -189,12 +189,12 @@ def check_error(name: str, population: Population, wish: Wish) -> None:
             where="--error",
             remedy="leave --error out",
         )
-    planned = population.allocated(population.scale_of(wish.variance))
+    planned = population.allocated(population.scale_of(target.variance))
     share = population.cost_of(planned) / population.cost
     if share > WORTH_IT:
         raise MedtasksError(
-            f"±{wish.error:g} points of {name} need {share:.0%} of the cost of all its documents; half of it "
-            f"gives about ±{_reached(population, 0.5, watched=wish.watched):.1f}",
+            f"±{target.error:g} points of {name} need {share:.0%} of the cost of all its documents; half of "
+            f"it gives about ±{_reached(population, 0.5, watched=target.watched):.1f}",
             where="--error",
             remedy="give a larger error, or leave --error out",
         )
@@ -212,7 +212,7 @@ def _reached(population: Population, share: float, *, watched: bool) -> float:
 
 
 def planned_documents(
-    registry: Registry, tasks: Mapping[str, tuple[int, float]], wish: Wish
+    registry: Registry, tasks: Mapping[str, tuple[int, float]], target: ErrorTarget
 ) -> dict[str, int]:
     """Task -> documents that a run with a stated error asks by the assumed spread; the others are left out.
 
@@ -224,7 +224,7 @@ def planned_documents(
     """
     scored = {name: it for name, it in tasks.items() if not registry.tasks[name][0].blocks.get("judge")}
     by_task: dict[str, int] = {}
-    for name, weights in _scores(registry, scored, wish).items():
+    for name, weights in _scores(registry, scored, target).items():
         if not weights:
             continue
         sizes, costs = np.array([scored[task] for task in weights], dtype=float).T
@@ -235,8 +235,8 @@ def planned_documents(
             least=np.minimum(sizes, LEAST),
             spreads=np.full(len(sizes), SPREAD),
         )
-        check_error(name, population, wish)
-        drawn = population.allocated(population.scale_of(wish.variance))
+        check_error(name, population, target)
+        drawn = population.allocated(population.scale_of(target.variance))
         for task, n in zip(weights, drawn.tolist(), strict=True):
             by_task[task] = max(n, by_task.get(task, 0))
     if not by_task:
@@ -279,10 +279,10 @@ class Design:
         left_out: task -> why it is not asked.
     """
 
-    def __init__(self, registry: Registry, tasks: Mapping[str, Task], wish: Wish) -> None:
-        self.wish, self.left_out = wish, dict[str, str]()
+    def __init__(self, registry: Registry, tasks: Mapping[str, Task], target: ErrorTarget) -> None:
+        self.target, self.left_out = target, dict[str, str]()
         self._registry, self._draws = registry, dict[str, TaskDraw]()
-        asked = _scores(registry, tasks, wish)
+        asked = _scores(registry, tasks, target)
         counted = {name for weights in asked.values() for name in weights}
         for name, task in tasks.items():
             if why := not_estimated(task):
@@ -291,7 +291,7 @@ class Design:
                 self.left_out[name] = "counts in none of the scores"
             else:
                 dataset, strategy = registry.tasks[name]
-                self._draws[name] = TaskDraw(task, score_statistic(dataset, strategy), wish.seed)
+                self._draws[name] = TaskDraw(task, score_statistic(dataset, strategy), target.seed)
         self.scores = [
             score
             for name in asked
@@ -319,7 +319,7 @@ class Design:
         )
 
     def _rounds_of(self, score: Score) -> Iterator[Array]:
-        return score.population.rounds(self.wish.variance)
+        return score.population.rounds(self.target.variance)
 
     def check(self) -> None:
         """Refuse an error that is no estimate's.
@@ -331,7 +331,7 @@ class Design:
         if not self.scores:
             raise _nothing_estimated([*self.left_out])
         for score in self.scores:
-            check_error(score.name, score.population, self.wish)
+            check_error(score.name, score.population, self.target)
 
     @property
     def tasks(self) -> list[str]:
@@ -357,7 +357,7 @@ class Design:
         """Task -> documents that the assumed spread plans for."""
         by_task = dict.fromkeys(self._draws, 0)
         for score in self.scores:
-            units = score.population.allocated(score.population.scale_of(self.wish.variance))
+            units = score.population.allocated(score.population.scale_of(self.target.variance))
             for name, place in score.strata.items():
                 by_task[name] = max(by_task[name], len(self._draws[name].places(units[place])))
         return by_task
@@ -400,17 +400,19 @@ class Design:
 
     def _standing(self, name: str, estimate: Estimate) -> Standing:
         half = half_width(estimate)
-        if self.wish.watched:
-            half = float(sequence_half_width(estimate.variance, self.wish.variance))
+        if self.target.watched:
+            half = float(sequence_half_width(estimate.variance, self.target.variance))
         return Standing(name, estimate.value, half)
 
     def _is_settled(self, standing: Standing) -> bool:
-        return standing.half <= self.wish.half
+        return standing.half <= self.target.half
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it."""
         scores = tuple(score.name for score in self.scores)
-        return {name: draw.choice(self._drawn[name], self.wish, scores) for name, draw in self._draws.items()}
+        return {
+            name: draw.choice(self._drawn[name], self.target, scores) for name, draw in self._draws.items()
+        }
 
     def _estimate(self, name: str, scored: Mapping[int, Mapping[str, Any]]) -> Estimate | None:
         """A task's score on what has come; None where a stratum has nothing yet."""
@@ -443,9 +445,9 @@ def not_estimated(task: Task) -> str:
     return "its rows have no gold" if record["n_without_gold"] == record["n_test"] else ""
 
 
-def _scores(registry: Registry, tasks: Mapping[str, Any], wish: Wish) -> dict[str, dict[str, float]]:
+def _scores(registry: Registry, tasks: Mapping[str, Any], target: ErrorTarget) -> dict[str, dict[str, float]]:
     """Group -> task -> weight of the scores that are wished for."""
-    names = list(wish.scores)
+    names = list(target.scores)
     if not names:
         for name in tasks:
             dataset, strategy = registry.tasks[name]

@@ -11,7 +11,7 @@ import numpy as np
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.results.drawn import difference_of
-from medtasks_ext.runner.drawing import Design, Score, Standing, Wish, not_estimated
+from medtasks_ext.runner.drawing import Design, ErrorTarget, Score, Standing, not_estimated
 from medtasks_ext.runner.evaluate import build_task
 from medtasks_ext.runner.run import BOUND_TO, Run, loaded_record
 from medtasks_ext.runs.folder import RunFolder
@@ -32,8 +32,10 @@ _TUNED = variance_for(TUNED_FOR_PAIRS)
 _WORDS = {"rows_hash": "rows", "prompt_hash": "words", "instruction": "whose words", "origin": "rows"}
 
 
-def duel_of(registry: Registry, tasks: Mapping[str, Task], wish: Wish, after: Path | None = None) -> Duel:
-    """The comparison with a run that a wish is against.
+def duel_of(
+    registry: Registry, tasks: Mapping[str, Task], target: ErrorTarget, after: Path | None = None
+) -> Duel:
+    """The comparison with the run that a target names.
 
     Args:
         tasks: as they are asked now.
@@ -43,8 +45,8 @@ def duel_of(registry: Registry, tasks: Mapping[str, Task], wish: Wish, after: Pa
         MedtasksError: the two are unlike, or too few documents were answered.
     """
     scored = {name: task for name, task in tasks.items() if not not_estimated(task)}
-    theirs = scores_of_run(Path(wish.against), scored)
-    duel = Duel(registry, tasks, wish, theirs, scores_of_run(after, scored) if after else None)
+    theirs = scores_of_run(Path(target.against), scored)
+    duel = Duel(registry, tasks, target, theirs, scores_of_run(after, scored) if after else None)
     duel.check()
     return duel
 
@@ -63,8 +65,8 @@ def compared_runs(registry: Registry, before: Path, after: Path, error: float) -
     names = [name for name in run.manifest.tasks if run.is_done(name)]
     there = Manifest.read_whole(before).tasks
     tasks = {name: build_task(registry, name, run.settings_of(name)) for name in names if name in there}
-    wish = Wish(error, watched=True, against=str(before))
-    duel = duel_of(registry, tasks, wish, after)
+    target = ErrorTarget(error, watched=True, against=str(before))
+    duel = duel_of(registry, tasks, target, after)
     ours = scores_of_run(after, {name: tasks[name] for name in duel.tasks})
     asked: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in duel.tasks}
     standings: list[Standing] = []
@@ -125,11 +127,11 @@ class Duel(Design):
         self,
         registry: Registry,
         tasks: Mapping[str, Task],
-        wish: Wish,
+        target: ErrorTarget,
         theirs: Mapping[str, Mapping[int, Any]],
         ours: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
-        super().__init__(registry, tasks, wish)
+        super().__init__(registry, tasks, target)
         self._theirs, self._blank = theirs, dict[str, set[int]]()
         for name, draw in self._draws.items():
             rows = draw.task.eval_docs
@@ -152,7 +154,7 @@ class Duel(Design):
             what = few[0] if few else "these tasks"
             raise MedtasksError(
                 f"has answered too few documents of {what}, or others than are drawn",
-                where=self.wish.against,
+                where=self.target.against,
                 remedy="run it with --error, or whole",
             )
 
@@ -179,12 +181,12 @@ class Duel(Design):
     def _standing(self, name: str, estimate: Estimate) -> Standing:
         half, value = float(sequence_half_width(estimate.beyond, _TUNED)), estimate.value
         if abs(value) > half:
-            words = f"{'better' if value > 0 else 'worse'} than {self.wish.against}"
-        elif half <= self.wish.half:
-            words = f"as good as {self.wish.against}, within {100 * (abs(value) + half):.1f} points"
+            words = f"{'better' if value > 0 else 'worse'} than {self.target.against}"
+        elif half <= self.target.half:
+            words = f"as good as {self.target.against}, within {100 * (abs(value) + half):.1f} points"
         else:
             words = "not told apart yet"
         return Standing(name, value, half, words)
 
     def _is_settled(self, standing: Standing) -> bool:
-        return abs(standing.value) > standing.half or standing.half <= self.wish.half
+        return abs(standing.value) > standing.half or standing.half <= self.target.half

@@ -80,7 +80,7 @@ def export(
     if raters and kind != "likert":
         raise MedtasksError("every expert rates all", where="--raters", remedy="leave it out")
     say_changed(map(Path, sources))
-    made = _KINDS[kind](_Wish(sources, tasks, documents, experts, raters, seed))
+    made = _KINDS[kind](_Request(sources, tasks, documents, experts, raters, seed))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
         paths = write_forms(made, Path(out))
     for path in paths:
@@ -178,7 +178,7 @@ def jury(
 
 
 @dataclass(frozen=True)
-class _Wish:
+class _Request:
     """What is to be exported, as given."""
 
     sources: list[str]
@@ -189,44 +189,44 @@ class _Wish:
     seed: int
 
 
-def _pairwise(wish: _Wish) -> Export:
+def _pairwise(request: _Request) -> Export:
     from medtasks_lab.human.pairs import EXPERTS, pairwise_export
 
-    drawn = _drawn(wish.sources, wish.tasks, wish.documents, wish.seed)
-    return pairwise_export(drawn, experts=wish.experts or EXPERTS)
+    drawn = _drawn(request.sources, request.tasks, request.documents, request.seed)
+    return pairwise_export(drawn, experts=request.experts or EXPERTS)
 
 
-def _points(wish: _Wish) -> Export:
+def _points(request: _Request) -> Export:
     from medtasks_lab.human.points import points_export
 
-    if len(wish.sources) != 1 or wish.tasks or wish.documents:
+    if len(request.sources) != 1 or request.tasks or request.documents:
         raise MedtasksError(
             "points come from one JSONL file of cases, all of which are asked",
             where="--kind points",
             remedy="medtasks human export --kind points QUEUE.jsonl -o DIR",
         )
-    return points_export(Path(wish.sources[0]), experts=wish.experts or 1, seed=wish.seed)
+    return points_export(Path(request.sources[0]), experts=request.experts or 1, seed=request.seed)
 
 
-def _likert(wish: _Wish) -> Export:
-    names = _names(wish.tasks)
+def _likert(request: _Request) -> Export:
+    names = _names(request.tasks)
     from medtasks_ext.registry import registry
     from medtasks_lab.human.likert import RATERS, likert_export
     from medtasks_lab.human.pairs import DOCUMENTS
 
     return likert_export(
-        [Path(folder) for folder in wish.sources],
+        [Path(folder) for folder in request.sources],
         names,
         registry(),
-        documents=wish.documents or DOCUMENTS,
-        experts=wish.experts or max(RATERS, wish.raters or 0),
-        raters=wish.raters,
-        seed=wish.seed,
+        documents=request.documents or DOCUMENTS,
+        experts=request.experts or max(RATERS, request.raters or 0),
+        raters=request.raters,
+        seed=request.seed,
     )
 
 
-def _review(wish: _Wish) -> Export:
-    _no_tasks(wish, "review", "TASK")
+def _review(request: _Request) -> Export:
+    _no_tasks(request, "review", "TASK")
     from medtasks_ext.cli.arguments import quiet
 
     quiet()
@@ -235,17 +235,17 @@ def _review(wish: _Wish) -> Export:
     from medtasks_lab.human.review import PHYSICIANS, review_export
 
     return review_export(
-        [name for source in wish.sources for name in names_in(source)],
+        [name for source in request.sources for name in names_in(source)],
         registry(),
-        documents=wish.documents or DOCUMENTS,
-        experts=wish.experts or PHYSICIANS,
-        seed=wish.seed,
+        documents=request.documents or DOCUMENTS,
+        experts=request.experts or PHYSICIANS,
+        seed=request.seed,
     )
 
 
-def _survey(wish: _Wish) -> Export:
-    _no_tasks(wish, "survey", "SUITE")
-    if len(wish.sources) != 1 or wish.documents:
+def _survey(request: _Request) -> Export:
+    _no_tasks(request, "survey", "SUITE")
+    if len(request.sources) != 1 or request.documents:
         raise MedtasksError(
             "a survey is about the taxonomy of one suite, as a whole",
             where="--kind survey",
@@ -254,11 +254,11 @@ def _survey(wish: _Wish) -> Export:
     from medtasks_ext.registry import registry
     from medtasks_lab.human.survey import survey_export
 
-    return survey_export(wish.sources[0], registry(), experts=wish.experts or 1, seed=wish.seed)
+    return survey_export(request.sources[0], registry(), experts=request.experts or 1, seed=request.seed)
 
 
-def _no_tasks(wish: _Wish, kind: str, source: str) -> None:
-    if wish.tasks:
+def _no_tasks(request: _Request, kind: str, source: str) -> None:
+    if request.tasks:
         raise MedtasksError(
             f"names what runs have finished, and --kind {kind} is about no run",
             where="--tasks",
@@ -266,7 +266,7 @@ def _no_tasks(wish: _Wish, kind: str, source: str) -> None:
         )
 
 
-_KINDS: Mapping[str, Callable[[_Wish], Export]] = {
+_KINDS: Mapping[str, Callable[[_Request], Export]] = {
     "pairwise": _pairwise,
     "points": _points,
     "likert": _likert,

@@ -88,11 +88,11 @@ def device_slices(devices: Sequence[str], replicas: int, each: int) -> list[Sequ
     return [devices[i * each : (i + 1) * each] for i in range(replicas)]
 
 
-def cpu_threads(wish: str | None, cores: Sequence[int], replicas: int, each: int) -> list[str]:
+def cpu_threads(setting: str | None, cores: Sequence[int], replicas: int, each: int) -> list[str]:
     """To which cores vLLM binds each replica's threads. By itself it would give all cores to every replica.
 
     Args:
-        wish: what the user has set: `nobind`, `auto`, or one list per worker of all replicas, divided by `|`.
+        setting: what the user has set: `nobind`, `auto`, or a list per worker of all replicas, by `|`.
         cores: those that this process may use.
         each: workers of one.
 
@@ -100,10 +100,10 @@ def cpu_threads(wish: str | None, cores: Sequence[int], replicas: int, each: int
         MedtasksError: the user has set another number of lists.
     """
     workers = replicas * each
-    if wish == "nobind":
-        return [wish] * replicas
-    if wish and wish != "auto":
-        lists = wish.split("|")
+    if setting == "nobind":
+        return [setting] * replicas
+    if setting and setting != "auto":
+        lists = setting.split("|")
         if len(lists) != workers:
             raise MedtasksError(
                 f"{len(lists)} lists of cores for {workers} workers",
