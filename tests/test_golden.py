@@ -108,6 +108,19 @@ def test_a_named_mend_explains_its_difference_alone(recording, compared):
     assert compared(one, other, [{**mend, "other": "e"}]).returncode == 1
 
 
+def test_a_mend_of_some_tasks_explains_no_difference_of_another(recording, compared):
+    def files(score):
+        return {
+            f"tasks/{name}.json": json.dumps({"score": score}) for name in ("a_qa", "a_qa_cot", "a_qa_two")
+        }
+
+    pair = recording("a", {"x": files(1)}), recording("b", {"x": files(0)})
+    mend = {"item": "x", "path": "*", "why": "asked anew", "tasks": ["a_qa"]}
+    done = compared(*pair, [mend])
+    assert done.returncode == 1 and "x: 1 differences" in done.stdout and "a_qa_two" in done.stdout
+    assert compared(*pair, [{**mend, "tasks": ["a_qa", "a_qa_two"]}]).returncode == 0
+
+
 TABLE = " task   score  interval\n ─────────────\n medqa  0.50   [0.1, 0.9]\n"
 MEND = {"item": "x", "path": "stdout.txt:*", "why": "intervals", "without": r"\[[^]]*\]~?"}
 

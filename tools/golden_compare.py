@@ -24,6 +24,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".csv": lambda text: list(csv.DictReader(io.StringIO(text, newline=""))),
 }
 _NONE = "(nothing)"
+_NEEDED = {"item", "path", "why"}  # keys of a mend
+_MORE = ("one", "other", "without", "tasks")
 _NUMBER = re.compile(r"[-+]?[\d.]*(e[-+]?\d+)?")
 _WORD = re.compile(r"\[[^\]]*\]\S*|\S+")  # an interval is one
 
@@ -56,6 +58,7 @@ class Mend:
         item, path, one, other: patterns as of a shell; `one` and `other` are the two values.
         why: the reason, for readers.
         without: regular expression; what it finds is taken out of both values, which must then be equal.
+        tasks: names of tasks, one of which the path or a value names, whatever its strategy.
         met: how many differences it explains.
     """
 
@@ -65,6 +68,7 @@ class Mend:
     one: str = "*"
     other: str = "*"
     without: str = ""
+    tasks: tuple[str, ...] = ()
     met: int = field(default=0)
 
     def explains(self, difference: Difference) -> bool:
@@ -74,15 +78,21 @@ class Mend:
             for name in ("item", "path", "one", "other")
         ):
             return False
+        texts = (difference.path, difference.one, difference.other)
+        if self.tasks and not any(map(self._names_a_task, texts)):
+            return False
         if not self.without:
             return True
-        texts = (difference.one, difference.other)
-        rest = [re.sub(self.without, "", text) for text in texts]
-        return rest[0].split() == rest[1].split() and tuple(rest) != texts
+        rest = [re.sub(self.without, "", text) for text in texts[1:]]
+        return rest[0].split() == rest[1].split() and tuple(rest) != texts[1:]
+
+    def _names_a_task(self, text: str) -> bool:
+        names = "|".join(self.tasks)
+        return bool(re.search(rf"(?<![a-z0-9_])({names})(_cot|_5shot|_ll)?(?![a-z0-9_])", text))
 
 
 def read_mends(path: Path) -> list[Mend]:
-    """The named mends of a YAML list; keys: item, path, why, and if need be one, other, without.
+    """The named mends of a YAML list; keys: item, path, why, and if need be one, other, without, tasks.
 
     Raises:
         SystemExit: for an entry that is none.
@@ -90,11 +100,12 @@ def read_mends(path: Path) -> list[Mend]:
     mends = []
     for place, entry in enumerate(yaml.safe_load(path.read_text(encoding="utf-8")) or []):
         keys = set(entry) if isinstance(entry, dict) else set()
-        if not {"item", "path", "why"} <= keys <= {"item", "path", "why", "one", "other", "without"}:
+        if not _NEEDED <= keys <= {*_NEEDED, *_MORE}:
             raise SystemExit(
-                f"{path}: entry {place}: give item, path and why, and if need be one, other, without"
+                f"{path}: entry {place}: give item, path and why, and if need be {', '.join(_MORE)}"
             )
-        mends.append(Mend(**{key: str(value) for key, value in entry.items()}))
+        tasks = tuple(entry.pop("tasks", ()))
+        mends.append(Mend(**{key: str(value) for key, value in entry.items()}, tasks=tasks))
     return mends
 
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -178,18 +178,21 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 
 
 def test_no_drawn_settings_of_vllm_that_change_an_answer_pass_as_harmless(vllm):
-    """Two to four settings at a time; temperature is what lets the other draws count."""
-    usual, rng = of_vllm(vllm, {}), random.Random(0)
-    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
-    unmarked = []
-    for _ in range(count):
-        names = rng.sample(sorted(DRAWN), rng.randint(1, 3))
-        settings = {name: rng.choice(DRAWN[name]) for name in names}
-        if is_marked(settings):
-            continue
-        if of_vllm(vllm, settings) != usual:
-            unmarked.append(settings)
-    assert unmarked == []
+    """Temperature is what lets the other draws count."""
+    assert unmarked(draws(DRAWN, 0), lambda settings: of_vllm(vllm, settings)) == []
+
+
+def draws(values: Mapping[str, tuple[Any, ...]], seed: int) -> Iterator[dict[str, Any]]:
+    """`MEDTASKS_DRAWS` times one to three settings."""
+    rng = random.Random(seed)
+    for _ in range(int(os.environ.get("MEDTASKS_DRAWS", "150"))):
+        yield {name: rng.choice(values[name]) for name in rng.sample(sorted(values), rng.randint(1, 3))}
+
+
+def unmarked(drawn: Iterable[dict[str, Any]], ask: Asked) -> list[dict[str, Any]]:
+    """The settings that change answers and pass as harmless; what is drawn again is asked once."""
+    usual, each = ask({}), {repr(sorted(settings.items())): settings for settings in drawn}
+    return [settings for settings in each.values() if not is_marked(settings) and ask(settings) != usual]
 
 
 def is_marked(settings: Mapping[str, Any]) -> bool:
@@ -295,17 +298,11 @@ DRAWN_HF: dict[str, tuple[Any, ...]] = {
 
 
 def test_no_drawn_settings_of_transformers_that_change_an_answer_pass_as_harmless(hf):
-    usual, rng = hf({}), random.Random(1)
-    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
-    unmarked = []
-    for _ in range(count):
-        names = rng.sample(sorted(DRAWN_HF), rng.randint(1, 3))
-        settings = {name: rng.choice(DRAWN_HF[name]) for name in names}
+    drawn = [*draws(DRAWN_HF, 1)]
+    for settings in drawn:
         if not settings.get("do_sample"):  # lm-eval leaves out a temperature where nothing is drawn
             settings.pop("temperature", None)
-        if not is_marked(settings) and hf(settings) != usual:
-            unmarked.append(settings)
-    assert unmarked == []
+    assert unmarked(drawn, hf) == []
 
 
 def test_every_setting_of_transformers_is_named_or_moves_a_score():
