@@ -88,7 +88,8 @@ def called(name: str) -> dict[str, str]:
     return {
         row.suite: row.name
         for row in rows
-        if ways.get(row.version, thinks) is thinks
+        if row.suite in TABLES  # those of the four papers
+        and ways.get(row.version, thinks) is thinks
         and (row.version in ways or thinks or len(rows) == len(model.model.rows))
     }
 

@@ -42,7 +42,7 @@ _NO_JUDGES = ((), None)
 #: Settings by name, in order, each value as something that can be compared.
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 #: Packages whose versions can round an answer otherwise.
-_ROUND = ("vllm", "transformers", "torch", "lm_eval")
+ROUND = ("vllm", "transformers", "torch", "lm_eval")
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,8 @@ RULES = (
 )
 #: What a paper does not have: versions of our tasks, hashes of our templates, our engines. What a user adds
 #: (arguments, text, templates) is not unknown where nobody states it: nothing was added.
-_NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
-_NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_hash"}
+NOT_OF_A_PAPER = frozenset({"version", "prompt", "artefact", "rows", "revision", "held_out", "engine"})
+NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_hash"}
 
 
 @lru_cache(maxsize=2**16)
@@ -288,7 +288,7 @@ def _shared(run: RunConditions) -> dict[str, Any]:
 
 
 #: What follows from a hash is said by it: field -> the field of the hash.
-_SAID_BY = {"revision": "rows", "artefact": "prompt"}
+SAID_BY = {"revision": "rows", "artefact": "prompt"}
 
 
 def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
@@ -309,7 +309,7 @@ def _grade(rule: Rule, one: Facts, other: Facts) -> Grade | None:
         return None  # said by the wording
     if rule.field in ("n", "rows", "revision") and one.source != other.source:
         return None  # said by the source
-    if (hash_ := _SAID_BY.get(rule.field)) and getattr(one, hash_) and getattr(other, hash_):
+    if (hash_ := SAID_BY.get(rule.field)) and getattr(one, hash_) and getattr(other, hash_):
         return "close" if getattr(one, hash_) == getattr(other, hash_) else None
     return "other" if rule.moves else "close"
 
@@ -324,7 +324,7 @@ def _cut_short(asked: Facts) -> bool:
 
 
 def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
-    if field in _NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
+    if field in NOT_OF_A_PAPER or (field in ("n", "documents") and one.source == other.source):
         return None
     if field in ("examples", "turns") and shots_of(one.strategy) == shots_of(other.strategy) == 0:
         return None
@@ -391,7 +391,7 @@ def _facts(record: Conditions) -> Facts:
         protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
         judged=1.0 if seen.judged is None else seen.judged,
         engine=asked.engine,
-        versions=tuple((name, last[name]) for name in _ROUND if last.get(name)) or None,
+        versions=tuple((name, last[name]) for name in ROUND if last.get(name)) or None,
     )
 
 

@@ -5,16 +5,20 @@ Of a dialogue the oldest turns go first.
 This is BRIDGE's rule (`dataset/process.py`), used for all suites. Where one turn holds instruction, input and
 cue, the input is the longest column of the row: a question that stands after a long record stays whole.
 lm-eval alone would cut the left end of the prompt, which holds the instruction.
+
+The texts that are tried are counted by what differs (see `counting`); the one that is left is counted once
+more as a whole, and where that count is another one, all of them are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.lm import tokenizer_of
 from medtasks_ext.prompts.documents import Document
+from medtasks_ext.runner.counting import PromptCounter
 from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 SHOTS, INPUT = "shots", "input"
 
 
+#: Tokens from the room within which a prompt that seems to fit, or not to, is counted as a whole.
+NEAR = 8
+
+
 class PromptFitter:
     """Fits the prompts of one task to a model's context."""
 
@@ -36,6 +44,7 @@ class PromptFitter:
         context = getattr(lm, "max_length", None)
         can_count = isinstance(context, int) and tokenizer_of(lm) is not None
         self._context: int | None = context if can_count else None
+        self._counter = PromptCounter(lm) if can_count else None
         self._counted = lru_cache(maxsize=4096)(self._count)  # of options, which are mostly the same
 
     def longest(self, options: Iterable[str]) -> int:
@@ -53,35 +62,62 @@ class PromptFitter:
         """
         shots = int(self._task.config.num_fewshot or 0)
         prompt = self._prompt(document, shots)
-        if self._context is None or not isinstance(prompt, str):
+        if self._counter is None or self._context is None or not isinstance(prompt, str):
             return prompt, ""
         room = self._context - answer
-        if self._fits(prompt, room):
+        if _is_short(prompt, room):
             return prompt, ""
+        counter, tokens = self._counter, self._counter.first(prompt)
+        if abs(tokens - room) < NEAR:
+            tokens = self._count(prompt)
+        if tokens <= room:
+            return prompt, ""
+        counted: dict[str, int] = {}
+
+        def like(text: str) -> int:
+            counted[text] = n = counter.like(text)
+            return n
+
+        prompt, cut = self._fewer(document, shots, room, like)
+        if not _is_short(prompt, room) and self._count(prompt) != counted.get(prompt):
+            return self._fewer(document, shots, room, self._count)
+        return prompt, cut
+
+    def _fewer(
+        self, document: Document, shots: int, room: int, count: Callable[[str], int]
+    ) -> tuple[str, str]:
+        """As much of a prompt as fits, and what was cut of it.
+
+        Args:
+            room: tokens.
+            count: tokens of a text.
+        """
+
+        def fits(prompt: str) -> bool:
+            return _is_short(prompt, room) or count(prompt) <= room
+
         for fewer in range(shots - 1, -1, -1):
-            prompt = self._prompt(document, fewer)
-            if self._fits(prompt, room):
+            if fits(prompt := self._prompt(document, fewer)):
                 return prompt, SHOTS
         while before := document.get("before"):
             rest, document = document, Document(document, before=before[1:])
             document.record, document.keeps_end = rest.record, rest.keeps_end
-            if self._fits(prompt := self._prompt(document, 0), room):
+            if fits(prompt := self._prompt(document, 0)):
                 return prompt, INPUT
-        return self._cut(document, room), INPUT
-
-    def _fits(self, prompt: str, room: int) -> bool:
-        # a token covers at least one byte, so short prompts need no counting
-        return len(prompt.encode(errors="surrogatepass")) <= room or self._count(prompt) <= room
+        assert self._counter is not None
+        self._counter.then(self._prompt(document, 0))
+        return self._cut(document, fits), INPUT
 
     def _count(self, text: str) -> int:
-        return len(self._lm.tok_encode(text))
+        assert self._counter is not None
+        return self._counter.exact(text)
 
     def _prompt(self, document: dict[str, Any], shots: int) -> str:
         template = self._lm.apply_chat_template if self._settings.apply_chat_template else None
         prompt: str = rendered_prompt(self._task, document, self._settings, template, shots)
         return prompt
 
-    def _cut(self, document: Document, room: int) -> str:
+    def _cut(self, document: Document, fits: Callable[[str], bool]) -> str:
         """The prompt without shots, with as much of its record as fits; without a record, of its input."""
         prompt = document["prompt"]
         before, record, after = prompt.partition(document.record) if document.record else ("", prompt, "")
@@ -93,12 +129,17 @@ class PromptFitter:
         low, high = 0, len(record)
         while low < high:
             middle = (low + high + 1) // 2
-            if self._fits(shortened(middle), room):
+            if fits(shortened(middle)):
                 low = middle
             else:
                 high = middle - 1
         if not low and document.record:
             rest = Document(document, prompt=before + after)
             rest.record, rest.keeps_end = "", False
-            return self._cut(rest, room)
+            return self._cut(rest, fits)
         return shortened(low)
+
+
+def _is_short(prompt: str, room: int) -> bool:
+    """Whether a prompt fits uncounted: a token covers at least one byte."""
+    return len(prompt.encode(errors="surrogatepass")) <= room

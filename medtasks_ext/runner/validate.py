@@ -12,13 +12,13 @@ from medtasks_ext.data.check import causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
 from medtasks_ext.data.review import Review
-from medtasks_ext.errors import some
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
 from medtasks_ext.models.baselines import Baseline, Oracle
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.load import check_rows
-from medtasks_ext.registry import Dataset, Registry
+from medtasks_ext.registry import STRATEGIES, Dataset, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.rows.files import read_rows
@@ -84,9 +84,15 @@ class _Folder(DeclaredFolder):
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
-                for strategy in self.dataset.strategies
+                for strategy in self._strategies()
             ),
         ]
+
+    def _strategies(self) -> tuple[str, ...]:
+        try:
+            return self.dataset.strategies
+        except MedtasksError:  # the first step says what is wrong with the file
+            return STRATEGIES
 
     # ------------------------------------------------------------------ rows
 

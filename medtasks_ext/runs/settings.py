@@ -73,7 +73,7 @@ _HARMLESS, _SAID, _CLOSE, _MODEL, _DRAWS, _MOVES = (
 _SERVER = "a server's own books; the tiny model's has none"
 _MACHINE = "another machine"
 #: no value
-_UNSET: tuple[Any, ...] = (None, "", [], {}, False)
+UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 
 #: What an answer is generated with.
 GENERATION: tuple[Setting, ...] = (
@@ -256,7 +256,7 @@ MODEL: tuple[Setting, ...] = (
         "quantization quantization_config load_in_4bit load_in_8bit autogptq gptqmodel bnb_4bit_quant_type "
         "bnb_4bit_compute_dtype bnb_4bit_use_double_quant",
         "weights of fewer bits make another model",
-        *_UNSET,
+        *UNSET,
     ),
     _line(_MODEL, "tokenizer", "another tokenizer makes another model", None),
     _line(_MODEL, "tokenizer_mode", "another tokenizer makes another model", None, "auto", "hf"),
@@ -321,7 +321,7 @@ LISTS: Mapping[Place, tuple[Setting, ...]] = {
     "template": TEMPLATE,
 }
 #: Arguments whose value holds settings of templates.
-_NESTED = ("chat_template_args", "chat_template_kwargs")
+NESTED = ("chat_template_args", "chat_template_kwargs")
 
 
 @lru_cache(maxsize=1)
@@ -357,11 +357,11 @@ def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> di
 
 def _each(place: Place, values: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
     for name, value in values.items():
-        inner = read_value(value) if name in _NESTED else None
+        inner = read_value(value) if name in NESTED else None
         if isinstance(inner, Mapping):
             yield from (("template", str(key), item) for key, item in inner.items())
-        elif name in _NESTED:
-            if not _is_one_of(value, _UNSET):
+        elif name in NESTED:
+            if not _is_one_of(value, UNSET):
                 yield "template", name, value
         else:
             yield place, name, value

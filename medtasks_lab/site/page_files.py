@@ -25,7 +25,19 @@ _SCRIPTS = (
     *(_REPORT / f"{name}.js" for name in ("colours", "dom", "table", "picture", "frontier")),
     *(
         _HERE / f"{name}.js"
-        for name in ("frame", "board", "facts", "front", "model", "dataset", "papers", "about", "main")
+        for name in (
+            "frame",
+            "board",
+            "facts",
+            "front",
+            "model",
+            "dataset",
+            "papers",
+            "rules",
+            "mine",
+            "about",
+            "main",
+        )
     ),
 )
 _STYLES = (_REPORT / "report.css", _HERE / "site.css")

@@ -16,6 +16,7 @@ from medtasks_lab.site.boards import Scores, results_board, scores_of, suite_boa
 from medtasks_lab.site.datasets import dataset_pages
 from medtasks_lab.site.datasets import index as dataset_index
 from medtasks_lab.site.front import front_board
+from medtasks_lab.site.mine import mine_page
 from medtasks_lab.site.models import ModelPages
 from medtasks_lab.site.page_files import put, write_assets
 from medtasks_lab.site.pictures import blocks
@@ -87,6 +88,7 @@ def _write(folder: Path, site: Site) -> list[str]:
     pages.append(
         put(folder, "about.html", frame, {**_about(site), "kind": "about", "title": "About and data"})
     )
+    pages.append(put(folder, "mine.html", frame, mine_page(scores)))
     models = ModelPages(scores)
     for name, lines in site.models.items():
         put(folder, f"models/{name}", frame, {**models.page(lines), "kind": "model"})
@@ -122,6 +124,7 @@ def _frame(site: Site, scores: Scores) -> Json:
         links.append([f"{name}.html", "All suites" if suite is None else site.tasks.suites[suite].title])
     links.append(["datasets.html", "Datasets"])
     links.append(["pictures.html", "Papers’ pictures"])
+    links.append(["mine.html", "Your results"])
     links.append(["results.html", "All results"])
     links.append(["about.html", "About and data"])
     return {

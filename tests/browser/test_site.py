@@ -26,6 +26,7 @@ PAGES = (
     "pictures.html",
     "pictures/mlb-table4.html",
     "pictures/bridge-fig3b.html",
+    "mine.html",
     "about.html",
 )
 HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'

@@ -72,6 +72,16 @@ def test_a_place_that_fails_is_named_and_the_mirror_gives_the_rows(served, tmp_p
     assert lines[0]["rows"] == "9"
 
 
+def test_other_bytes_than_are_pinned_change_no_lock(served, tmp_path):
+    """A dataset that changed fails the workflow, and stays what its lock says until a person acts."""
+    lock = tmp_path / "tasks/medhelm/medbullets/data.lock"
+    before = lock.read_bytes()
+    served.files[served.own] = served.files[MIRROR] = ROWS.replace("What is 3?", "What was 3?").encode()
+    assert main(["--pin", str(tmp_path / "sources.csv"), "medhelm_medbullets"]) == 1
+    assert lock.read_bytes() == before
+    assert "other content than is pinned" in (tmp_path / "sources.csv").read_text("utf-8")
+
+
 @pytest.mark.parametrize(("fault", "result"), [("corrupt", "other content than is pinned"), (500, "500")])
 def test_a_dataset_that_no_place_has_fails_the_call(served, tmp_path, capsys, fault, result):
     served.faults = {served.own: fault, MIRROR: 404}

@@ -13,6 +13,7 @@ const VIEWS = [
   ["open against closed", "", "colour=access"],
   ["reasoning against not", "", "colour=reasoning"],
   ["by price", "", "against=price"],
+  ["where do mine stand?", "mine", ""],
 ];
 
 function drawFront() {

@@ -1,7 +1,7 @@
 // Draws the page, and again when the address changes; the focus stays where it was.
 
 const main = document.getElementById("main");
-const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, picture: drawPaper, pictures: drawPapers, about: drawAbout };
+const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, picture: drawPaper, pictures: drawPapers, mine: drawMine, about: drawAbout };
 
 function show() {
   applyTheme();
