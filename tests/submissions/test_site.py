@@ -141,7 +141,7 @@ def test_ranks_of_published_models_are_those_of_their_scores(site):
 def test_the_tables_are_the_same_in_both_forms_and_hold_every_score(site, submission):
     record = json.loads((submission / "submission.json").read_text())
     table = parquet.read_table(site / "data" / "results.parquet")
-    assert csv.read_csv(site / "data" / "results.csv").num_rows == table.num_rows
+    assert csv.read_csv(site / "data" / "results.csv.gz").num_rows == table.num_rows
     mine = {row["task"]: row for row in table.to_pylist() if row["submitted"]}
     assert {task: row["value"] for task, row in mine.items()} == {
         task: item["score"] for task, item in record["tasks"].items()
