@@ -115,10 +115,12 @@ engine-test: engine-env
 	$(ENGINE)/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -n 2 --dist loadfile -m "engine and not nightly" tests/engine
 
-# More starts of the engine: Ray, replicas, a trained judge that is served, a ready file of each form.
+# More starts of the engine: Ray, replicas, a trained judge that is served, a ready file of each form; 10,000 drawn
+# settings.
 engine-nightly: engine-env
 	$(ENGINE)/bin/python -m pip install --quiet --no-deps --force-reinstall .
 	HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m "engine and nightly" tests/engine
+	MEDTASKS_DRAWS=10000 HF_HUB_OFFLINE=1 $(ENGINE)/bin/python -m pytest -m engine -k drawn tests/engine/test_harmless_settings.py
 
 # The documentation as a site, in build/site.
 site: $(STAMP)

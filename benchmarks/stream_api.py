@@ -63,6 +63,15 @@ def run(quick: bool) -> Iterator[Row]:
                 "at most 0.15",
                 share <= 0.15,
             )
+        for busy in (0, 20):
+            with _busy(busy):
+                measured = _measured(folder / f"busy-{busy}", many)
+            yield Row(
+                f"stream: last score after the last answer, {busy} busy processes beside",
+                f"{measured.last_score:.1f} s",
+                "at most 2 s",
+                measured.last_score <= 2,
+            )
         yield from _killed(folder, many, kills, ours.scores)
 
 
@@ -105,11 +114,12 @@ def _command(rows: Rows, url: str, out: Path, tasks: list[str], *, plain: bool) 
 
 class Measured(NamedTuple):
     """What the server saw: seconds from the first request to the last answer, those of list scheduling in the
-    order of arrival, and the scores that came out."""
+    order of arrival, the scores that came out, and seconds from the last answer to the last score."""
 
     span: float
     ideal: float
     scores: dict[str, float]
+    last_score: float
 
 
 def _measured(out: Path, rows: Rows, tasks: list[str] | None = None, *, plain: bool = False) -> Measured:
@@ -120,7 +130,21 @@ def _measured(out: Path, rows: Rows, tasks: list[str] | None = None, *, plain: b
     answered = [item for item in found if "answered" in item]
     span = max(item["answered"] for item in answered) - min(item["came"] for item in answered)
     ordered = sorted(answered, key=lambda item: item["came"])
-    return Measured(span, _list_scheduling([item["seconds"] for item in ordered]), _scores(out))
+    scored = max((file.stat().st_mtime for file in (out / "tasks").glob("*.json")), default=0.0)
+    last = scored - max(item["answered"] for item in answered)
+    return Measured(span, _list_scheduling([item["seconds"] for item in ordered]), _scores(out), last)
+
+
+@contextmanager
+def _busy(n: int) -> Iterator[None]:
+    """So many processes that never wait."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def _list_scheduling(durations: list[float]) -> float:

@@ -200,6 +200,8 @@ def _table(
         ordered.sort(key=lambda row: (not _is_significant(row), -abs(row["difference"])))
     shown = ordered if everything else ordered[:SHOWN]
     several = len({row["pair"] for row in rows}) > 1
+    differs = {row.get("differs") for row in rows}
+    same = next(iter(differs)) if len(rows) > 1 and len(differs) == 1 else None  # said once, below
     columns = [
         texts(title, "name"),
         *([texts("strategies", "pair")] if several else []),
@@ -207,9 +209,12 @@ def _table(
         figure("after", form=".4f"),
         figure("change [95 % interval]", _difference),
         figure("p (Holm)", lambda row: "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"),
-        figure("", _marks),
+        figure("", lambda row: _marks({**row, "differs": None} if same else row)),
     ]
-    show(shown, columns, pad_edge=False, collapse_padding=True)
+    if shown:
+        show(shown, columns, pad_edge=False, collapse_padding=True)
+    if same:
+        console().print(f"other in all {title}s: {same}")
     n = sum(map(_is_significant, rows))
     hidden = len(rows) - len(shown)
     more = f"; {hidden} more with --all" if hidden else ""

@@ -69,6 +69,8 @@ def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
         console().print(_counts(run, results, len(judged)), markup=False)
     elif judged:
         console().print(f"judges are still to score {counted(len(judged), 'task')}", markup=False)
+    if hits := _cache_hits(results):
+        console().print(hits, markup=False)
     if axes:
         console().print("specialties, stages and the other axes: `medtasks report`", markup=False)
 
@@ -90,6 +92,16 @@ def _axes_that_fit(
             found.setdefault(place, {})[axis] = rows
             left -= len(rows)
     return found
+
+
+def _cache_hits(results: Mapping[str, TaskRecord]) -> str:
+    """How many tokens of prompts the engine did not read anew, by its own counts; empty where none says."""
+    counted_here = [tokens for item in results.values() if (tokens := item["tokens"]) and "cached" in tokens]
+    if not (total := sum(tokens["input"] for tokens in counted_here)):
+        return ""
+    share = sum(tokens["cached"] for tokens in counted_here) / total
+    some = "" if len(counted_here) == len(results) else f" of {counted(len(counted_here), 'task')}"
+    return f"prefix cache: {share:.0%} of {total:,} prompt tokens{some}"
 
 
 def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:

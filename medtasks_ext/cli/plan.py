@@ -24,7 +24,7 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.jury import load_jury
 from medtasks_ext.prompts.official.choice import PromptSource, prompt_source_of
 from medtasks_ext.registry import SUFFIX, Registry, registry
-from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.runner.drawing import ErrorTarget, planned_documents
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
@@ -196,7 +196,7 @@ def _terms(tasks: Registry, planned: Sequence[TaskPlan]) -> list[str]:
     """What the terms of the datasets restrict; those of synthetic rows are nobody's."""
     datasets = (tasks.known(task.task)[0] for task in planned if not task.sample)
     asked = {dataset.id: dataset for dataset in datasets}
-    line = restrictions((name, item.metadata.licence) for name, item in asked.items())
+    line = restrictions(((name, item.metadata.licence) for name, item in asked.items()), named=FEW)
     return [line] if line else []
 
 

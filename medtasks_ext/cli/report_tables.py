@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from medtasks_ext.cli.cost_words import answers_words, jury_words
-from medtasks_ext.cli.tables import ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
+from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, console, figure, show, texts
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
@@ -169,6 +169,8 @@ def _print_main(report: Report, sections: dict[tuple[str, str], list[Json]]) -> 
     show(lines, columns, _heading(report), collapse_padding=True, pad_edge=False, title_style="bold")
     if any(row["interval_rough"] for rows in sections.values() for row in rows):
         console().print(ROUGH_MEANS, markup=False)
+    if any(row["estimate_half"] is not None for rows in sections.values() for row in rows):
+        console().print(ESTIMATE_MEANS, markup=False)
     if any(_by_paper(row) for rows in sections.values() for row in rows):
         console().print(f"]{_PAPER}: the interval that the suite's paper prints", markup=False)
 

@@ -33,7 +33,7 @@ from medtasks_ext.engines.budget import budget_of
 from medtasks_ext.engines.fields import OF_MODELS, check_refused, check_under_limit
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import shows_text
-from medtasks_ext.registry.rights import restrictions
+from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
@@ -375,7 +375,7 @@ def _say_terms(wanted: RunRequest) -> None:
 
     real = [name for name, task in wanted.built.items() if loaded_record(task)["origin"] != "sample"]
     asked = dict.fromkeys(wanted.registry.known(name)[0] for name in real)
-    if line := restrictions((item.id, item.metadata.licence) for item in asked):
+    if line := restrictions(((item.id, item.metadata.licence) for item in asked), named=FEW):
         say(line)
 
 

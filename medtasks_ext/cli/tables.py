@@ -265,6 +265,8 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
         screen.print(_NO_INTERVAL, markup=False)
     if any(row.interval is not None and row.interval.rough for row in rows):
         screen.print(ROUGH_MEANS, markup=False)
+    if any(row.estimate for row in rows):
+        screen.print(ESTIMATE_MEANS, markup=False)
     for remark in remarks(results):
         screen.print(remark, markup=False)
 
@@ -272,6 +274,10 @@ def print_rows(lines: Sequence[Line], results: Mapping[str, Any]) -> None:
 _NO_INTERVAL = "[–]: no interval, since a task has fewer than two documents or clusters of them"
 #: behind an interval that is rough
 ROUGH = "~"
+ESTIMATE_MEANS = (
+    "±: how far the score over all documents of the test set may be, at 95 %; in brackets, as of scores over "
+    "all documents: other documents of the kind"
+)
 ROUGH_MEANS = (
     "]~: a rough interval, of clusters of documents with a score near 0 or 1: it may hold the truth in less "
     "than 90 %"

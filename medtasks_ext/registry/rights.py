@@ -167,21 +167,31 @@ def _of_text(text: str) -> Any:
     return {"spdx": spdx, "use": use, "third_party_api": "unclear" if use == "unclear" else "yes"}
 
 
-def restrictions(terms: Iterable[tuple[str, Licence]]) -> str:
+#: Datasets whose terms a plan, and the start of a run, name one by one.
+FEW = 10
+
+
+def restrictions(terms: Iterable[tuple[str, Licence]], *, named: int | None = None) -> str:
     """What the terms of datasets restrict, in one line; empty where they restrict nothing.
 
     Args:
         terms: (dataset's id, its terms).
+        named: of more datasets than that, numbers alone are said, and the command that names them.
     """
     known = list(terms)
+    names = named is None or len(known) <= named
     parts = [(words, [item for item in known if item[1].use == use]) for use, words in _SAID.items()] + [
         ("whose text may go to no third party", [item for item in known if item[1].third_party_api == "no"])
     ]
-    said = [f"{len(items)} {words} ({_named(items)})" for words, items in parts if items]
+    said = [
+        f"{len(items)} {words}{f' ({_named(items)})' if names else ''}" for words, items in parts if items
+    ]
     if not said:
         return ""
     n = len({name for name, _ in known})
-    return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}"
+    return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}" + (
+        "" if names else " (which: medtasks cite TASKS)"
+    )
 
 
 def _named(items: list[tuple[str, Licence]]) -> str:

@@ -25,10 +25,17 @@ class Price:
     output: float = Field(ge=0, allow_inf_nan=False)  # of answers
     #: the share of both that the provider's batch interface costs, where it has one
     batch: float | None = Field(default=None, gt=0, lt=1)
+    #: of those tokens of prompts that the provider took from its cache, where they have a price of their own
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        """US dollars for so many tokens, asked one by one."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+    def of(self, input_tokens: float, output_tokens: float, cached: float = 0.0) -> float:
+        """US dollars for so many tokens, asked one by one.
+
+        Args:
+            cached: of the input tokens, those that were taken from a cache.
+        """
+        less = 0.0 if self.cached is None else (self.input - self.cached) * cached
+        return (input_tokens * self.input - less + output_tokens * self.output) / 1e6
 
     def in_batch(self, usd: float) -> float | None:
         """What the same costs through the batch interface; None where there is none."""

@@ -35,7 +35,8 @@ class Charge:
         """US dollars that an answer cost: by the server's count, if that can be the one of the texts."""
         if answer.usage is None or not counts_fit(request.prompt, answer):
             return self.most(request)
-        return self.price.of(answer.usage.prompt, answer.usage.completion)
+        usage = answer.usage
+        return self.price.of(usage.prompt, usage.completion, min(usage.cached or 0, usage.prompt))
 
 
 def check_limit(limit: float | None, price: Price | None, *, processes: int) -> None:

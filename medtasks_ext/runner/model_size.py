@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from medtasks_ext.atomic import check_regular
+from medtasks_ext.errors import MedtasksError
+
 _LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 _TOTAL = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![A-Za-z0-9])A(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
@@ -50,10 +53,11 @@ def stored_parameters(folder: Path) -> int | None:
     total = 0
     for path in sorted(folder.glob("*.safetensors")):
         try:
+            check_regular(path)
             with path.open("rb") as file:
                 (length,) = struct.unpack("<Q", file.read(8))
                 header = json.loads(file.read(min(length, _LARGEST_HEADER)))
-        except (OSError, struct.error, ValueError):
+        except (OSError, struct.error, ValueError, MedtasksError):
             return None
         total += sum(prod(item["shape"]) for name, item in header.items() if name != "__metadata__")
     return total or None

@@ -49,10 +49,10 @@ def estimate(
         sum(getattr(plan, name) for plan in plans)
         for name in ("prompt_tokens", "output_tokens", "most_output_tokens")
     )
+    cached = sum(plan.cached_tokens for plan in plans)
     if model.provider:
         hours = (prompt + output) / hardware.throughput / 3600 if hardware.throughput else None
-        return replace(_of_tokens(model, prompt, output, most), hours=hours)
-    cached = sum(plan.cached_tokens for plan in plans)
+        return replace(_of_tokens(model, prompt, output, most, cached), hours=hours)
     return _of_gpus(model, prompt, output, cached, size, hardware)
 
 
@@ -64,18 +64,23 @@ def task_costs(plans: Sequence[TaskPlan]) -> list[float]:
     ]
 
 
-def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int) -> RunCost:
+def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int, cached: int) -> RunCost:
     price = price_of(model.metadata, model.config or model.name)
     if price is None:
         return RunCost("cost: no price is known; put metadata.price into a copy of the file")
-    cost, highest = (price.of(prompt, n) for n in (output, most))
+    cost, highest = price.of(prompt, output, cached), price.of(prompt, most)
     rule = (
         f"cost: {price.input:g} USD per million prompt tokens, {price.output:g} per million output "
         f"tokens ({model.config})"
+        + ("" if price.cached is None or not cached else _cached_rule(price.cached, cached / prompt))
         + (f", {price.batch:.0%} of that in a batch" if price.batch else "")
         + f"; at most {money(highest)}, if every answer filled its budget"
     )
     return RunCost(rule, cost=cost, most_cost=highest, batch_cost=price.in_batch(cost))
+
+
+def _cached_rule(price: float, share: float) -> str:
+    return f", {price:g} for {share:.0%} of the prompt tokens: examples that the provider's cache may keep"
 
 
 def _of_gpus(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import yaml
 
 from medtasks_ext.batching import VLLM_MODELS
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.model_configs import bundled_configs, find_config
 from medtasks_ext.registry.yamlfile import Config, read_yaml
 
@@ -180,7 +180,7 @@ def _ready_files() -> dict[str, list[PlannedModel]]:
 def _own_context(model: PlannedModel) -> int | None:
     """The context that the model's `config.json` states."""
     try:
-        content = json.loads(_config_file(model).read_text(encoding="utf-8"))
+        content = read_json(_config_file(model))
     except Exception:  # no such file, no connection, a gated model, no JSON
         return None
     for level in (content, content.get("text_config") or {}):

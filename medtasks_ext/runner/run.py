@@ -737,13 +737,18 @@ def cut_counts(
 
 
 def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
-    """Tokens of all prompts and answers; None unless every answer has them counted."""
-    total = Counter({"input": 0, "output": 0})
+    """Tokens of all prompts and answers, and those of prompts that came from the engine's cache.
+
+    None unless every answer has them counted; without those of a cache unless every answer says them.
+    """
+    total, cached = Counter({"input": 0, "output": 0}), list[int | None]()
     for answer in answers:
         if answer.usage is None or not answer.usage.counted:
             return None
         total.update(input=answer.usage.prompt, output=answer.usage.completion)
-    return dict(total) if total else None
+        cached.append(answer.usage.cached)
+    known = [n for n in cached if n is not None]
+    return {**total, **({"cached": sum(known)} if known and len(known) == len(cached) else {})}
 
 
 def _recorded(samples: Sequence[Sample], keys: Mapping[str, str]) -> Iterable[Sample]:

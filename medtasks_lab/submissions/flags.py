@@ -146,7 +146,8 @@ def _alike(mine: Evidence, other: Evidence) -> Iterator[Flag]:
         same = [task for task, digest in one.items() if two.get(task) == digest and task in mine.scores]
         n = sum(mine.n[task] for task in same)
         if n >= FEWEST:
-            yield Flag(kind, f"{n:,} documents of {len(same)} tasks have those of {other.name}", waits)
+            tasks = f"{len(same)} task{'s' * (len(same) != 1)}"
+            yield Flag(kind, f"{n:,} documents of {tasks} have those of {other.name}", waits)
             return
     shared = len(mine.long & other.long)
     if shared >= FEWEST and shared >= COPIED * len(mine.long):

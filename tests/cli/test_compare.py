@@ -115,6 +115,7 @@ def test_settings_that_differ_are_named(medtasks, run):
     outcome = medtasks("compare", "plain", "warm")
     assert outcome.code == 0 and "decoding: the task's own → temperature=0.7" in outcome.out
     assert "0 of 2 tasks changed" in outcome.out and "0 of 60 documents changed" in outcome.out
+    assert outcome.out.count("other in all tasks: ") == 1 and "decoding" in outcome.out.split("other in")[1]
 
 
 def test_synthetic_rows_are_marked_and_never_compared_with_real_ones(medtasks, run):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from medtasks_ext.data.punkt import needs_punkt
 from medtasks_ext.registry import registry
 from medtasks_ext.report.outline import outline
 from medtasks_ext.results.rollup import counted_parts, mean
+from tests.engines.server import Reply, Server, chat
 
 SAMPLE = ("run", "--model", "random-label", "--data", "sample", "--limit", 2, "--output_path", "run")
 
@@ -189,6 +191,27 @@ def test_of_many_unfinished_tasks_a_few_are_named(medtasks, monkeypatch):
     marked = [line for line in outcome.err.splitlines() if line.startswith("✗")]
     n = sum(len(registry().leaves(name)) for name in ("medhelm_admin", "medhelm_notes"))
     assert n > 10 and len(marked) == 5 + 1 + 1 and f"✗ {n - 5} more tasks unfinished, too" in marked
+
+
+@pytest.mark.parametrize(("cached", "said"), [(30, "prefix cache: 75% of 320 prompt tokens"), (None, "")])
+def test_the_table_says_what_came_from_the_prefix_cache(medtasks, chip_ctc, cached, said):
+    """Of eight prompts, by the server's own counts; nothing where it does not give them."""
+
+    async def script(asked):
+        counts = {"prompt_tokens": 40, "completion_tokens": 2}
+        if cached is not None:
+            counts["prompt_tokens_details"] = {"cached_tokens": cached}
+        return Reply(chat("Yes.", usage=counts))
+
+    with Server(script) as server:
+        address = f"model=m,base_url={server.url}/chat/completions,num_concurrent=2"
+        done = medtasks("run", "--tasks", "bridge_chip_ctc", "--model", "local-chat-completions",
+                        "--model_args", address, "--apply_chat_template", "--no-preflight",
+                        "--output_path", "run")  # fmt: skip
+    assert done.code == 0, done.text
+    assert ("prefix cache" in done.out) is bool(said) and said in done.out
+    tokens = json.loads(Path("run/tasks/bridge_chip_ctc.json").read_text())["tokens"]
+    assert tokens == {"input": 320, "output": 16, **({} if cached is None else {"cached": 240})}
 
 
 def test_the_table_says_how_many_examples_were_asked_for(medtasks):

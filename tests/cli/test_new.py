@@ -47,7 +47,7 @@ def small_tree(root: Path) -> Path:
         registry().root, root, ignore=lambda folder, names: [] if folder == str(registry().root) else
         [name for name in names if Path(folder).parent == registry().root
          and name not in ("mie", "hospice_referral", "pubmedqa", "maexam", "full", "sct_bench",
-                          "crade", "m_arc")]
+                          "crade", "m_arc", "chats")]
     )  # fmt: skip
     declare_suites(root)
     return root

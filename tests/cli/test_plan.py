@@ -299,6 +299,21 @@ def test_a_configuration_with_a_price_that_is_none_is_refused(medtasks, tmp_path
     assert run.code == 2 and "metadata.price" in run.err and not run.out
 
 
+def test_examples_that_a_providers_cache_keeps_have_their_price(medtasks, plan, tmp_path):
+    file = (
+        "model: openai-chat-completions\nmodel_args: {model: m}\nmetadata: {price: {input: 2, output: 8%s}}\n"
+    )
+    (tmp_path / "full.yaml").write_text(file % "")
+    (tmp_path / "less.yaml").write_text(file % ", cached: 0.5")
+    task = ("--tasks", "bridge_chip_ctc_5shot")
+    full, less = plan("full.yaml", *task), plan("less.yaml", *task)
+    cached = sum(item["cached_tokens"] for item in full["tasks"])
+    assert cached and full["cost"] - less["cost"] == pytest.approx(cached * 1.5 / 1e6)
+    assert "0.5 for" in " ".join(medtasks("plan", "less.yaml", *task).out.split())
+    one = ("--tasks", "bridge_chip_ctc")
+    assert plan("full.yaml", *one)["cost"] == plan("less.yaml", *one)["cost"]
+
+
 def test_a_batch_costs_its_share_where_the_provider_takes_batches(medtasks, plan):
     record = plan("anthropic", "--suite", "mlb")
     assert record["batch_cost"] == pytest.approx(record["cost"] / 2)

@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -124,15 +124,27 @@ def started(folder, **more: Any) -> Any:
 
 
 def of_vllm(llm: Any, settings: Mapping[str, Any]) -> list[str]:
+    outputs = llm.generate(PROMPTS, params_of(settings), use_tqdm=False)
+    return [output.outputs[0].text for output in outputs]
+
+
+def params_of(settings: Mapping[str, Any]) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
     values = dict(settings)
     if isinstance(values.get("structured_outputs"), dict):
         values["structured_outputs"] = StructuredOutputsParams(**values["structured_outputs"])
-    usual = {"temperature": 0, "max_tokens": TOKENS, "skip_special_tokens": False}
-    outputs = llm.generate(PROMPTS, SamplingParams(**{**usual, **values}), use_tqdm=False)
-    return [output.outputs[0].text for output in outputs]
+    return SamplingParams(**{"temperature": 0, "max_tokens": TOKENS, "skip_special_tokens": False, **values})
+
+
+def all_of_vllm(llm: Any, each: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Answers with each of many settings, fifty of them in a call."""
+    for start in range(0, len(each), 50):
+        some = each[start : start + 50]
+        prompts, params = zip(*itertools.product(PROMPTS, map(params_of, some)), strict=True)
+        outputs = [output.outputs[0].text for output in llm.generate(prompts, list(params), use_tqdm=False)]
+        yield from ([*outputs[place :: len(some)]] for place in range(len(some)))
 
 
 def known_to_vllm() -> set[str]:
@@ -178,18 +190,25 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 
 
 def test_no_drawn_settings_of_vllm_that_change_an_answer_pass_as_harmless(vllm):
-    """Two to four settings at a time; temperature is what lets the other draws count."""
-    usual, rng = of_vllm(vllm, {}), random.Random(0)
-    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
-    unmarked = []
-    for _ in range(count):
-        names = rng.sample(sorted(DRAWN), rng.randint(1, 3))
-        settings = {name: rng.choice(DRAWN[name]) for name in names}
-        if is_marked(settings):
-            continue
-        if of_vllm(vllm, settings) != usual:
-            unmarked.append(settings)
-    assert unmarked == []
+    """Temperature is what lets the other draws count."""
+    assert unmarked(draws(DRAWN, 0), lambda each: all_of_vllm(vllm, each)) == []
+
+
+def draws(values: Mapping[str, tuple[Any, ...]], seed: int) -> Iterator[dict[str, Any]]:
+    """`MEDTASKS_DRAWS` times one to three settings."""
+    rng = random.Random(seed)
+    for _ in range(int(os.environ.get("MEDTASKS_DRAWS", "150"))):
+        yield {name: rng.choice(values[name]) for name in rng.sample(sorted(values), rng.randint(1, 3))}
+
+
+def unmarked(
+    drawn: Iterable[dict[str, Any]], ask: Callable[[list[dict[str, Any]]], Iterable[list[str]]]
+) -> list[dict[str, Any]]:
+    """The settings that change answers and pass as harmless; what is drawn again is asked once."""
+    each = {repr(sorted(settings.items())): settings for settings in drawn}
+    passing = [settings for settings in each.values() if not is_marked(settings)]
+    [usual, *found] = ask([{}, *passing])
+    return [settings for settings, answers in zip(passing, found, strict=True) if answers != usual]
 
 
 def is_marked(settings: Mapping[str, Any]) -> bool:
@@ -295,17 +314,11 @@ DRAWN_HF: dict[str, tuple[Any, ...]] = {
 
 
 def test_no_drawn_settings_of_transformers_that_change_an_answer_pass_as_harmless(hf):
-    usual, rng = hf({}), random.Random(1)
-    count = int(os.environ.get("MEDTASKS_DRAWS", "150"))
-    unmarked = []
-    for _ in range(count):
-        names = rng.sample(sorted(DRAWN_HF), rng.randint(1, 3))
-        settings = {name: rng.choice(DRAWN_HF[name]) for name in names}
+    drawn = [*draws(DRAWN_HF, 1)]
+    for settings in drawn:
         if not settings.get("do_sample"):  # lm-eval leaves out a temperature where nothing is drawn
             settings.pop("temperature", None)
-        if not is_marked(settings) and hf(settings) != usual:
-            unmarked.append(settings)
-    assert unmarked == []
+    assert unmarked(drawn, lambda each: map(hf, each)) == []
 
 
 def test_every_setting_of_transformers_is_named_or_moves_a_score():

@@ -120,6 +120,12 @@ def test_the_line_names_sources_and_says_nothing_where_nothing_is_restricted(med
     )
     assert "2 for research alone (a and 1 more https://n2c2.dbmi.hms.harvard.edu/data-sets)" in line
     assert "1 share-alike (c " in line and "2 whose text may go to no third party" in line
+    many = [("a", licences()["n2c2"]), ("b", licences()["n2c2"])]
+    assert restrictions(many, named=1) == (
+        "terms of 2 datasets: 2 for research alone; 2 whose text may go to no third party "
+        "(which: medtasks cite TASKS)"
+    )
+    assert restrictions(many, named=2) == restrictions(many)
     told = medtasks("cite", "medhelm_medec").err
     assert "terms of" not in told
     assert "terms of 1 dataset: 1 share-alike" in medtasks("cite", "medhelm_medcalc_bench").err

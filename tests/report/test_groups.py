@@ -33,7 +33,7 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
     generator = np.random.default_rng(seed)
     experiments = {}
     for dataset in TASKS.datasets.values():
-        if generator.random() < share:
+        if generator.random() < share and dataset.has(strategy):
             score = round(generator.random(), 2)
             ends = wilson(score, len(dataset.id)) if generator.random() < 0.98 else None
             task = dataset.task(strategy)

@@ -232,7 +232,10 @@ def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
     outcome = medtasks(*RUN, "part", "--error", "5")
     words = f"{len(asked)} of {N} documents"
     assert "an estimate ± 0.0" in outcome.out and words in outcome.out
+    which = "±: how far the score over all documents of the test set may be"
+    assert which in outcome.out
     report = medtasks("report", "part", "--published", "none").text
+    assert which in " ".join(report.split())
     assert words in " ".join(report.split()), report
     assert "drawn for ±5 points: compared by its interval alone, and in no rank" in " ".join(report.split())
     medtasks("report", "part", "--published", "none", "-o", "page")

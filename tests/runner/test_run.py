@@ -13,6 +13,7 @@ from medtasks_ext.cli.arguments import say_faults
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from tests.conftest import ROOT, sft_row, write_jsonl
+from tests.engines.server import Server
 
 CHIP_CTC = ("--tasks", "bridge_chip_ctc", "--output_path", "run")
 
@@ -312,3 +313,19 @@ def test_a_part_of_the_rows_is_told_by_rows_and_not_by_their_trials(medtasks, da
         ])  # fmt: skip
     outcome = medtasks("run", "--model", "oracle", "--tasks", "mlb_maexam", "--output_path", "run")
     assert "1 of 1 tasks have a part of their suite's rows: mlb_maexam" in outcome.err, outcome.err
+
+
+def test_several_servers_answer_one_run(medtasks, chip_ctc):
+    """Where they are, and how many, is no condition: one alone goes on with the same folder."""
+    command = ("run", "--tasks", "bridge_chip_ctc", "--model", "local-chat-completions",
+               "--apply_chat_template", "--no-preflight", "--output_path", "run", "--model_args")  # fmt: skip
+    with Server() as one, Server() as two:
+        urls = [f"{server.url}/chat/completions" for server in (one, two)]
+        done = medtasks(*command, f"model=m,num_concurrent=2,base_url={'+'.join(urls)}")
+        assert done.code == 0, done.text
+        assert one.asked and two.asked and len(one.asked) + len(two.asked) == 8
+        again = medtasks(*command, f"model=m,base_url={urls[0]}")
+        assert again.code == 0 and "1 of 1 tasks are done already" in again.text
+        assert len(one.asked) + len(two.asked) == 8
+    dead = medtasks(*command, f"model=m,base_url={'+'.join(urls)}", "--limit", "1", "--output_path", "other")
+    assert dead.code == 2 and f"no server answers at {urls[0]}" in dead.err

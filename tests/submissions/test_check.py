@@ -1,6 +1,7 @@
 """`medtasks submit --check`: what was edited by hand, or does not belong there, is named and refused."""
 
 import json
+import os
 import shutil
 
 import pyarrow as pa
@@ -71,6 +72,22 @@ def a_row_less(folder):
 def linked(folder):
     (folder / "submission.json").rename(folder.parent / "elsewhere.json")
     (folder / "submission.json").symlink_to("../elsewhere.json")
+
+
+def piped(folder):
+    (folder / "submission.json").unlink()
+    os.mkfifo(folder / "submission.json")
+
+
+def left_out(folder):
+    """A document of counts is said to take no part in the score."""
+    tasks = json.loads((folder / "submission.json").read_text())["tasks"]
+    place = sum(item["n"] for name, item in tasks.items() if name < OPEN_COUNTS)
+    column(
+        folder,
+        "scored",
+        lambda values: pa.array([n != place and one for n, one in enumerate(values.to_pylist())]),
+    )
 
 
 def linked_folder(folder):
@@ -163,6 +180,28 @@ EDITS = {
     "no record": (lambda folder: (folder / "submission.json").unlink(), "submission.json: no such file"),
     "a link": (linked, "submission.json: is a symbolic link"),
     "a folder that is a link": (linked_folder, "is a symbolic link"),
+    "no folder": (lambda folder: folder.rename(folder.parent / "elsewhere"), "no such folder"),
+    "a pipe": (piped, "submission.json: is no file"),
+    "no score": (task(OPEN_MEAN, score=None), f"tasks.{OPEN_MEAN}.score: is missing"),
+    "other documents than were observed": (task(OPEN_MEAN, n=11), "observed.n: is 12, and there are 11"),
+    "fewer documents than all": (
+        task(OPEN_MEAN, n=11),
+        f"tasks.{OPEN_MEAN}.n: 11 documents, and all 12 were",
+    ),
+    "more documents than rows": (task(OPEN_MEAN, n=13), f"tasks.{OPEN_MEAN}.n: 13 documents of 12 rows"),
+    "an interval of sums, upside down": (
+        task(CLOSED_COUNTS, spread={"low": 0.6, "high": 0.5, "sd": 0.01}),
+        f"tasks.{CLOSED_COUNTS}.spread: does not follow",
+    ),
+    "counts of a document that does not count": (left_out, "takes no part in the score has counts"),
+    "a level that only a second site can give": (
+        task(OPEN_MEAN, trust="run again"),
+        f"tasks.{OPEN_MEAN}.trust: is run again, which only a second site can say",
+    ),
+    "a level that the answers do not give": (
+        task(CLOSED_MEAN, trust="answers checked"),
+        f"tasks.{CLOSED_MEAN}.trust: is answers checked, and the check finds self-reported",
+    ),
     "a folder in it": (lambda folder: (folder / "more").mkdir(), "more: is no file of a submission"),
 }
 
