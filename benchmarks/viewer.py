@@ -47,6 +47,12 @@ def run(quick: bool) -> Iterator[Row]:
 def make_run(folder: str, n: int) -> float:
     """Write the run; returns megabytes of its samples."""
     from medtasks_ext.cli.run import run_command
+    from medtasks_ext.registry import registry
+    from medtasks_ext.results.document_scores import (
+        document_scores,
+        save_document_scores,
+        score_statistic,
+    )
 
     made, run_folder = Path(folder, "made"), Path(folder, "run")
     run_command(["--tasks", TASK, "--model", "random-label", "--data", "sample", "--output_path", str(made)])
@@ -70,6 +76,11 @@ def make_run(folder: str, n: int) -> float:
             usage = {"prompt": 500, "completion": 8}
             stored = {"key": sample["request"], "document": f"d{place}", "response": sample["resps"][0][0]}
             outcomes.write(json.dumps({**stored, "finish": "stop", "usage": usage}) + "\n")
+    numbered = (
+        {**samples[place % len(samples)], "doc_id": place, "doc": {"id": f"d{place}"}} for place in range(n)
+    )
+    scores = document_scores(list(numbered), score_statistic(registry().tasks[TASK][0]))
+    save_document_scores(run_folder / "tasks" / f"{TASK}.parquet", scores)
     return file.stat().st_size / 1e6
 
 

@@ -200,32 +200,52 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
     """
     column = {name: table[name].combine_chunks() for name in table.column_names}
     n = table.num_rows
-    scored = column["scored"].to_numpy(zero_copy_only=False)
-    scores = column["score"].to_numpy(zero_copy_only=False)
+    scored = _numbers(column["scored"], np.uint8).astype(bool)
+    scores = _numbers(column["score"], np.float64)
     if statistic is mean:
         counts = np.column_stack([np.where(scored, scores, 0.0), scored.astype(float)])
     else:
-        counts = (
-            column["counts"].flatten().to_numpy(zero_copy_only=False).reshape(n, -1)
-            if n
-            else np.zeros((0, 1))
-        )
+        counts = _numbers(column["counts"].flatten(), np.float64).reshape(n, -1) if n else np.zeros((0, 1))
     return DocumentScores(
         documents=column["document"].to_pylist(),
         contents=column["content"].to_pylist(),
-        units=column["unit"].to_numpy(),
+        units=_numbers(column["unit"], np.int32),
         scored=scored,
         scores=scores,
-        valid=column["valid"].to_numpy(zero_copy_only=False),
-        unclosed=column["unclosed"].to_numpy(zero_copy_only=False),
+        valid=_numbers(column["valid"], np.float64),
+        unclosed=_numbers(column["unclosed"], np.float64),
         counts=counts,
         statistic=statistic,
         # files of an earlier version have none
-        confidence=column["confidence"].to_numpy(zero_copy_only=False)
+        confidence=_numbers(column["confidence"], np.float64)
         if "confidence" in column
         else np.full(n, np.nan),
         labels=tuple((table.schema.metadata or {}).get(b"labels", b"").decode().split()),
     )
+
+
+def _numbers(column: pa.Array, kind: type[np.generic]) -> Array:
+    """A column as NumPy has it, truth values as 0 and 1; what is null is NaN.
+
+    Arrow's own way loads pandas, where that is installed: 60 MB.
+
+    Args:
+        kind: its type; of truth values a byte.
+    """
+    import pyarrow as pa
+
+    def values(found: pa.Array) -> Array:
+        plain = found.cast(pa.uint8()) if pa.types.is_boolean(found.type) else found
+        if not len(plain):
+            return np.zeros(0, kind)
+        size = plain.type.bit_width // 8
+        read = np.uint8 if size == 1 else kind
+        return np.frombuffer(plain.buffers()[1], read, len(plain), plain.offset * size)
+
+    numbers = values(column)
+    if column.null_count:
+        numbers = np.where(values(column.is_valid()).astype(bool), numbers, np.nan)
+    return numbers
 
 
 def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:

@@ -127,7 +127,6 @@ function drawDatasets() {
       caption: "Datasets",
       rows,
       sort: "name",
-      limit: 120,
       columns: [
         { key: "name", title: "Dataset", head: true, value: (row) => row[1], cell: (row) => link(`${site.home}datasets/${row[0]}.html`, row[1], { className: "name" }) },
         column("suite", "Suite", 2),

@@ -1,0 +1,168 @@
+"""Ten questions that a stranger has, each answered by the leaderboard in at most three clicks."""
+
+import json
+
+import pytest
+
+from medtasks_ext.registry import registry
+from medtasks_ext.report.groups import group_scores, groups_of
+from medtasks_ext.results.models import facts_of
+from medtasks_ext.results.published import published_entries
+from medtasks_lab.site.gather import gather_site
+from medtasks_lab.site.write import write_site
+from tests.browser.chromium import Chromium, find_chromium
+from tests.submissions.made import write_submission
+
+MOST_CLICKS = 3
+
+
+class Stranger:
+    """Opens the first page, clicks, and reads."""
+
+    def __init__(self, browser, site):
+        self.browser, self.clicks = browser, 0
+        browser.events.clear()
+        browser.screen(1440, 900)
+        browser.call("Page.navigate", url="about:blank")
+        browser.open(site / "index.html")
+
+    def click(self, words):
+        """Click the link, button or heading of a column with these words."""
+        self.clicks += 1
+        self.browser.js("window.before = true")
+        found = self.browser.js(
+            f"""(() => {{
+                const all = [...document.querySelectorAll("a, button, summary")];
+                const said = (item) => item.textContent.replace(/[▲▼]/g, "").trim();
+                const one = all.find((item) => said(item) === {json.dumps(words)});
+                one?.click();
+                return !!one && (one.tagName !== "A" || one.getAttribute("href").startsWith("#"));
+            }})()"""
+        )
+        if not found:
+            self.browser.wait("!window.before && document.readyState === 'complete'")
+
+    def choose_file(self, file):
+        self.clicks += 1
+        self.browser.choose_file("#file", file)
+        self.browser.wait("!!document.querySelector('#placed .standing')")
+
+    def read(self, selector="main"):
+        return self.browser.js(f"document.querySelector({json.dumps(selector)}).innerText")
+
+    def first_row(self):
+        """Name of the model of the table's first line that is ranked."""
+        return self.browser.js("document.querySelector('.lines tbody:not(.pinned) a.name').textContent")
+
+    def done(self):
+        assert self.clicks <= MOST_CLICKS
+        assert self.browser.requests() == [] and self.browser.complaints() == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A site of published models, a file to place, and a browser."""
+    if find_chromium() is None:
+        pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
+    folder = tmp_path_factory.mktemp("questions")
+    write_site(folder / "site", gather_site(registry(), None))
+    write_submission(folder, "Org/Mine-8B", 0.4)
+    browser = Chromium(folder / "profile", folder / "downloads")
+    yield browser, folder / "site", folder / "Org/Mine-8B/2026-05-01/submission.json"
+    browser.close()
+
+
+@pytest.fixture
+def stranger(place):
+    found = Stranger(*place[:2])
+    yield found
+    found.done()
+
+
+@pytest.fixture(scope="module")
+def bridge():
+    """Published models of BRIDGE: (facts, {(axis, value): score})."""
+    tasks, entries = registry(), published_entries(registry())
+    groups = tuple(group for group in groups_of(tasks) if group.suite == "bridge" and not group.derived)
+    return {
+        entry.model: (
+            facts_of(entry, entries),
+            {
+                (row.group.axis, row.group.value): row.score
+                for row in group_scores(entry, "zero_shot", groups)
+            },
+        )
+        for entry in entries
+        if entry.paper == "bridge"
+    }
+
+
+def best(models, key):
+    return max(models, key=lambda name: models[name][1][key])
+
+
+def test_which_open_model_up_to_ten_billion_is_best_in_japanese(stranger, bridge):
+    stranger.click("by language")
+    stranger.click("open, up to 10 B")
+    stranger.click("Japanese")
+    small = {
+        name: known
+        for name, known in bridge.items()
+        if known[0]["access"] == "open" and 0 < float(known[0].get("parameters_b") or 0) <= 10
+    }
+    assert stranger.first_row() == best(small, ("language", "ja"))
+
+
+def test_what_does_one_more_point_cost(stranger):
+    stranger.click("by price")
+    assert "a point" in stranger.read("#pictures .note")
+
+
+def test_where_do_my_results_stand(stranger, place):
+    stranger.click("where do mine stand?")
+    stranger.choose_file(place[2])
+    assert "rank" in stranger.read("#placed") and "of 99" in stranger.read("#placed")
+
+
+def test_is_the_best_medical_model_better_than_the_best_general_one(stranger, bridge):
+    stranger.click("medical against general")
+    for domain in ("medical", "general"):
+        some = {
+            name: known for name, known in bridge.items() if known[0]["domain"].lower().startswith(domain)
+        }
+        assert best(some, ("suite", "bridge")) in stranger.read("#pictures table")
+
+
+def test_who_wins_medhelm_as_its_paper_ranks(stranger):
+    stranger.click("MedHELM")
+    assert stranger.first_row() == "DeepSeek R1"
+
+
+def test_which_model_extracts_events_best(stranger, bridge):
+    stranger.click("by kind of task")
+    stranger.click("Event extraction")
+    assert stranger.first_row() == best(bridge, ("task_type", "event_extraction"))
+
+
+def test_what_is_a_model_weak_in_and_who_is_near_it(stranger):
+    stranger.click("gemini-2.5-flash")
+    assert "Ranks lower in" in stranger.read(".profile") and "Neighbours" in stranger.read(".profile")
+
+
+def test_how_far_is_the_best_from_the_ceiling_of_a_dataset_and_what_does_it_ask(stranger):
+    stranger.click("Datasets")
+    stranger.click("MedNLI")
+    words = stranger.read()
+    assert "A perfect answer gets" in words and "are left" in words and "Premise" in words
+
+
+def test_how_much_of_the_paper_s_table_comes_out(stranger):
+    stranger.click("Papers’ pictures")
+    stranger.click("Zero-shot scores by language")
+    assert "printed figures come out" in stranger.read()
+
+
+def test_do_reasoning_models_do_better(stranger):
+    stranger.click("reasoning against not")
+    table = stranger.read("#pictures table")
+    assert "no reasoning" in table and "Median" in table
