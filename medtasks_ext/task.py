@@ -32,7 +32,7 @@ from medtasks_ext.prompts.pool import HELD_OUT
 from medtasks_ext.prompts.shots import FirstShots, after
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.registry.functions import MARK, function_named, unsafe_keys
+from medtasks_ext.registry.functions import MARK, TASK_CLASS, function_named, unsafe_keys
 from medtasks_ext.registry.metadata import TaskFacts
 from medtasks_ext.registry.strategies import LIKELIHOOD, by_likelihood, suffix_of
 from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
@@ -63,6 +63,10 @@ _FOR_RECORDS = ("readable_repaired", "unclosed_reasoning")
 _GENERATION = {"until": [], "max_gen_toks": ANSWER_BUDGET, "do_sample": False, "temperature": 0}
 
 
+#: Keys of lm-eval that task files state, or that builds write
+_STATED = ("include", "task", "tag", "class", "metadata", "generation_kwargs")
+
+
 class MedicalTask(ConfigurableTask):
     """A task of one dataset, asked with one strategy."""
 
@@ -79,7 +83,8 @@ class MedicalTask(ConfigurableTask):
         Raises:
             MedtasksError: an unknown key, a missing one or a wrong value; data that is missing or malformed.
         """
-        source = Path((config.get("metadata") or {}).get("config_source", "inline"))
+        said = config.get("metadata")
+        source = Path(said.get("config_source", "inline") if isinstance(said, Mapping) else "inline")
         self._check(config, source)
         #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
         self.strategy: str = config.get("strategy", "zero_shot")
@@ -94,7 +99,17 @@ class MedicalTask(ConfigurableTask):
             key: config[key] for key in OWN_KEYS if key in config and key not in TaskFacts.model_fields
         }
         self.own["about"] = dict(self.dataset_given.record)  # with the card, so that results hold all facts
-        super().__init__(config=self._complete(config), **kwargs)
+        try:
+            super().__init__(config=self._complete(config), **kwargs)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            theirs = [key for key in config if key not in (*_STATED, *OWN_KEYS)]
+            if isinstance(error, MedtasksError) or not theirs:
+                raise
+            raise MedtasksError(
+                f"{', '.join(theirs)}: lm-eval cannot take what is said ({type(error).__name__})",
+                where=source,
+                remedy="leave out what is not needed: the class says it for all tasks",
+            ) from None
 
     @classmethod
     def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
@@ -115,6 +130,10 @@ class MedicalTask(ConfigurableTask):
             "strategy": strategy,
             "metadata": {**(said.get("metadata") or {}), **metadata, "config_source": str(dataset.file)},
         }
+        if not callable(made):
+            raise MedtasksError(
+                "class: no class of tasks", where=dataset.file, remedy=f"write `!function {TASK_CLASS}`"
+            )
         task: MedicalTask = made(config=deepcopy(said))
         task.with_records = True
         return task

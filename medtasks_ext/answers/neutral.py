@@ -118,6 +118,8 @@ class _Options(OfNoPaper):
         options = row.get("options")
         if options is None:
             return self.labels
+        if not isinstance(options, list):
+            raise GoldError("`options` are no list of texts: write `options: COLUMN | split_options`")
         if len(options) > len(self.labels):
             raise GoldError(f"{len(options)} options, and {len(self.labels)} labels: add to `answer.labels`")
         if alike := _alike(options):

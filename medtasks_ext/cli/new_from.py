@@ -22,6 +22,12 @@ from medtasks_ext.registry.new import DatasetTemplate, suite_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.row import Row, Rows
 
+#: Shape of the gold answers -> what a person may know of them that rows do not say.
+_OTHERWISE = {
+    "label": "if they are levels of a scale: --kind ordinal",
+    "text": "if a jury is to rate answers: --kind prose_axes",
+}
+
 
 @dataclass(frozen=True)
 class InspectedSource:
@@ -130,6 +136,8 @@ def show(found: InspectedSource) -> None:
     counts = {column.name: column.values for column in proposal.columns}[proposal.answer]
     if counts and proposal.labels:
         typer.echo("gold answers: " + ", ".join(f"{label} ({n:,})" for label, n in sorted(counts.items())))
+    if other := _OTHERWISE.get(proposal.shape):
+        typer.echo(other)
     typer.echo(
         f"rows: {proposal.rows:,}; language: {proposal.language}; --answer COLUMN chooses another gold answer"
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from medtasks_ext.data.roles import (
+    SAME,
     Gold,
     Options,
     follows,
@@ -34,11 +35,11 @@ Shape = Literal["choice", "choices", "label", "labels", "ordinal", "number", "te
 KINDS: Mapping[Shape, tuple[str, ...]] = {
     "choice": ("choice", "exact_letter", "option_letter"),
     "choices": ("choices",),
-    "label": ("category", "label_word", "label"),
+    "label": ("category", "ordinal", "label_word", "label"),
     "labels": ("labels", "label_set", "label_list"),
     "ordinal": ("ordinal", "category", "label_word", "label"),
     "number": ("number",),
-    "text": ("prose", "free_text", "text"),
+    "text": ("prose", "prose_axes", "free_text", "free_text_axes", "text"),
 }
 #: kinds whose templates have options, and a gold answer that is a letter
 _LETTERED = ("choice", "choices", "exact_letter", "option_letter")
@@ -185,7 +186,9 @@ def propose(rows: Sequence[Mapping[str, Any]], answer: str | None = None) -> Pro
             remedy="name the columns in the first line of the file",
         )
     language = _language(rows, [name for name in usable if is_prose(rows, name)] or usable)
-    options = options_of(rows, [name for name in usable if name != answer], language)
+    # options may be the same in all rows: yes, no and maybe
+    may_hold = [name for name in names if name != answer and out.get(name, SAME) == SAME]
+    options = options_of(rows, may_hold, language)
     held = set(options.columns) if options and options.form != "text" else set()
     may_be = [name for name in usable if name not in held]
     if options:
@@ -196,6 +199,7 @@ def propose(rows: Sequence[Mapping[str, Any]], answer: str | None = None) -> Pro
         gold = gold_of(rows, answer, options) if options else None
     if options and gold is None:  # what looks like options has nothing to do with the gold answers
         options, held = None, set()
+    out = {name: why for name, why in out.items() if name not in held}
     out |= {
         name: "follows from the gold answer"
         for name in usable
@@ -395,6 +399,8 @@ def _labels_written(block: str, proposal: Proposal, kind: str) -> str:
     head, rest = re.split(r"^  labels:", block, maxsplit=1, flags=re.MULTILINE)
     if "{" in rest.split("\n", 1)[0] or "[" in rest.split("\n", 1)[0]:
         named = ", ".join(f'"{label}"' for label in proposal.labels)
+        if kind == "ordinal" and proposal.shape != "ordinal":  # words say no order
+            return f"{head}  labels: [{named}]  # TODO: put them in order, from the lowest to the highest\n"
         head = head.replace("one of: yes or no", f"one of: {', '.join(proposal.labels)}")
         head = head.replace("one word: yes or no", f"one of: {', '.join(proposal.labels)}")
         return f"{head}  labels: [{named}]\n"

@@ -37,6 +37,8 @@ _MARKS = (
     *("\n{%s}. ", "\n{%s}) ", "\n({%s}) ", "\n{%s}- ", "\n{%s}: ", "\n{%s} ", "\n{%s}.", "\n{%s})"),
     *("{%s}. ", "{%s}) ", "{%s}.", "{%s})"),  # anywhere in a line: where lines begin in several ways
 )
+#: why a column is not shown that holds one value
+SAME = "the same in all rows"
 _PROSE = 15  # characters of a text that is read
 
 
@@ -83,7 +85,7 @@ def options_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str], language
         alike = _LISTS.search(name) or len({*map(len, lists)}) == 1
         if many and alike and 2 <= longest <= 10 and max(len(x) for cell in lists for x in cell) > 1:
             return Options((name,), "list", tuple(ascii_uppercase[:longest]))
-    return _family(rows, names) or _in_text(rows, names, language)
+    return _family(rows, names) or _own_family(names, language) or _in_text(rows, names, language)
 
 
 def _family(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Options | None:
@@ -99,6 +101,23 @@ def _family(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Options 
         if len(labels) > 1 and "".join(labels) in runs and all(isinstance(x, str | None) for x in cells):
             columns = tuple(family[label] for label in labels)
             return Options(columns, "columns", tuple(ascii_uppercase[: len(labels)]))
+    return None
+
+
+def _own_family(names: Sequence[str], language: str) -> Options | None:
+    """Columns that are named by the letters of the language, alone or behind one word: `ก`, `ข`, `ค`."""
+    own = languages().get(language)
+    letters = own.labels if own and not own.labels.isascii() else ""
+    families: dict[str, dict[int, str]] = {}
+    for name in names:
+        before, label = name[:-1], name[-1:]
+        if label and label in letters and (not before or not before[-1].isalpha()):
+            families.setdefault(before, {})[letters.index(label)] = name
+    for found in families.values():
+        if len(found) > 1 and sorted(found) == list(range(len(found))):
+            return Options(
+                tuple(found[place] for place in sorted(found)), "columns", tuple(letters[: len(found)])
+            )
     return None
 
 
@@ -253,7 +272,7 @@ def left_out(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     if any(isinstance(cell, list | dict) for cell in held):
         return ""
     if len(set(written)) == 1 and len(written) > 2:
-        return "the same in all rows"
+        return SAME
     # a text in Chinese or Japanese has no blanks, either
     short = all(text.isascii() and len(text) < 80 and not re.search(r"\s", text.strip()) for text in written)
     unique = len(set(written)) == len(written)

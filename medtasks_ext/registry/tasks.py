@@ -75,11 +75,15 @@ TASK_KEYS: dict[str, Json] = {
     "process_docs": TEXT,
     "doc_to_text": TEXT,
     "doc_to_target": TEXT,
-    "doc_to_image": TEXT,
-    "doc_to_audio": TEXT,
+    "doc_to_image": {"enum": [None], "description": "No task has pictures."},
+    "doc_to_audio": {"enum": [None], "description": "No task has sound."},
     "doc_to_choice": {"type": ["string", "object", "array"]},
-    "unsafe_code": {"type": "boolean"},
-    "process_results": {**TEXT, "description": "Answer and gold to values; `!function` and its name."},
+    "unsafe_code": {"enum": [False], "description": "No dataset's answers are run outside the sandbox."},
+    "process_results": {
+        **TEXT,
+        "minLength": 1,
+        "description": "Answer and gold to values; `!function` and its name.",
+    },
     "use_prompt": TEXT,
     "description": TEXT,
     "target_delimiter": TEXT,
@@ -87,7 +91,7 @@ TASK_KEYS: dict[str, Json] = {
     "fewshot_config": MAPPING,
     "num_fewshot": {"type": "integer", "minimum": 0},
     "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
-    "output_type": TEXT,
+    "output_type": {"enum": ["generate_until"], "description": "The strategy says how a task is asked."},
     "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
     "repeats": {"type": "integer", "minimum": 1},
     "filter_list": LIST,
@@ -103,6 +107,40 @@ TASK_KEYS: dict[str, Json] = {
     "about": MAPPING,
     **{name: {} for name in TaskFacts.model_fields},
 }
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "array": (list, tuple), "object": (Mapping,), "integer": (int,), "boolean": (bool,),
+}  # fmt: skip
+_IN_WORDS = {"string": "a text", "array": "a list", "object": "keys and values", "integer": "a whole number",
+             "boolean": "true or false"}  # fmt: skip
+
+
+def check_types(config: Mapping[str, Any], *, where: Path) -> None:
+    """Refuse what lm-eval's keys and blocks cannot hold. A function may stand where a text is expected.
+
+    Raises:
+        MedtasksError: a value of a wrong type, or a number that is too small.
+    """
+    for key, value in config.items():
+        known = TASK_KEYS.get(key, {}) if key != "strategy" else {}
+        types = known.get("type", [])
+        types = [types] if isinstance(types, str) else types
+        right = not types or ("string" in types and callable(value))
+        right |= value is None and "boolean" not in types
+        for name in types:
+            right |= isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+        expected = " or ".join(_IN_WORDS[name] for name in types)
+        if isinstance(value, int) and value < known.get("minimum", value):
+            right, expected = False, f"{expected}, at least {known['minimum']}"
+        if isinstance(value, str) and len(value) < known.get("minLength", 0):
+            right, expected = False, "a text that holds something"
+        if isinstance(value, list) and not value:
+            right, expected = False, "a list that holds something"
+        if "enum" in known and value not in known["enum"]:
+            right, expected = False, "left out"  # what lm-eval can and no task here does
+        if not right:
+            raise MedtasksError(f"{key}: should be {expected}", where=where, remedy=_KEYS)
 
 
 #: The hand-written files of a dataset folder: what is asked and how answers are read; the other facts.
@@ -335,6 +373,7 @@ class Dataset:
                 where=self.file,
                 remedy="tasks/README.md lists the keys of a task file",
             )
+        check_types(self.config, where=self.file)
         check_kind(facts.kind, where=self.file)
         check_metrics(self.config, where=self.file)
         try:
@@ -354,7 +393,8 @@ class Dataset:
     @property
     def version(self) -> str:
         """Comparability version `N-X`: scores of different N are not comparable."""
-        return str((self.config.get("metadata") or {}).get("version", ""))
+        said = self.config.get("metadata")
+        return str(said.get("version", "")) if isinstance(said, Mapping) else ""
 
     @property
     def strategies(self) -> tuple[str, ...]:

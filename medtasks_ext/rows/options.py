@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Mapping
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +54,12 @@ def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: 
         mark: between a label and its text.
 
     Raises:
-        ValueError: an option has no text or no label.
+        ValueError: an option has no text or no label, or they are an object of letters and texts.
     """
+    if isinstance(options, Mapping):
+        raise RowValueError(
+            "options are an object, of which only the keys would be shown: write `OPTIONS | split_options`"
+        )
     if len(options) > len(labels):
         raise RowValueError(f"{len(options)} options, and {len(labels)} labels: give `lettered` more of them")
     if "" in options:

@@ -93,6 +93,37 @@ KEY = [
     }
     for i in range(12)
 ]
+THAI = [
+    {
+        "คำถาม": f"ผู้ป่วยรายที่ {i} มีไข้และปวดท้อง ควรให้ยาใดเป็นลำดับแรก",
+        **dict(zip("กขคง", ("พาราเซตามอล", "ไอบูโพรเฟน", "มอร์ฟีน", "แอสไพริน"), strict=True)),
+        "เฉลย": "กขคง"[i % 4],
+    }
+    for i in range(13)
+]
+PORTUGUESE = [
+    {
+        "id_caso": f"c{i}",
+        "relato": f"Paciente de {20 + i} anos com dor torácica, tosse e febre; saturação {98 - 2 * i}%.",
+        "gravidade": ("leve", "moderada", "grave")[i % 3],
+    }
+    for i in range(13)
+]
+SWAHILI = [
+    {
+        "swali": f"Mgonjwa wa miaka {30 + i} ana homa kwa siku {i + 1}. Nifanye nini nyumbani?",
+        "jibu": f"Kunywa maji mengi, pumzika, na uende kliniki homa ikiendelea zaidi ya siku {i + 2}.",
+    }
+    for i in range(13)
+]
+SEVERAL = [
+    {
+        "السؤال": f"أي من الآتي من أعراض المرض رقم {i}؟",
+        "الخيارات": [f"حمى {i}", "سعال", f"طفح {i}", "يرقان"],
+        "الإجابات": [["أ"], ["ب", "د"], ["أ", "ج"]][i % 3],
+    }
+    for i in range(13)
+]
 SCALE = [
     {"letter": f"The patient reports pain after visit number {i}.", "label": i % 3 + 1} for i in range(12)
 ]
@@ -113,6 +144,8 @@ FILES = ("README.md", "data/train.jsonl", "data/test.jsonl")
         (OWN_LETTERS, "choice", "ar", ["أ", "ب", "ج", "د"]),
         (COLUMNS, "choice", "en", ["A", "B", "C", "D"]),
         (KEY, "choice", "en", ["A", "B", "C"]),
+        (THAI, "choice", "th", ["ก", "ข", "ค", "ง"]),
+        (SEVERAL, "choices", "ar", ["أ", "ب", "ج", "د"]),
         (SCALE, "ordinal", "en", ["1", "2", "3"]),
         (DOSES, "number", "de", []),
         (CODED, "labels", "de", ["fever", "pain"]),
@@ -245,15 +278,22 @@ def test_the_file_that_was_proposed_for_has_no_fault(medtasks, own, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    "rows", [FRENCH, JAPANESE, ARABIC, OWN_LETTERS, COLUMNS], ids=["fr", "ja", "ar", "own letters", "en"]
+    ("rows", "kind"),
+    [
+        *((rows, "") for rows in (FRENCH, JAPANESE, ARABIC, OWN_LETTERS, COLUMNS, THAI, SEVERAL)),
+        (PORTUGUESE, "ordinal"),
+        (SWAHILI, "prose_axes"),
+    ],
+    ids=["fr", "ja", "ar", "own letters", "en", "th", "several", "pt", "sw"],
 )
-def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_asked(medtasks, own, rows):
+def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_asked(
+    medtasks, own, rows, kind
+):
     """Filled in, the proposal passes the review; its real rows have the answers that the file has."""
     write_jsonl(Path("test.jsonl"), rows)
-    made = medtasks(
-        "new", "--from", "test.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
-    )
+    made = medtasks(*NEW, *([f"--kind={kind}"] if kind else []))
     assert made.code == 0 and f"{len(rows) - 5} of {len(rows)} rows can be asked" in made.out, made.text
+    assert len((own / "mine" / "task.yaml").read_text("utf-8").splitlines()) <= 50
     folder = own / "mine"
     task = (folder / "task.yaml").read_text("utf-8")
     assert "nbr_correct" not in task and "subject_name" not in task and "points" not in task

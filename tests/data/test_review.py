@@ -57,3 +57,14 @@ def test_a_prompt_that_depends_on_other_rows_is_named(tasks_of):
     text = task.read_text("utf-8")
     task.write_text(text.replace("Sentence: {{ text }}", "{{ row_number }}. {{ text }}"), "utf-8")
     assert any("change without the first row" in problem for problem in Review(Dataset(folder)).problems())
+
+
+@pytest.mark.parametrize("shown", ["options | lettered", "options | join(', ')"])
+def test_options_that_are_an_object_are_named(tasks_of, shown):
+    """Of an object only the keys would stand in the prompt."""
+    folder = tasks_of("commons/frenchmedmcqa") / "commons" / "frenchmedmcqa"
+    task = folder / "task.yaml"
+    text = task.read_text("utf-8").replace("options: answers | split_options", "options: answers")
+    task.write_text(text.replace("options | lettered", shown), "utf-8")
+    found = validate_dataset(registry(), Dataset(folder))
+    assert any("split_options" in problem for problem in found), found
