@@ -65,7 +65,7 @@ def _keys(tasks: Registry) -> Iterator[str]:
         yield from _section(described(model.model_json_schema()), f"`{model.__name__}`")
     for block, names in _BLOCKS.items():
         yield from ("", f"## `{block}` of a task file")
-        for name in names:
+        for name in [name for name in names if name in models]:  # some stand in the code of a suite
             yield from _section(models[name], f"`{name}`" if name != names[0] else "")
     yield from ("", "## `answer` of a task file", "", "| kind | suites | an answer |", "| --- | --- | --- |")
     kinds = any_format().json_schema()["discriminator"]["mapping"]

@@ -25,7 +25,7 @@ _LEGEND = f"""- {ASSIGNED}: assigned by medtasks, where the paper gives no value
   vocabulary; the suite's own value stands behind it if it is another.
 - *test rows*: as the paper states.
 - *version*: scores are comparable where the numbers before the hyphen are the same.
-- *rebuilt*: rows can be made from the original source; such rows are not the suite's own test rows, and
+- rebuilt: rows can be made from the original source; such rows are not the suite's own test rows, and
   results say so."""
 
 
@@ -175,7 +175,7 @@ def _section(dataset: Dataset) -> list[str]:
         *("the paper's zero-shot prompt asks to reason first: its scores stand beside the chain of thought"
           for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; <{record.url}>",
-        f"licence: {terms_words(record)}",
+        f"licence: {terms_words(record, link='<{}>')}",
         f"reviewed: {'; '.join(record.reviews)}",
         *rows_words(dataset),
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
@@ -213,10 +213,11 @@ def rows_words(dataset: Dataset) -> list[str]:
     facts = []
     if download := source.get("download"):
         name = download.get("repo") or download["test"][0].split("!")[0].rsplit("/", 1)[-1]
-        facts.append(f"pinned download: `{name}` at `{str(download.get('revision', 'main'))[:12]}`")
+        kind = "pinned download" if dataset.is_pinned else "download without a digest"
+        facts.append(f"{kind}: {name} at {str(download.get('revision', 'main'))[:12]}")
     layouts, schemas = source.get("original", []), [source, *source.get("schemas", [])]
     if any(item.get("rebuilt", True) for item in layouts) or any(item.get("rebuilt") for item in schemas):
-        facts.append("*rebuilt* where rows come from the original source")
+        facts.append("rebuilt where rows come from the original source")
     return ["; ".join(facts)] if facts else []
 
 
@@ -233,13 +234,15 @@ def _access(record: Metadata) -> str:
     return record.access + (", scoreable" if record.scoreable else "") + _mark(record, "access")
 
 
-def terms_words(record: Metadata) -> str:
-    """Licence, what it allows, and where it stands."""
+def terms_words(record: Metadata, link: str = "{}") -> str:
+    """Licence, what it allows, and where it stands; `link` is what stands for an address."""
     licence = record.licence
     parts = [_cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
     if licence.evidence:
         seen = licence.evidence.seen
-        parts.append(f"<{licence.place}>" + (f", read on {seen}" if seen else ", not read for this record"))
+        parts.append(
+            link.format(licence.place) + (f", read on {seen}" if seen else ", not read for this record")
+        )
     return "; ".join(parts)
 
 

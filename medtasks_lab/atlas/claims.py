@@ -70,11 +70,12 @@ def _above(claim: Claim, models: Sequence[PaperModel], group: Group | None, task
     return float(sum(value > claim.level for value in _column(claim)))
 
 
-def _easier(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:
-    """Models that are better on one task than on another."""
+def _easier(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float | None:
+    """Models that are better on one task than on another; None where no model has both."""
     one, other = claim.tasks
     scores = [model.scores[claim.strategy] for model in models]
-    return float(sum(item[one] > item[other] for item in scores))
+    both = [item for item in scores if one in item and other in item]
+    return float(sum(item[one] > item[other] for item in both)) if both else None
 
 
 def _sum(claim: Claim, models: Sequence[PaperModel], group: Group | None, tasks: Registry) -> float:

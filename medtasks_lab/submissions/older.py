@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from medtasks_ext.registry import registry
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
 from medtasks_ext.runs.conditions import (
     Asked,
@@ -46,11 +47,18 @@ def _task_of_today(name: str, item: Mapping[str, Any]) -> dict[str, Any]:
     kept = {
         key: value for key, value in item.items() if key not in ("asked", "rows", "cut", "judged", "version")
     }
-    return {**kept, "conditions": _of_submission(item, item["asked"], item["rows"], item.get("cut") or {})}
+    return {
+        **kept,
+        "conditions": _of_submission(name, item, item["asked"], item["rows"], item.get("cut") or {}),
+    }
 
 
 def _of_submission(
-    item: Mapping[str, Any], asked: Mapping[str, Any], rows: Mapping[str, Any], cut: Mapping[str, int]
+    name: str,
+    item: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    rows: Mapping[str, Any],
+    cut: Mapping[str, int],
 ) -> Conditions:
     said, version = asked.get, item["version"]
     jury = "; ".join(filter(None, (said("jury"), said("protocol")))) if said("jury") else None
@@ -59,6 +67,7 @@ def _of_submission(
     packages = said("versions")
     return Conditions(
         Asked(
+            dataset=known[0].id if (known := registry().tasks.get(name)) else None,
             strategy=asked["strategy"],
             version=version,
             rows=Rows(

@@ -297,7 +297,9 @@ def test_a_server_that_goes_down_is_given_up_after_a_few_requests(run, jury, med
     server.script = lambda asked, seen: Reply(status=503) if number(asked) else fair(asked, seen)
     run("qa")
     outcome = medtasks("judge", "run", "--jury", jury("one", max_concurrent=1))
-    assert "3 requests in a row failed (HTTP 503" in outcome.err and len(server.asked) == 1 + 3 * 2
+    assert "3 requests in a row failed (HTTP 503" in outcome.err
+    # a refused request leaves its place to the next: two of the five may have been asked once as well
+    assert 1 + 3 * 2 <= len(server.asked) <= 1 + 3 * 2 + 2
 
 
 def test_a_server_that_fails_now_and_then_is_not_given_up(run, jury, medtasks, metrics, server, monkeypatch):
@@ -610,7 +612,7 @@ def test_a_key_that_is_refused_is_named_but_not_shown(run, jury, medtasks, serve
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "--jury", "nobody"), "bundled: healthbench, local, medhelm"),
+        (("run", "--jury", "nobody"), "bundled: healthbench, healthbench_professional, local, medhelm"),
         (("nowhere", "--jury", "local"), "no such file"),
         (("run", "--jury", "local", "--tasks", "medhelm_nn"), "no task, group or tag"),
         (("run", "--jury", "local", "--tasks", "medhelm_note"), "judged here: medhelm_qa"),

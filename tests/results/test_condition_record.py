@@ -113,7 +113,7 @@ def test_a_sampled_result_with_all_conditions_in_words():
         "template": "yes", "system": "system turn", "turns": "yes",
         "jury": "a (org/a-70b) + b, c decides", "protocol": "likert in official words, 0123abcd",
         "judged": 0.5, "engine": "vllm", "versions": "vllm 2, torch 3",
-        "differs": False, **ADDED,
+        "differs": False, "less_room": True, **ADDED,
     }  # fmt: skip
 
 
@@ -147,7 +147,11 @@ def test_what_a_run_shares_in_words_is_read_back(layout):
 
 
 def test_a_submission_of_schema_1_has_the_conditions_that_it_says():
-    said = {**shown(facts(RECORD)), **dict.fromkeys([*ADDED, "differs"]), "system": "system turn, none"}
+    said = {
+        **shown(facts(RECORD)),
+        **dict.fromkeys([*ADDED, "differs", "less_room"]),
+        "system": "system turn, none",
+    }
     flat = {name: value for name, value in said.items() if value is not None}
     item = {
         "version": "1-A", "n": 5, "statistic": "mean", "judged": 0.5, "asked": flat, "cut": {"inputs_cut": 2},

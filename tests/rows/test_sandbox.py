@@ -8,6 +8,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.words import _compiled
 from medtasks_ext.prompts.template import rendering
 from medtasks_ext.rows.expressions import Expression, Template
+from medtasks_ext.rows.sandbox import Declared
 
 #: What a template may not do -> a word of the message.
 ENDLESS = {
@@ -62,9 +63,11 @@ def test_an_expression_of_a_task_ends(text):
 
 def test_a_template_of_an_official_block_ends(tmp_path):
     with pytest.raises(Exception, match="passes"):
-        _compiled("{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", tmp_path)(
-            {}
-        )
+        _compiled(
+            "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
+            tmp_path,
+            Declared({}),
+        )({})
 
 
 @pytest.mark.parametrize(

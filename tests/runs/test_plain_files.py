@@ -92,8 +92,9 @@ SAID = "is no plain file|is no file|no such file|not found|holds no|no contamina
 
 @pytest.mark.parametrize("given", GIVEN)
 def test_a_pipe_that_a_call_names_is_never_waited_for(medtasks, chip_ctc, tmp_path, alarm, given):
-    artefacts = [item.file for suite in suites().values() if suite.official
-                 for item in suite.official.artefacts.values()]  # fmt: skip
+    # several suites may read one file, and an installed package's is at no place of ours
+    artefacts = {item.file for suite in suites().values() if suite.official
+                 for item in suite.official.artefacts.values()} - {""}  # fmt: skip
     for place in (
         "pipe", "pipe.json", "pipe.csv", "chosen/candidates.yaml", "chosen/candidates.json",
         "model/config.json", "org/model/2026-11-01/submission.json",
