@@ -93,8 +93,10 @@ def test_gold_letters_are_those_of_the_rows():
     expected = {
         "medqa": [row["answer_idx"] for row in lines(FILES["medqa"][0])],
         "medmcqa": ["ABCD"[row["cop"]] for row in lines(FILES["medmcqa"][0])],
-        "mmlu_med": ["ABCD"[row["answer"]] for row in lines(FILES["mmlu_med"][0])],
-    }
+        # of the file of all subjects the suite takes one
+        "mmlu_med": ["ABCD"[row["answer"]] for row in lines(FILES["mmlu_med"][0])
+                     if row["subject"] == "professional_medicine"],
+    }  # fmt: skip
     for name in LETTERS:
         golds = [document["gold"] for document in documents(name)]
         assert are_some_of(golds, expected[name])
