@@ -33,7 +33,7 @@ for stand_in in oracle random-label; do
   "$BIN/medtasks" run "${ASK[@]}" --model $stand_in --output_path "$OUT/$stand_in"
 done
 
-step "a toy jury: the model rates its own answers, which no one should believe"
+step "a toy jury: the model rates its own answers, which no one should believe; a reply that is no verdict is a gap, never a score"
 mkdir -p "$OUT/hub"  # without a cache of the hub, the server fails when it is asked for its models
 HF_HUB_CACHE="$OUT/hub" "$BIN/transformers" serve "$MODEL" --host 127.0.0.1 --port "$PORT" --device cpu --dtype float32 >"$OUT/serve.log" 2>&1 &
 SERVER=$!
