@@ -24,6 +24,7 @@ def new_run(template: Path, target: Path, number: int) -> None:
     manifest = json.loads((template / "run.json").read_text())
     manifest["identity"]["model"] = {"model": "vllm", "model_args": {"pretrained": f"ORG/model-{number}"}}
     manifest["identity"]["settings"]["data"] = None
+    manifest.pop("roots", None)  # of the run on the sample rows
     for task in manifest["tasks"].values():
         del task["sealed"], task["n"]  # of the sample rows
     (target / "tasks").mkdir(parents=True)

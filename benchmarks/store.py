@@ -92,6 +92,7 @@ def make_runs(folder: str, models: int) -> dict[str, Any]:
 
 def _make_run(folder: str, number: int) -> tuple[int, int]:
     from medtasks_ext.results.document_scores import save_document_scores
+    from medtasks_ext.runs.seal import RunLease
 
     template, run = Path(folder, "template"), Path(folder, "runs", f"{number}")
     new_run(template, run, number)
@@ -103,8 +104,11 @@ def _make_run(folder: str, number: int) -> tuple[int, int]:
             save_document_scores(file.with_name(f"{file.name}.parquet"), scores)
             record = _record(template, file.name, len(scores.documents))
             record["metrics"]["score"] = scores.value
+            record["intervals"] = {}  # those of the sample rows; the store works out its own
             file.with_name(f"{file.name}.json").write_text(json.dumps(record, ensure_ascii=False, indent=1))
             total += record["n"]
+    with RunLease(run, "a benchmark"):  # seals the folder as it is found
+        pass
     return len(_datasets()) * len(SUFFIXES), total
 
 
