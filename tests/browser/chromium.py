@@ -116,13 +116,18 @@ class Chromium:
 
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""
+        x, y = self._middle(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def _middle(self, selector: str) -> tuple[float, float]:
+        """Pixels of an element's middle, which is scrolled into sight."""
         x, y = self.js(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); "
             "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        return x, y
 
     def press(self, *keys: str) -> None:
         """Press keys, named as in `KeyboardEvent.key`."""
@@ -136,6 +141,13 @@ class Chromium:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+
+    def drop(self, selector: str, *paths: Path) -> None:
+        """Drag files or folders from elsewhere onto the middle of an element, and let them go there."""
+        x, y = self._middle(selector)
+        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
 
     def screen(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
         self.call(

@@ -31,24 +31,62 @@ async function takeFiles(files) {
   show();
 }
 
+// What was dropped: a folder is looked through for a file of results. All of it is asked for before the first
+// wait, behind which the browser has forgotten it.
 async function takeDropped(transfer) {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  const found = entries.some((entry) => entry.isDirectory) ? await filesBelow(entries, 4) : [...transfer.files];
+  const items = [...transfer.items].filter(({ kind }) => kind === "file");
+  const entries = items.map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  const handles = items.map((item) => item.getAsFileSystemHandle?.()).filter(Boolean);
+  const files = [...transfer.files];
+  const folder = entries.find((entry) => entry.isDirectory);
+  if (!folder) return takeFiles(files);
+  let found;
+  try {
+    // Chromium opens no `entry` for a page that is a file itself; Firefox and Safari have no handles
+    found = handles.length ? await filesBelow(await Promise.all(handles), insideOfHandle) : await filesBelow(entries, insideOfEntry);
+  } catch {
+    mine = { name: folder.name, said: "could not be opened: choose it by the button Folder" };
+    return show();
+  }
   if (found.length) return takeFiles(found);
-  mine = { name: entries[0]?.name ?? "", said: `holds no ${NAMES.join(" and no ")}` };
+  mine = { name: folder.name, said: `holds no ${NAMES.join(" and no ")}: no rank` };
   return show();
 }
 
-async function filesBelow(entries, depth) {
+const DEEPEST = 4; // folders below the one that was dropped
+
+// Files of results below some places, the nearest first. `inside(place)` gives {files, folders}.
+async function filesBelow(places, inside, depth = DEEPEST) {
+  const every = await Promise.all(places.map(inside));
+  const files = every.flatMap((one) => one.files);
+  const folders = every.flatMap((one) => one.folders);
+  return files.length || !depth || !folders.length ? files : filesBelow(folders, inside, depth - 1);
+}
+
+async function insideOfHandle(handle) {
+  const [files, folders] = [[], []];
+  const members = handle.kind === "directory" ? handle.values() : [handle];
+  for await (const one of members)
+    if (one.kind === "directory") folders.push(one);
+    else if (NAMES.includes(one.name)) files.push(await one.getFile());
+  return { files, folders };
+}
+
+async function insideOfEntry(entry) {
+  const members = entry.isDirectory ? await membersOf(entry.createReader()) : [entry];
+  const named = members.filter(({ isFile, name }) => isFile && NAMES.includes(name));
+  const files = await Promise.all(named.map((one) => new Promise((done, failed) => one.file(done, failed))));
+  return { files, folders: members.filter((one) => one.isDirectory) };
+}
+
+// A reader gives some members at a time, and none at the end.
+async function membersOf(reader) {
   const found = [];
-  for (const entry of entries) {
-    if (entry.isFile && NAMES.includes(entry.name)) found.push(await new Promise((done, failed) => entry.file(done, failed)));
-    else if (entry.isDirectory && depth) {
-      const inside = await new Promise((done, failed) => entry.createReader().readEntries(done, failed));
-      found.push(...(await filesBelow(inside, depth - 1)));
-    }
+  for (;;) {
+    const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+    if (!some.length) return found;
+    found.push(...some);
   }
-  return found;
 }
 
 // What a file says, and its places; `said` is the line that tells why it has none.
