@@ -17,6 +17,9 @@ PATIENCE = 30.0  # seconds that anything may take
 #: without these the browser only reports the key to scripts, and does nothing itself
 _VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
 
+#: a page is there when its own scripts have drawn it
+THERE = "document.readyState === 'complete' && !document.querySelector('main[aria-busy=true]')"
+
 
 def find_chromium() -> str | None:
     """The browser: $MEDTASKS_CHROMIUM, else what the system has."""
@@ -94,13 +97,13 @@ class Chromium:
     def open(self, page: Path) -> None:
         """Open a file and wait until it is there."""
         self.call("Page.navigate", url=page.as_uri())
-        self.wait("document.readyState === 'complete'")
+        self.wait(THERE)
 
     def reload(self) -> None:
         """Load the page anew; what it stored is with the browser by then, which may start another process."""
         self.js("window.before = true; new Promise((done) => setTimeout(done, 300))")
         self.call("Page.reload")
-        self.wait("!window.before && document.readyState === 'complete'")
+        self.wait(f"!window.before && {THERE}")
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page."""

@@ -1,7 +1,9 @@
 """`medtasks site`: what the pages and tables say of published and submitted models."""
 
+import gzip
 import json
 import re
+from base64 import b64decode
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -26,10 +28,13 @@ ROOT = PLACE.partition("/")[0]
 
 
 def data_of(page):
-    [content] = re.findall(
-        r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL
+    """What a page shows."""
+    [(packed, content)] = re.findall(
+        r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>',
+        page.read_text(),
+        re.DOTALL,
     )
-    return json.loads(content)
+    return json.loads(gzip.decompress(b64decode(content)) if packed else content)
 
 
 def line_of(board, label):

@@ -20,26 +20,44 @@ function show() {
   if (again?.type === "search") again.setSelectionRange(caret, caret);
 }
 
-addEventListener("hashchange", () => {
+async function begin() {
+  main.setAttribute("aria-busy", "true");
+  try {
+    site = await readSite();
+  } catch (error) {
+    main.replaceChildren(note(`This page could not be read (${error.message}). It needs a browser of 2023 or later; the tables for programs lie in the folder data.`));
+    return;
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
   readAddress();
+  drawFrame();
   show();
-});
-prefersDark.addEventListener("change", show);
+  listen();
+}
 
-// Paper is light, and has all rows.
-for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
-  addEventListener(name, () => {
-    onPaper = value;
+// What makes the page draw itself anew.
+function listen() {
+  addEventListener("hashchange", () => {
+    readAddress();
     show();
   });
+  prefersDark.addEventListener("change", show);
 
-// Pictures have the width of their place.
-let lastWidth = innerWidth;
-addEventListener("resize", () => {
-  if (innerWidth === lastWidth) return;
-  lastWidth = innerWidth;
-  show();
-});
-readAddress();
-drawFrame();
-show();
+  // Paper is light, and has all rows.
+  for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
+    addEventListener(name, () => {
+      onPaper = value;
+      show();
+    });
+
+  // Pictures have the width of their place.
+  let lastWidth = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === lastWidth) return;
+    lastWidth = innerWidth;
+    show();
+  });
+}
+
+begin();
