@@ -1,4 +1,4 @@
-"""Groups and ranks of a report against the plain roll-up, one group at a time, and against counting."""
+"""Groups and ranks of a report against each group alone, against plain means, and against counting."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_a
 
 @pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
 @pytest.mark.parametrize("share", [1.0, 0.4])
-def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
+def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, share):
     one = entry(5, share, strategy=strategy)
     rows = group_scores(one, strategy, GROUPS)
     compared = 0
@@ -72,6 +72,9 @@ def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
         if not row.group.name:
             continue
         plain = group_row(one, TASKS, row.group.name, strategy)
+        mine = scored(one, row.group)
+        mean = on(row.group, mine, mine) if mine and row.group.parts else None
+        assert plain.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
         assert (row.scored, row.group.n_tasks, row.documents, row.partial) == (
             plain.n_scored, plain.n_tasks, plain.n_documents, plain.partial,
         )  # fmt: skip
