@@ -72,7 +72,7 @@ def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, 
         if not row.group.name:
             continue
         plain = group_row(one, TASKS, row.group.name, strategy)
-        mine = scored(one, row.group)
+        mine = scored(one, row.group, strategy)
         mean = on(row.group, mine, mine) if mine and row.group.parts else None
         assert plain.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
         assert (row.scored, row.group.n_tasks, row.documents, row.partial) == (
@@ -100,8 +100,8 @@ def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_
         assert (row.rank, row.of) == ((1 + len(better), len(rivals)) if mine else (None, None))
 
 
-def scored(one, group):
-    members = {name: TASKS.datasets[name].task("zero_shot") for name in group.counted}
+def scored(one, group, strategy="zero_shot"):
+    members = {name: TASKS.datasets[name].task(strategy) for name in group.counted}
     found = {name: one.experiments[task] for name, task in members.items() if task in one.experiments}
     return {name: item.score for name, item in found.items() if item.score is not None}
 
