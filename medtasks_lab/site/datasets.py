@@ -114,7 +114,7 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[Scored]]) -> J
         "boards": [
             _board(scores, strategy, some) for strategy in scores.strategies if (some := found.get(strategy))
         ],
-        "prompt": _prompt(scores.site.tasks, dataset),
+        "prompt": sample_prompt(scores.site.tasks, dataset),
         "run": [
             f"medtasks preview {dataset.id} --data sample",
             f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
@@ -166,7 +166,7 @@ def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
 
 
 @cache
-def _prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
+def sample_prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
     """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut.
 
     None where it has no such row. It is rendered once for all sites of a process.

@@ -146,7 +146,7 @@ def test_axe_finds_no_barrier_on_any_page(opened, site, width, dark):
 def test_only_what_was_asked_alike_is_ranked_together(opened):
     found = {name: (rank, section) for name, rank, section in lines(opened("bridge.html"))}
     assert found["Org/Best-8B"][0] == "1" and found["gemini-2.5-flash"][0] == "1"
-    assert "as the suite’s paper asked" in found["gemini-2.5-flash"][1]
+    assert "Same conditions as the suite’s paper" in found["gemini-2.5-flash"][1]
     assert "rows as the submitter says in 87 of 87 tasks" in found["Org/Best-8B"][1]
     assert found["Org/Own-Words-A"][0] == "1" and "wording in 87 of 87 tasks" in found["Org/Own-Words-A"][1]
     assert found["Org/Own-Words-B"][0] == "2"
@@ -214,7 +214,7 @@ def test_a_line_leads_to_its_model_and_back(opened):
     browser = opened("index.html")
     browser.open(address_of(browser, "Org/Best-8B"))
     text = browser.js("document.querySelector('main').innerText")
-    assert "1 of 4 (asked otherwise: rows as the submitter says in 87 of 87 tasks)" in text
+    assert "1 of 4 (other conditions: rows as the submitter says in 87 of 87 tasks)" in text
     assert "place 1 of 99, above the middle, under rows as you say" in text
     browser.open(address_of(browser, "BRIDGE"))
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"

@@ -39,7 +39,7 @@ function drawFrame() {
   document.getElementById("views").append(make("ul", {}, ...items));
   document.getElementById("bottom").append(
     note(
-      "Ranks are among results that were asked alike, on all tasks, rows and judgements. ",
+      "Only comparable results are ranked together: same conditions, and all tasks, rows and judgements. ",
       link(`${site.home}about.html`, "How to read, cite, download and submit"),
     ),
   );
