@@ -18,7 +18,7 @@ PATIENCE = 30.0  # seconds that anything may take
 _VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
 
 #: a page is there when its own scripts have drawn it
-THERE = "document.readyState === 'complete' && !document.querySelector('main[aria-busy=true]')"
+THERE = "document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')"
 
 
 def find_chromium() -> str | None:

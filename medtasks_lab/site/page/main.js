@@ -12,12 +12,26 @@ function show() {
   const open = [...main.querySelectorAll("figure details")].map((item) => item.open);
   main.replaceChildren(...DRAW[site.kind]().filter(Boolean));
   main.querySelectorAll("figure details").forEach((item, place) => { item.open = open[place] ?? false; });
+  document.documentElement.classList.toggle("on-paper", onPaper);
+  if (onPaper) fitOnPaper();
   const table_ = main.querySelector(".scroll");
   if (table_) table_.scrollLeft = scrolled;
   if (!key) return;
   const again = [...main.querySelectorAll("[data-key]")].find((element) => element.getAttribute("data-key") === key);
   again?.focus({ preventScroll: true });
   if (again?.type === "search") again.setSelectionRange(caret, caret);
+}
+
+const PAPER = 1030; // pixels of A4 on its side between its margins
+
+// A table that is wider than paper is drawn smaller.
+function fitOnPaper() {
+  main.style.width = `${PAPER}px`;
+  for (const wide of main.querySelectorAll("table")) {
+    const share = wide.parentElement.clientWidth / wide.offsetWidth;
+    if (share < 1) wide.style.zoom = share;
+  }
+  main.style.width = "";
 }
 
 async function begin() {
@@ -54,7 +68,7 @@ function listen() {
   // Pictures have the width of their place.
   let lastWidth = innerWidth;
   addEventListener("resize", () => {
-    if (innerWidth === lastWidth) return;
+    if (innerWidth === lastWidth || onPaper) return;
     lastWidth = innerWidth;
     show();
   });
