@@ -188,6 +188,11 @@ class Official(Strict):
 
     slots: dict[str, str] = {}
 
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return False
+
 
 class OfficialPassage(Official):
     """A passage of the paper is the instruction.
