@@ -126,7 +126,7 @@ def test_words_that_end_nowhere_are_an_error(helm, tasks_of, monkeypatch):
     monkeypatch.setenv("MEDTASKS_CACHE", str(released))
     file = root / "medhelm/cdi_qa/task.yaml"
     file.write_text(file.read_text().replace("reasoned: {after: context", "reasoned: {after: note"))
-    with pytest.raises(MedtasksError, match="reasoned.after: 'note' is no slot"):
+    with pytest.raises(MedtasksError, match=r"reasoned\.after: 'note' is no slot"):
         one_document("medhelm/cdi_qa")
 
 
