@@ -102,7 +102,7 @@ LONG = ("cdi_qa", "clinic_referral", "ehrshot", "ent_referral", "hospice_referra
 
 @pytest.mark.parametrize("name", LONG)
 def test_reasoning_about_a_long_record_is_asked_behind_the_same_words(helm, name):
-    """So that an engine reads the record once. The line that asks at once is gone, ours stands in its place."""
+    """An engine reads the record once. The line that asks at once is gone, ours stands in its place."""
     dataset, demand = registry().dataset(f"medhelm/{name}"), "Do not"
     direct, cot = (load_documents(dataset, cot=way, origin="sample")["test"] for way in (False, True))
     own = load_documents(dataset, cot=True, origin="sample", prompts="own")["test"]
