@@ -113,9 +113,17 @@ class Chromium:
 
     def wait(self, condition: str) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.js(condition):
+        while not self._holds(condition):
             assert time.monotonic() < end, f"never: {condition}"
             time.sleep(0.02)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.js(condition))
+        except AssertionError as error:
+            if "Inspected target navigated" not in str(error):
+                raise
+            return False  # the page that was asked is gone, and the next one comes
 
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""

@@ -110,9 +110,26 @@ function drawLine(line, number) {
     placesTable(line, number),
     ...line.standings.map(standing),
     make("dl", { className: "facts" }, ...line.source.map(([term, meaning]) => fact(term, meaning))),
+    examplesPart(line.examples),
     line.tasks.length ? tasksPart(line, number) : note("The paper prints no score of single tasks."),
     line.settings.length ? conditions(line) : null,
   );
+}
+
+// Some answers, of a task the document with the highest score and the one with the lowest.
+function examplesPart({ shown, hidden }) {
+  const withheld = hidden ? note(`${plural(hidden, "task")} without an example: the terms of their rows do not clearly let these be shown.`) : null;
+  if (!shown.length) return withheld;
+  const quoted = (title, words) => (words ? [text("dt", "", title), make("dd", {}, text("div", "gold", words))] : []);
+  const one = ([name, terms, question, answer, gold, value]) =>
+    make(
+      "article",
+      { className: "example" },
+      text("h5", "", `${name}: ${score(value)}`),
+      make("dl", { className: "words" }, ...quoted("Question", question), ...quoted("Answer", answer), ...quoted("Gold answer", gold)),
+      note(question ? `Row: ${terms}` : "The question stands in the words of the suite’s authors, which are not repeated here."),
+    );
+  return folded(`${count(shown.length)} examples of answers`, () => make("div", {}, ...shown.map(one), withheld), { open: onPaper, className: "plain" });
 }
 
 function placesTable(line, number) {
