@@ -10,7 +10,7 @@ from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, ans
 from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
-from medtasks_ext.prompts.instructions import Instructions
+from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
 from medtasks_ext.prompts.official.choice import PromptSource, chosen_words
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
@@ -121,7 +121,9 @@ class Renderer:
         alone, text, written = self.texts.read(row, values)
         own_input, instance, apart = text, "", ""
         if self.words:
-            instruction, text, instance, apart = self.words.turn(values, row.place, lambda: own_input)
+            instruction, text, instance, apart = self.words.turn(
+                values, row.place, lambda: own_input, reasons=self.cot
+            )
         else:
             instruction = self.instructions.of(row, values)
         system, before, opening = instruction if self.in_system else apart, list[Turn](), ""
@@ -213,7 +215,9 @@ class Renderer:
     @property
     def wording(self) -> str:
         """Whose words were used: `own`, `official`, or `official, own strategy line`."""
-        return "official" if self.words else self.instructions.wording
+        if self.words:
+            return OWN_LINE if self.cot else "official"
+        return self.instructions.wording
 
     @property
     def artefact(self) -> tuple[str, str] | None:

@@ -211,6 +211,11 @@ class Official(Strict):
     slots: dict[str, str] = {}
 
     @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return False
+
+    @property
     def artefacts(self) -> list[str]:
         """Names of artefacts that hold the words, the main one first; none: that of the adapters."""
         return []
