@@ -32,7 +32,8 @@ from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
 from medtasks_ext.runner.plan_line import run_command_line, task_names
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
-from medtasks_ext.runner.plan_tree import ENGINES_CACHE, PROVIDERS_CACHE, with_records_shared
+from medtasks_ext.runner.plan_tree import ENGINES_CACHE, PROVIDERS_CACHE
+from medtasks_ext.runner.plan_turns import with_records_shared
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
 from medtasks_ext.stats.sampling import SPREAD

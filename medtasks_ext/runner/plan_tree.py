@@ -7,15 +7,10 @@ turn about one record (see `turns`) begin with that record as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from medtasks_ext.runner.turns import LONG, shared_characters
-
-if TYPE_CHECKING:
-    from medtasks_ext.runner.chat import Counter
-    from medtasks_ext.runner.plan import CountedTask
+from medtasks_ext.runner.chat import Counter
+from medtasks_ext.runner.turns import shared_characters
 
 
 @dataclass(frozen=True)
@@ -51,30 +46,3 @@ def opening(prompts: Sequence[str], count: Counter) -> int:
         return 0
     alike = shared_characters(min(prompts), max(prompts))  # the first and the last in order differ most
     return count([prompts[0][:alike]])[0]
-
-
-def with_records_shared(counted: Sequence[CountedTask], count: Counter) -> list[CountedTask]:
-    """The tasks, those that are asked about a record after another one with what they share of it."""
-    first: dict[tuple[str, int], CountedTask] = {}
-    for task in sorted(counted, key=lambda task: -task.budget):  # a run asks them in this order
-        first.setdefault((task.dataset, task.n_shots), task)
-    return [
-        task
-        if (leader := first[task.dataset, task.n_shots]) is task
-        else replace(task, shared=_shared(leader, task, count))
-        for task in counted
-    ]
-
-
-def _shared(leader: CountedTask, task: CountedTask, count: Counter) -> float:
-    """Tokens that prompts about the same document begin with, on average; 0 where a run asks them apart."""
-    pairs = list(zip(leader.beginnings, task.beginnings, strict=False))
-    if not pairs:
-        return 0.0
-    sizes = [shared_characters(one.prompt, other.prompt) for one, other in pairs]
-    alike = [one.prompt[:size] for (one, _), size in zip(pairs, sizes, strict=True)]
-    tokens = fmean(count(alike))
-    per_token = fmean(sizes) / tokens if tokens else 0.0
-    if all(other.record and other.record in text for (_, other), text in zip(pairs, alike, strict=True)):
-        tokens += task.longer  # all of a record is shared, however long it is
-    return tokens if (tokens - task.opening) * per_token >= LONG else 0.0
