@@ -1,4 +1,4 @@
-"""A key of task files or suite.yaml that one suite alone uses stands in the architecture's list, with a reason."""
+"""A key in files of tasks and suites with one user stands in docs/architecture.md, with a reason."""
 
 import re
 from collections import defaultdict
@@ -44,7 +44,8 @@ def with_one_user(pattern: str, suite: int) -> set[str]:
     return {
         key
         for key in single
-        if key.split(".")[0] not in OF_THEIR_ROOM and not any(key.startswith(f"{other}.") for other in single)
+        if not {key.split(".")[0], *key.split(".")[:-1]} & {*OF_THEIR_ROOM}
+        and not any(key.startswith(f"{other}.") for other in single)
     }
 
 
