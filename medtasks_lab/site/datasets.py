@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.known_defects import defects_of
 from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.registry.catalogue import rows_words, scored_by_words, terms_words
 from medtasks_ext.registry.citations import entries_of
@@ -111,6 +114,7 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[Scored]]) -> J
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
         "defects": _defects(dataset),
+        "scorer": [*map(list, _of_the_scorer(dataset))],
         "boards": [
             _board(scores, strategy, some) for strategy in scores.strategies if (some := found.get(strategy))
         ],
@@ -140,6 +144,17 @@ def _defects(dataset: Dataset) -> list[str]:
     if record.draft:
         found.insert(0, f"A draft, in no group: {record.draft}")
     return found
+
+
+def _of_the_scorer(dataset: Dataset) -> Iterator[tuple[str, str, str]]:
+    """Rule, example, and what is computed beside it, of each known defect of its official scorer."""
+    for defect, group in defects_of(dataset):
+        yield _plain(defect.rule), _plain(defect.example), _plain(defect.beside or ", ".join(group.beside))
+
+
+def _plain(words: str) -> str:
+    """Text of a page of the documentation, without its marks."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", words).replace("`", "")
 
 
 def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:

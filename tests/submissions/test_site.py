@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
+from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results import frames
@@ -171,6 +172,21 @@ def test_every_number_of_dataset_pages_is_that_of_the_frames(site):
             ]
             seen += 1
     assert seen == len(scores)
+
+
+def test_each_known_defect_of_a_scorer_stands_on_the_pages_of_its_datasets(site):
+    pages = {page.stem: data_of(page)["scorer"] for page in (site / "datasets").iterdir()}
+    tasks = registry()
+    for group in known_defects():
+        for defect in group.defects:
+            named = [name for name, dataset in tasks.datasets.items() if group.has(defect, dataset)]
+            assert named and set(defect.datasets) <= tasks.datasets.keys(), defect.rule
+            words = defect.rule.replace("`", "")
+            assert {name for name, found in pages.items() if words in [rule for rule, *_ in found]} == set(
+                named
+            )
+    assert any("Pharmacology" in rule for rule, *_ in pages["clinicbench_pharmacology_qa"])
+    assert not any("Pharmacology" in rule for rule, *_ in pages["clinicbench_gad"])
 
 
 def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, medtasks, tmp_path):

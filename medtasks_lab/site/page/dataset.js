@@ -78,9 +78,10 @@ function allScores(board) {
 }
 
 function promptPart() {
-  const { prompt, defects } = site;
+  const { prompt, defects, scorer } = site;
   const parts = [];
-  if (defects.length) parts.push(text("h3", "", "Known defects, and what is unsettled"), make("ul", {}, ...defects.map((words) => text("li", "", words))));
+  if (defects.length) parts.push(text("h3", "", "What is unsettled"), make("ul", {}, ...defects.map((words) => text("li", "", words))));
+  if (scorer.length) parts.push(text("h3", "", "Known defects of its official scorer"), ...scorerPart(scorer));
   parts.push(text("h3", "", "What it asks"));
   if (!prompt) parts.push(note("It has no sample row."));
   else {
@@ -92,6 +93,16 @@ function promptPart() {
     );
   }
   return make("section", {}, ...parts);
+}
+
+const FEW_DEFECTS = 3;
+
+// The official score keeps these rules, since published numbers were computed with them.
+function scorerPart(scorer) {
+  const one = ([rule, example, beside]) => make("li", {}, rule, example ? text("span", "facts-line", `: ${example}`) : "", beside ? text("span", "facts-line", ` (without it: ${beside})`) : "");
+  const listed = (some) => make("ul", {}, ...some.map(one));
+  const more = scorer.slice(FEW_DEFECTS);
+  return [listed(scorer.slice(0, FEW_DEFECTS)), more.length ? folded(`${count(more.length)} more`, () => listed(more), { open: onPaper }) : null].filter(Boolean);
 }
 
 function runPart() {
