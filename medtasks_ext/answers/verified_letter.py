@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.tolerant import reply_of
@@ -82,6 +82,7 @@ class VerifiedLetter(AnswerFormat):
     kind: Literal["verified_letter"]
     letters: list[str]
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
+    until_question: ClassVar[bool] = True
 
     def has_released_reader(self, *, cot: bool) -> bool:
         """Not where the first letter counts and the reply begins with reasoning."""

@@ -66,6 +66,8 @@ empty one, prompts longer than the context are said at the start and at the end.
 twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-eval's flags:
 
   --no-preflight      ask no question beforehand, and hold no prompts against the context
+  --whole-answers     ask for whole answers also where readers look no further than the next question
+                      that a model asks itself, and vLLM would end the answer there
   --strict            stop if the data of any task is missing
   --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
                       count them, and are of a part of the rows
@@ -195,6 +197,7 @@ def run_command(arguments: list[str]) -> int:
                 own.max_cost,
                 price,
                 preflight=not own.no_preflight,
+                ends_answers=not own.whole_answers,
                 rules=own.stop_if,
             )
             if not ranks.first:
@@ -456,6 +459,7 @@ def _execute(
     price: Price | None,
     *,
     preflight: bool,
+    ends_answers: bool,
     rules: Sequence[StopRule],
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
@@ -481,6 +485,7 @@ def _execute(
         say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
+    engine.ends_answers = ends_answers
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
@@ -668,6 +673,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--ask", type=_way, default=ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--whole-answers", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
     add_error_flags(own_parser)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.answers.tolerant.markers import NEXT_QUESTIONS
+from medtasks_ext.answers.tolerant.reply import REASONING_MARKS
+
 if TYPE_CHECKING:
     from lm_eval.models.vllm_causallms import VLLM
     from vllm import SamplingParams
@@ -25,8 +28,30 @@ def budget(lm: VLLM, settings: Mapping[str, Any]) -> int:
     return budget
 
 
-def sampling(lm: VLLM, settings: Mapping[str, Any], end: str) -> tuple[SamplingParams, list[str]]:
+def may_reason(lm: VLLM, *, templated: bool) -> bool:
+    """Whether a model may reason before it answers: it knows a mark of reasoning, or nobody can tell.
+
+    Args:
+        templated: whether its chat template is applied, which may begin the reasoning.
+    """
+    known = getattr(lm.tokenizer, "get_added_vocab", None)
+    if lm.think_end_token or known is None:
+        return True
+    template = str(getattr(lm.tokenizer, "chat_template", None) or "").lower() if templated else ""
+    tokens = [token.strip().lower() for token in known()]
+    return any(
+        mark in template or any(mark in token or (len(token) > 2 and token in mark) for token in tokens)
+        for mark in REASONING_MARKS
+    )
+
+
+def sampling(
+    lm: VLLM, settings: Mapping[str, Any], end: str, *, ends: bool = False
+) -> tuple[SamplingParams, list[str]]:
     """vLLM's parameters, and the texts at which lm-eval cuts the answer.
+
+    Args:
+        ends: whether vLLM stops at the next question, too (`Request.ends`); lm-eval cuts nothing there.
 
     Stop texts of the task often stand within reasoning. With `think_end_token` they are applied afterwards,
     to what follows the reasoning.
@@ -41,6 +66,8 @@ def sampling(lm: VLLM, settings: Mapping[str, Any], end: str) -> tuple[SamplingP
         dict(settings), eos=end, default_max_gen_toks=lm.max_gen_toks
     )
     stop = [text for text in until if text == end] if lm.think_end_token else until
+    if ends:
+        stop = [*stop, *(text for text in NEXT_QUESTIONS if text not in stop)]
     parameters = SamplingParams(
         max_tokens=max_tokens, stop=stop, output_kind=RequestOutputKind.FINAL_ONLY, **more
     )
