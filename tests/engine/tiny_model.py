@@ -121,7 +121,7 @@ def make_babbler(folder: Path, pieces: list[str]) -> Path:
         into[:, len(said) - 1] = 1
         for place, token in enumerate(said):
             into[token] = 0
-            into[token, place] = out[token, place - 1] = 1
+            into[token, place] = out[token, (place - 1) % len(said)] = 1
     model.save_pretrained(folder)
     return folder
 
