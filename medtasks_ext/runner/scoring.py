@@ -4,8 +4,8 @@ A thread of this process takes its turns from the engine's loop, so that only sm
 a small share of the time (`SHARE`). The process for others is started once the stream has lasted a while,
 since its start takes seconds, and only while the model still generates; it gets a task when it has started.
 What is left when the stream ends is scored here. The process has ordinary priority from then on; where the
-system does not allow that, what it has in hand is taken back: on a busy machine it would be waited for while
-GPUs lie idle.
+system does not allow that, or the task is small, what it has in hand is taken back: on a busy machine it
+would be waited for while GPUs lie idle.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Scorer:
                 yield task, self._here(task)
                 if equal:
                     yield from self.poll(generates=False)
-            elif (entry := self._received(wait=equal)) is not None:
+            elif (entry := self._received(wait=equal and self._in_hand not in self._seconds)) is not None:
                 yield entry
             elif self._in_hand is not None:
                 self._lost(self._in_hand)
