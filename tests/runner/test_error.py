@@ -21,6 +21,8 @@ TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "oracle", "--tasks", TASK, "--output_path")
 LABELS = ["年龄", "疾病", "药物", "性别"]
 N = 900
+#: of a task, in every draw
+LEAST_ASKED = 20
 NUMBER = re.compile("入组标准第([0-9]+)条")
 
 
@@ -373,3 +375,54 @@ def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtask
     for name in ("metrics", "intervals", "n"):
         assert result("part")[name] == result("full")[name]
     assert not verify(tmp_path / "part", registry()).changes
+
+
+# ---------------------------------------------------------------------- several suites
+
+REFERRAL = "medhelm_ent_referral"
+
+
+@pytest.fixture
+def notes(chip_ctc):
+    """600 notes of another suite; two of three are short."""
+    folder = chip_ctc / "medhelm" / "ent_referral"
+    folder.mkdir(parents=True)
+    for name, n in (("test", 600), ("fewshot", 5)):
+        made = (
+            {
+                "id": f"{name}-{N + i}",
+                "prompt": f"Referral {i}?",
+                "context": f"{name} {i} " * (1 + 200 * (i % 3 == 0)),
+                "label": "ABC"[i % 3],
+            }
+            for i in range(n)
+        )
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+
+
+def drawn(folder: str, task: str) -> dict:
+    return json.loads(Path(folder, "run.json").read_bytes())["tasks"][task]["choice"]["drawn"]
+
+
+def test_parts_of_two_suites_are_drawn_in_one_run_each_for_its_own_score(medtasks, rows, notes, asked):
+    """Of groups that are parts of suites the tasks that have rows count, for the scores of their suites."""
+    command = ("run", "--model", "oracle", "--tasks", "bridge_zh,medhelm_admin", "--output_path")
+    outcome = medtasks(*command, "both", "--error", "5")
+    n = len(asked)
+    assert n == len(set(asked)) and {TASK, REFERRAL} <= set(
+        json.loads(Path("both", "results.json").read_bytes())["results"]
+    ), outcome.text
+    for name, of in ((TASK, N), (REFERRAL, 600)):
+        estimate = json.loads(Path("both", "tasks", f"{name}.json").read_bytes())["estimate"]
+        assert LEAST_ASKED < estimate["asked"] < of == estimate["of"]
+        assert 1.96 * estimate["variance"] ** 0.5 <= 0.05
+    scores = drawn("both", TASK)["scores"]
+    assert scores == drawn("both", REFERRAL)["scores"] == ["bridge", "medhelm"], scores
+    medtasks(*command, "both")
+    assert len(asked) == len(set(asked)) == N + 600
+    medtasks(*command, "full")
+    for name in (TASK, REFERRAL):
+        found, full = (
+            json.loads(Path(run, "tasks", f"{name}.json").read_bytes()) for run in ("both", "full")
+        )
+        assert found["metrics"] == full["metrics"] and "estimate" not in found
