@@ -20,6 +20,7 @@ import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.described import described
+from medtasks_ext.engines.records import LOOP
 from medtasks_ext.privacy import text_hash
 from tests.engine.streams import PLACES, ListFeed, answered, arguments, request
 from tests.engine.tiny_model import LINES, TEMPLATE
@@ -337,16 +338,18 @@ def test_an_answer_ends_at_the_next_question_where_readers_look_no_further(
         # a stop text of the task's own is cut out, as ever
         own = {**usual.settings, "until": ["\nQuestion:"]}
         asked += [replace(usual, key="own", settings=own, ends=True)]
+        loops = {**usual.settings, "repetition_detection": {"max_pattern_size": 8, "min_count": 3}}
+        asked += [replace(usual, key="loops", settings=loops)]
         outcomes = answered(engine, asked)
         assert texts(outcomes) == {
             "ends": "B\n\nQuestion:",
             "usual": babbled * 4,
             "empty": (babbled * 5)[1:][: len(babbled * 4)],
             "own": "B\n",
+            "loops": babbled * 3,
         }
-        assert {key: outcome.ended for key, outcome in outcomes.items()} == {
-            "ends": "next question", "usual": "", "empty": "", "own": "",
-        }  # fmt: skip
+        assert outcomes["loops"].finish == LOOP
+        assert [key for key, outcome in outcomes.items() if outcome.ended] == ["ends"]
         assert outcomes["ends"].finish == "stop" and outcomes["ends"].usage.completion == 3
         engine.ends_answers = False
         assert texts(answered(engine, asked[:1])) == {"ends": babbled * 4}

@@ -60,12 +60,14 @@ def sampling(
         TypeError, ValueError: the settings are not valid.
     """
     from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
+    from vllm.sampling_params import RepetitionDetectionParams, RequestOutputKind
 
     more, until, max_tokens = lm.modify_gen_kwargs(
         dict(settings), eos=end, default_max_gen_toks=lm.max_gen_toks
     )
     stop = [text for text in until if text == end] if lm.think_end_token else until
+    if isinstance(loops := more.get("repetition_detection"), Mapping):
+        more["repetition_detection"] = RepetitionDetectionParams(**loops)
     if ends:
         stop = [*stop, *(text for text in NEXT_QUESTIONS if text not in stop)]
     parameters = SamplingParams(
