@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,8 +39,8 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import accounted_rows
-from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.conditions import accounted_rows, run_conditions
+from medtasks_ext.runs.manifest import FILE, TaskEntry, TaskState, identity_of
 from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --watched           with --error: intervals may be looked at as the run goes on; dearer
   --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
   --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
-                      be as good within --error points (1.0 by default); RUN may be an estimate
+                      be as good within --error points (1.0 by default); RUN may be an estimate, or the
+                      name of a published model, of which the scores are known and not the answers
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -168,7 +170,7 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
             if target is not None:
-                wanted.design = _design(wanted, target)
+                wanted.design = _design(wanted, target, config)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted)
@@ -302,7 +304,7 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
-def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
+def _design(wanted: RunRequest, target: ErrorTarget, config: EvaluatorConfig) -> Design:
     """The draw of a run with a stated error; tasks that it leaves out are named.
 
     Raises:
@@ -311,10 +313,17 @@ def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    if target.against:
+    design: Design
+    if target.against and Path(target.against, FILE).is_file():
         from medtasks_ext.runner.duel import duel_of
 
-        design: Design = duel_of(wanted.registry, wanted.built, target)
+        design = duel_of(wanted.registry, wanted.built, target)
+    elif target.against:
+        from medtasks_ext.runner.duel import against_published
+
+        given = identity_of(config.model, config.model_args, asdict(wanted.settings))
+        shared = run_conditions({"identity": given.model_dump()})
+        design = against_published(wanted.registry, wanted.built, target, shared)
     else:
         design = Design(wanted.registry, wanted.built, target)
         design.check()

@@ -312,8 +312,49 @@ def test_unlike_runs_are_refused(medtasks, rows, asked):
     other = medtasks(*cot)
     assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
     nowhere = medtasks(*RUN, "two", "--against", "nowhere")
-    assert nowhere.code != 0 and "nowhere is no run's folder" in nowhere.text
+    assert nowhere.code != 0 and "nowhere" in nowhere.text
     assert not asked
+
+
+PUBLISHED = "Baichuan-M1-14B-Instruct"
+
+
+@pytest.fixture
+def as_published(monkeypatch):
+    """The suite has as many rows as are here, and they carry its own words."""
+    from medtasks_ext.results import conditions
+    from medtasks_ext.runner import duel
+
+    loaded = duel.loaded_record
+    monkeypatch.setattr(duel, "loaded_record", lambda task: {**loaded(task), "instruction": "official"})
+    monkeypatch.setitem(vars(registry().tasks[TASK][0]), "n_documents", N)
+    conditions._of_the_paper.cache_clear()
+    yield
+    conditions._of_the_paper.cache_clear()
+
+
+def test_a_model_is_told_apart_from_a_published_one(medtasks, rows, asked, skill, as_published):
+    skill(short=2, long=1)  # 71 % are published
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
+    assert outcome.code == 0, outcome.text
+    said = " ".join(outcome.text.split())
+    assert f"worse than {PUBLISHED}" in said and f"{len(asked)} of {N} documents" in said
+    assert len(asked) < N / 4 and choice("two")["drawn"]["against"] == PUBLISHED
+    assert medtasks(*RUN, "two").code == 0 and len(asked) == len(set(asked)) == N
+
+
+def test_a_model_as_good_as_a_published_one_is_not_told_apart(medtasks, rows, asked, skill, as_published):
+    skill(short=8, long=5)
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED, "--error", "0.5")
+    assert "not told apart" in " ".join(outcome.text.split()) and len(asked) == N, outcome.text
+
+
+def test_a_paper_that_asked_otherwise_is_refused(medtasks, rows, asked):
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
+    said = " ".join(outcome.text.split())
+    assert f"{PUBLISHED} was asked otherwise: documents (bridge_chip_ctc)" in said, said
+    other = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "t", "--against", "GPT-99")
+    assert other.code != 0 and "GPT-99" in other.text and not asked
 
 
 # ---------------------------------------------------------------------- a server, and a killed process
