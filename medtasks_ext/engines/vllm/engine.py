@@ -11,10 +11,11 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from medtasks_ext.engines.ends import may_reason
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.records import Fault, FaultKind, Request
 from medtasks_ext.engines.vllm.lanes import Ended, Event, Lane
-from medtasks_ext.engines.vllm.settings import budget, may_reason
+from medtasks_ext.engines.vllm.settings import budget
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers.tolerant.markers import NEXT_QUESTIONS
-from medtasks_ext.answers.tolerant.reply import REASONING_MARKS
+from medtasks_ext.engines.ends import with_ends
 
 if TYPE_CHECKING:
     from lm_eval.models.vllm_causallms import VLLM
@@ -26,23 +25,6 @@ def budget(lm: VLLM, settings: Mapping[str, Any]) -> int:
     """
     budget: int = lm.modify_gen_kwargs(dict(settings), default_max_gen_toks=lm.max_gen_toks)[2]
     return budget
-
-
-def may_reason(lm: VLLM, *, templated: bool) -> bool:
-    """Whether a model may reason before it answers: it knows a mark of reasoning, or nobody can tell.
-
-    Args:
-        templated: whether its chat template is applied, which may begin the reasoning.
-    """
-    known = getattr(lm.tokenizer, "get_added_vocab", None)
-    if lm.think_end_token or known is None:
-        return True
-    template = str(getattr(lm.tokenizer, "chat_template", None) or "").lower() if templated else ""
-    tokens = [token.strip().lower() for token in known()]
-    return any(
-        mark in template or any(mark in token or (len(token) > 2 and token in mark) for token in tokens)
-        for mark in REASONING_MARKS
-    )
 
 
 def sampling(
@@ -69,7 +51,7 @@ def sampling(
     if isinstance(loops := more.get("repetition_detection"), Mapping):
         more["repetition_detection"] = RepetitionDetectionParams(**loops)
     if ends:
-        stop = [*stop, *(text for text in NEXT_QUESTIONS if text not in stop)]
+        stop = with_ends(stop)
     parameters = SamplingParams(
         max_tokens=max_tokens, stop=stop, output_kind=RequestOutputKind.FINAL_ONLY, **more
     )

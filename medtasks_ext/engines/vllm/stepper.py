@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from medtasks_ext.answers.tolerant.markers import NEXT_QUESTIONS, ends_in_next_question
+from medtasks_ext.answers.tolerant.markers import ends_in_next_question
+from medtasks_ext.engines.ends import is_end
 from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, LaneResult
 from medtasks_ext.engines.vllm.likelihood import Pass, Reading, knows_ids
@@ -201,7 +202,7 @@ class Stepper(Lane):
         if completion.finish_reason in NO_ANSWER:
             return _given_up(output)
         stop = completion.stop_reason
-        ended = added.request is not None and stop in NEXT_QUESTIONS and stop not in added.until
+        ended = added.request is not None and is_end(stop, added.until)
         # vLLM leaves the stop text out, by which readers see where the answer ends
         text = f"{completion.text}{stop}" if ended else completion.text
         return Answer(
