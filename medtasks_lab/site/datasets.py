@@ -153,8 +153,8 @@ def _of_the_scorer(dataset: Dataset) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(words: str) -> str:
-    """Text of a page of the documentation, without its marks."""
-    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", words).replace("`", "")
+    """Text of a page of the documentation, with quotes in place of its marks."""
+    return re.sub(r"`([^`]*)`", "“\\1”", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", words))
 
 
 def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:

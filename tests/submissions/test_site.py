@@ -181,7 +181,7 @@ def test_each_known_defect_of_a_scorer_stands_on_the_pages_of_its_datasets(site)
         for defect in group.defects:
             named = [name for name, dataset in tasks.datasets.items() if group.has(defect, dataset)]
             assert named and set(defect.datasets) <= tasks.datasets.keys(), defect.rule
-            words = defect.rule.replace("`", "")
+            words = re.sub("`([^`]*)`", "“\\1”", defect.rule)
             assert {name for name, found in pages.items() if words in [rule for rule, *_ in found]} == set(
                 named
             )
@@ -197,18 +197,20 @@ def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, 
         for row in csv.read_csv(file).to_pylist()
         if row["recomputed"] is not None
     }
-    seen = 0
+    models, seen = {name for name, _ in wanted}, 0
     for page in (site / "models").iterdir():
         for line in data_of(page)["lines"]:
             for profile in line["profiles"]:
                 if (profile["suite"], profile["strategy"]) != ("bridge", "zero-shot"):
                     continue
+                if line["label"] not in models:
+                    continue  # the leaderboard has it, the paper has not
                 for axis, values in profile["axes"]:
                     for title, _, score, *_ in values if axis == "Language" else ():
                         percent = float(wanted[line["label"], title])
                         assert score / 100 == pytest.approx(percent, abs=0.0101), (line["label"], title)
                         seen += 1
-    assert seen == len({key for key in wanted if key[1] != "Average"})
+    assert seen == sum(column != "Average" for _, column in wanted) > 800
 
 
 def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):

@@ -81,7 +81,6 @@ function promptPart() {
   const { prompt, defects, scorer } = site;
   const parts = [];
   if (defects.length) parts.push(text("h3", "", "What is unsettled"), make("ul", {}, ...defects.map((words) => text("li", "", words))));
-  if (scorer.length) parts.push(text("h3", "", "Known defects of its official scorer"), ...scorerPart(scorer));
   parts.push(text("h3", "", "What it asks"));
   if (!prompt) parts.push(note("It has no sample row."));
   else {
@@ -92,6 +91,7 @@ function promptPart() {
       make("p", {}, make("b", {}, "Gold answer: "), make("span", { className: "gold", textContent: gold || "none: judges give the score" })),
     );
   }
+  if (scorer.length) parts.push(text("h3", "", "Known defects of its official scorer"), ...scorerPart(scorer));
   return make("section", {}, ...parts);
 }
 
