@@ -31,7 +31,7 @@ def pages(tasks: Registry) -> dict[Path, str]:
     folder = tasks.root.parent
     if not (folder / PAGE).is_file():
         return {}
-    others = {**reference_keys.pages(tasks), **reference_facts.pages(folder)}
+    others = {**reference_keys.pages(tasks), **reference_facts.pages(tasks)}
     return {
         folder / PAGE: _page(),
         **{(folder / PAGE).with_name(name): text for name, text in others.items()},
