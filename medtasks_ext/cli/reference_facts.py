@@ -160,8 +160,16 @@ def _models(folder: Path) -> Iterator[str]:
         "# Ready files of models",
         "",
         "`medtasks run --config NAME` takes one by its name, `lm_eval --config` by its path.",
-        "[model_configs](../model_configs/README.md) says what their keys mean.",
+        "[model_configs](../model_configs/README.md) says how a file is changed.",
+        "",
+        "## Keys",
+        "",
+        "| key | what the files hold |",
+        "| --- | --- |",
     )
+    keys = read_yaml(Path(registry.__file__).with_name("ready_files.yaml"))
+    for name, meaning in keys.items():
+        yield f"| {', '.join(f'`{part}`' for part in name.split(', '))} | {_cell(meaning)} |"
     for title, part in (("Open models", "open"), ("APIs", "api")):
         yield from ("", f"## {title}", "", f"| {' | '.join(_MODEL_COLUMNS)} |", "|" + " --- |" * 6)
         for path in sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower()):

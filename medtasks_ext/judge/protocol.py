@@ -172,7 +172,7 @@ def load_protocol(name: str) -> Protocol:
         raise MedtasksError(
             "; ".join(faults_of(error, "protocol")),
             where=path,
-            remedy="docs/judging.md describes protocols",
+            remedy="docs/judges.md describes protocols",
         ) from None
 
 

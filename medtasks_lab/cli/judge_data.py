@@ -45,5 +45,5 @@ def judge_data(
         typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
     typer.echo(f"{out}: train.jsonl and test.jsonl for training; test_cases.jsonl for `medtasks judge eval`")
     evaluate = f"medtasks judge eval {out}/test_cases.jsonl --jury JURY -o judge_eval"
-    say_next("train a model on it (docs/judge_model.md)", evaluate)
+    say_next("train a model on it (docs/judges.md)", evaluate)
     return 0

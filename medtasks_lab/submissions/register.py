@@ -1,6 +1,21 @@
 """What maintainers say of submissions: `register.yaml`, beside the folders of organisations.
 
 A pull request with a submission must not touch it: the check of pull requests names it as a stray file.
+
+The file looks so:
+
+sites:                      # who may confirm results of others (submit --confirm)
+  - {name: charite, title: Charité - Universitätsmedizin Berlin}
+cleared:                    # flags that you have looked at
+  - submission: ORG/MODEL/DATE
+    record: 5f…             # as the check prints it; another record is flagged again
+    flags: [far above the best published]
+    by: your name
+    why: the answers of 40 documents were read; the model is new
+
+Before `confirmed-SITE.json` is merged, see that the pull request comes from that site: the file carries no
+signature. Before a flag is cleared, read answers, compare them with the submission that is named, and ask
+for the run (`medtasks verify RUN --against submission.json`).
 """
 
 from __future__ import annotations
@@ -65,4 +80,8 @@ def read_register(root: Path) -> Register:
     try:
         return Register.model_validate(read_mapping(file))
     except ValidationError as error:
-        raise MedtasksError(faults_of(error)[0], where=file, remedy="docs/maintaining.md shows one") from None
+        raise MedtasksError(
+            faults_of(error)[0],
+            where=file,
+            remedy="medtasks_lab/submissions/register.py shows one",
+        ) from None

@@ -53,7 +53,7 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
         raise MedtasksError(
             "judge.official: suite.yaml declares no juries",
             where=dataset.file,
-            remedy="declare them there (docs/prompts.md)",
+            remedy="declare them there (docs/keys.md)",
         )
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
     path = find_artefact(artefact, must=prompts == "official", fetch=False)

@@ -200,7 +200,7 @@ def artefact_of(block: Official, suite: SuiteOfficial | None, where: Path) -> Ar
         raise MedtasksError(
             f"official: suite.yaml declares no {'artefact ' + repr(named) if named else 'adapters'}",
             where=where,
-            remedy="declare it there (docs/prompts.md)",
+            remedy="declare it there (docs/keys.md)",
         )
     return artefact
 
