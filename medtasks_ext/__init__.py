@@ -21,6 +21,8 @@ Choices worth knowing:
 
 - Three threads of a run: one renders prompts ahead, one runs the engine, one brings outcomes to the disk and
   hands complete tasks to a scoring process.
+- Equal beginnings are asked together: each task is kept together, and strategies of one dataset whose prompts
+  share 2,000 characters of a record are asked in turn (`runner/turns.py`). Only the order differs.
 - Scores come from the records: lm-eval's evaluator is called with a model that returns the stored answers.
 - What follows is built, not kept: tags, groups, strategies, schema and catalogue are never committed; pages
   of reference are.

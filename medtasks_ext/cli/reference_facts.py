@@ -104,6 +104,24 @@ def _conditions(tasks: Registry) -> Iterator[str]:
         "| dataset | cluster |",
         "| --- | --- |",
     )
+    yield from _clusters(tasks)
+    yield from (
+        "",
+        "## Released files of official words",
+        "",
+        "`medtasks prompts fetch` gets them and compares their hashes. A text of a paper is made by you.",
+        "",
+        "| suite | file | version | from |",
+        "| --- | --- | --- | --- |",
+    )
+    for suite in tasks.suites.values():
+        if suite.official and suite.file.is_relative_to(tasks.root):
+            for item in suite.official.artefacts.values():
+                source = item.package or item.url or item.how or "installed with medtasks"
+                yield f"| {suite.title} | `{item.file}` | {item.revision} | {_cell(source)} |"
+
+
+def _clusters(tasks: Registry) -> Iterator[str]:
     for name, dataset in sorted(tasks.datasets.items()):
         if dataset.folder.is_relative_to(tasks.root) and (cluster := dataset.blocks["rows"].get("cluster")):
             yield f"| `{name}` | `{_cell(str(cluster))}` |"

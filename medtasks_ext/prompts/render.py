@@ -117,12 +117,12 @@ class Renderer:
         if dialogue:
             values |= {"input": dialogue.last, "transcript": dialogue.transcript}
         alone, text, written = self.texts.read(row, values)
-        own_input, instance = text, ""
+        own_input, instance, apart = text, "", ""
         if self.words:
-            instruction, text, instance = self.words.turn(values, row.place, lambda: own_input)
+            instruction, text, instance, apart = self.words.turn(values, row.place, lambda: own_input)
         else:
             instruction = self.instructions.of(row, values)
-        system, before, opening = instruction if self.in_system else "", list[Turn](), ""
+        system, before, opening = instruction if self.in_system else apart, list[Turn](), ""
         if dialogue:
             system, before, text = self._turns(dialogue, instruction, text, first=first)
         elif self.in_first_turn:
@@ -130,6 +130,8 @@ class Renderer:
             text = f"{instruction}\n\n{text}" if first else text
         elif instruction and not self.in_system:
             text, opening = f"{instruction}\n\n{text}", instruction
+        elif apart and not self.system_role:
+            system, text = "", f"{apart}\n\n{text}"
         target, gold = self.golds.of(row, written, values)
         document = Document(
             id=str(fields["id"]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
@@ -19,8 +19,15 @@ from pydantic import model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, braced, constant
-from medtasks_ext.prompts.official.words import Filling, OfficialTurn, origin_of, source_of, strict_sandbox
-from medtasks_ext.registry.official import Artefact, Official, TextLocation
+from medtasks_ext.prompts.official.words import (
+    Filling,
+    Held,
+    OfficialTurn,
+    origin_of,
+    source_of,
+    strict_sandbox,
+)
+from medtasks_ext.registry.official import Official, TextLocation
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -174,8 +181,7 @@ class AdapterWords:
 
     Args:
         block: `official` of the task's file.
-        artefact: the wheel.
-        path: where it lies.
+        held: the wheel.
         where: the task's file.
 
     Raises:
@@ -185,8 +191,9 @@ class AdapterWords:
     #: what `official` of a task's file may say
     Block = OfficialAdapter
 
-    def __init__(self, block: OfficialAdapter, artefact: Artefact, path: Path, where: Path) -> None:
+    def __init__(self, block: OfficialAdapter, held: Mapping[str, Held], where: Path) -> None:
         self.block, self.where = block, where
+        ((artefact, path),) = held.values()
         slots = frozenset(block.slots)
         specs = source_of(artefact, path, _SPECS)
         self.adapter: Adapter = read_adapter(specs, block.adapter, slots)

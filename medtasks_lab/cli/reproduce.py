@@ -83,7 +83,7 @@ def reproduce(
     for suite, items in chosen.items():
         of_suite = tasks.suites[suite]
         published = published_models(tasks, of_suite)
-        own = own_models(entries, of_suite, published)
+        own = own_models(entries, tasks, of_suite, published)
         for model in own:
             if n := sum(map(len, model.unlike.values())):
                 of = sum(map(len, model.scores.values()))

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
+from medtasks_ext.prompts.official.words import Held, Words, artefacts_of, words_of
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.official import Artefact, Official, OfficialPassage
 from medtasks_ext.rows.spec import DatasetSpec
@@ -64,9 +64,13 @@ def chosen_words(
             )
         return None
     suite = dataset.suite.official
-    artefact = artefact_of(spec.official, suite, dataset.file)
-    path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
-    return words_of(spec.official, suite, path, dataset.file) if path else None
+    held: dict[str, Held] = {}
+    for name, artefact in artefacts_of(spec.official, suite, dataset.file).items():
+        path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
+        if path is None:
+            return None
+        held[name] = Held(artefact, path)
+    return words_of(spec.official, suite, held, dataset.file)
 
 
 def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
