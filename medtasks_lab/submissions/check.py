@@ -477,6 +477,7 @@ def _beside(place: Place) -> list[Path]:
 
 
 REGISTER = "register.yaml"
+_SHOWN = "medtasks_lab/submissions/check.py shows one"
 
 
 class KnownSite(Strict):
@@ -508,9 +509,9 @@ class Register(Strict):
             by: your name
             why: the answers of 40 documents were read; the model is new
 
-    Before `confirmed-SITE.json` is merged, see that the pull request comes from that site: the file carries no
-    signature. Before a flag is cleared, read answers, compare them with the submission that is named, and ask for
-    the run (`medtasks verify RUN --against submission.json`).
+    Before `confirmed-SITE.json` is merged, see that the pull request comes from that site: the file carries
+    no signature. Before a flag is cleared, read answers, compare them with the submission that is named, and
+    ask for the run (`medtasks verify RUN --against submission.json`).
     """
 
     sites: list[KnownSite] = Field(default=[])
