@@ -13,8 +13,9 @@ all pairs of published models the mean cost was 2.6 % at a margin of 1.0 point (
 pairs.
 
 Beside a published model there is a score of each task and no answer: the two errors are counted as if they
-had nothing in common, the paper's as √(p(1−p)/N), which no mean of scores on 0-1 exceeds. Such a comparison stays
-undecided where both errors together are wider than the gap: with 1,000 documents at 0.5 each, below 9 points.
+had nothing in common, the paper's as √(p(1−p)/N), which no mean of scores on 0-1 exceeds. Such a comparison
+stays undecided where both errors together are wider than the gap: with 1,000 documents at 0.5 each, below 9
+points.
 """
 
 from __future__ import annotations
