@@ -267,30 +267,6 @@ def test_a_served_model_is_served_under_its_name_with_its_context():
         assert content["model_args"]["base_url"].startswith("http://localhost:"), name
 
 
-def index() -> dict[str, list[str]]:
-    """The page's tables: name -> the other cells of its row."""
-    lines = (CONFIGS / "README.md").read_text().splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
-    return {row[0].strip("`"): row[1:] for row in rows}
-
-
-def test_the_page_lists_every_file_with_what_it_holds():
-    rows = index()
-    assert [name for name in rows if name in OPEN] and set(MODELS) <= set(rows)
-    for name in OPEN:
-        content, arguments = MODELS[name], MODELS[name]["model_args"]
-        hub, thinks, decoding, context, gpus, suites = rows[name]
-        assert hub == hub_id(name), name
-        assert (thinks == "yes") is content["metadata"]["thinking"], name
-        assert decoding == content["metadata"]["decoding"], name
-        assert int(context) == (arguments.get("max_model_len") or arguments["max_length"]), name
-        if "tensor_parallel_size" in arguments:
-            assert int(gpus) == arguments["tensor_parallel_size"], name
-        assert ([] if suites == "–" else suites.lower().split(", ")) == list(called(name)), name
-    for name in API:
-        assert rows[name][1] == hub_id(name), name
-
-
 @pytest.mark.parametrize("page", ["docs/large_runs.md", "model_configs/README.md"])
 def test_the_examples_of_the_pages_name_files_that_exist(page):
     names = re.findall(r"medtasks run --config (\S+)", (ROOT / page).read_text())

@@ -26,7 +26,7 @@ _BLOCKS = {
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
     "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
     "judge": ("Judging",),
-    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "TextLocation"),
+    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "OfficialEnvironment", "TextLocation"),
 }  # fmt: skip
 
 

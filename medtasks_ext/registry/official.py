@@ -85,7 +85,7 @@ class Adapters(Strict):
     Attributes:
         code: dotted name of the class that makes them (`prompts.official.words.Words`), in a module of
             `medtasks_ext.suites`. Its `Block` is what `official` of a task may say.
-        artefact: that holds the words.
+        artefact: that holds the words, where a task names no others.
     """
 
     code: Reference
@@ -140,6 +140,7 @@ class TextLocation(Strict):
     """A text in Python source, found without running it.
 
     Attributes:
+        artefact: of `suite.yaml`, that holds it; by default that of the other texts.
         file: the file below the suite's folder of wrappers; by default that of the wrapper.
         inside: the function that holds it; by default the module itself.
         take: the variable that it is assigned to, `return`, or the function that it is handed to.
@@ -149,6 +150,7 @@ class TextLocation(Strict):
         marks: whether the names of slots stand in the text itself, where the code replaces them.
     """
 
+    artefact: str | None = None
     file: InsidePath | None = None
     inside: str | None = Field(default=None, alias="in")
     take: str
@@ -188,6 +190,16 @@ class Official(Strict):
 
     slots: dict[str, str] = {}
 
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return False
+
+    @property
+    def artefacts(self) -> list[str]:
+        """Names of artefacts that hold the words, the main one first; none: that of the adapters."""
+        return []
+
 
 class OfficialPassage(Official):
     """A passage of the paper is the instruction.
@@ -201,6 +213,11 @@ class OfficialPassage(Official):
 
     text: Passage
     input: str | None = None
+
+    @property
+    def artefacts(self) -> list[str]:
+        """The one that holds the passage."""
+        return [self.text.artefact]
 
     @model_validator(mode="before")
     @classmethod
