@@ -69,6 +69,8 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
+        judged_by = spec.judge.context if spec.judge else ""
+        self.context = PromptTemplate("context", judged_by, dataset.file) if judged_by else None
         self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file)
         self.cluster = _expression(spec.rows.cluster, dataset.file)
         self.systems: dict[str, str] = {}
@@ -166,6 +168,8 @@ class Renderer:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
             document["question"] = instance or self.question.of(row, values)
+        if self.context:
+            document["context"] = self.context.of(row, values)
         if row.points is not None:
             document["points"] = row.points
         if self.tags and (tags := self.tags.of_row_or_none(fields)):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.model_configs import bundled_configs
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.strict import faults_of
-
-_FOLDERS = ("api", "open")
+from medtasks_ext.strict import validated
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -66,30 +63,26 @@ def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
     given = (metadata or {}).get("price")
     if given is None:
         return None
-    try:
-        return _PRICE.validate_python(given)
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error, "metadata.price")),
-            where=where,
-            remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
-            "where the provider takes batches",
-        ) from None
+    return validated(
+        lambda: _PRICE.validate_python(given),
+        "metadata.price",
+        where=where,
+        remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
+        "where the provider takes batches",
+    )
 
 
 @lru_cache(maxsize=1)
 def prices() -> dict[str, Price]:
     """Model id -> its price in the bundled configurations, where these agree."""
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent / "model_configs"
-    root = checkout if checkout.is_dir() else package / "model_configs"
     found: dict[str, set[Price]] = {}
-    for folder in _FOLDERS:
-        for file in sorted((root / folder).glob("*.yaml")):
-            config = read_yaml(file)
-            price = price_of(config.get("metadata"), str(file))
-            arguments = config.get("model_args") or {}
-            model = arguments.get("pretrained") or arguments.get("model") or config.get("pretrained")
-            if price and model:
-                found.setdefault(str(model), set()).add(price)
+    for file in bundled_configs().values():
+        if "price:" not in file.read_text(encoding="utf-8"):
+            continue
+        config = read_yaml(file)
+        price = price_of(config.get("metadata"), str(file))
+        arguments = config.get("model_args") or {}
+        model = arguments.get("pretrained") or arguments.get("model") or config.get("pretrained")
+        if price and model:
+            found.setdefault(str(model), set()).add(price)
     return {model: next(iter(some)) for model, some in found.items() if len(some) == 1}

@@ -7,18 +7,17 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from typing_extensions import Self
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import InsidePath, Official, OfficialPassage
+from medtasks_ext.registry.official import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -552,6 +551,7 @@ class Judging(Strict):
         protocol: what judges are asked and how their replies become a score; a file of
             `medtasks_ext/judge/protocols`.
         question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
+        context: Jinja template of what else a judge sees, such as the guidance that the answer is held to.
         role: who the judge is asked to be.
         goal: what the judge is to find out about a response, after "Find out".
         compare: whether the response is held against the gold answer where that is needed, always, or without
@@ -567,11 +567,13 @@ class Judging(Strict):
         length_adjustment: gives the metric `score_length_adjusted` beside the score.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
-            `official.juries` of `suite.yaml` names.
+            `official.juries` of `suite.yaml` names; or where the one message stands, and how replies are
+            read.
     """
 
     protocol: str
     question: str = ""
+    context: str = ""
     role: str
     goal: str = ""
     compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
@@ -584,7 +586,7 @@ class Judging(Strict):
     total: str | None = None
     length_adjustment: LengthAdjustment | None = None
     show_gold: bool = True
-    official: InsidePath | None = None
+    official: OfficialJury | InsidePath | None = None
 
     @model_validator(mode="after")
     def _axes_or_points(self) -> Judging:
@@ -632,11 +634,5 @@ def dataset_spec(dataset: Dataset) -> DatasetSpec:
         MedtasksError: an unknown key, a missing one, or a wrong value; or the suite names no such code.
     """
     model = spec_model(dataset)
-    try:
-        return model(**dataset.blocks)
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error)),
-            where=dataset.file,
-            remedy="CONTRIBUTING.md shows a complete task file",
-        ) from None
+    remedy = "CONTRIBUTING.md shows a complete task file"
+    return validated(lambda: model(**dataset.blocks), where=dataset.file, remedy=remedy)

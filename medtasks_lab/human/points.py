@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from random import Random
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict, faults_of
-from medtasks_lab.human.forms import Export, FormItem, clean
+from medtasks_ext.strict import Strict, validated
+from medtasks_lab.human.forms import Export, FormItem, clean, shuffled_forms
 from medtasks_lab.human.kinds import Language, page_words
 
 
@@ -41,14 +41,14 @@ def read_queue(path: Path) -> list[QueueCase]:
     """
     cases: dict[str, QueueCase] = {}
     for number, line in numbered_lines(path, remedy="name the JSONL file of the queue"):
-        try:
-            case = QueueCase.model_validate_json(line)
-        except ValidationError as error:
-            raise MedtasksError(
-                f"line {number}: {faults_of(error, 'case')[0]}",
-                where=path,
-                remedy="a case is {id, question, answer, points: [{id, text, weight}]}",
-            ) from None
+        case = validated(
+            partial(QueueCase.model_validate_json, line),
+            "case",
+            where=path,
+            remedy="a case is {id, question, answer, points: [{id, text, weight}]}",
+            before=f"line {number}: ",
+            first=True,
+        )
         points = [point.id for point in case.points]
         if case.id in cases or len(set(points)) < len(points):
             what = f"case {case.id}" if case.id in cases else f"a point of case {case.id}"
@@ -69,15 +69,10 @@ def points_export(path: Path, *, experts: int = 1, seed: int = SEED) -> Export:
     """
     cases = read_queue(path)
     language = _language(text for case in cases for text in (case.question, case.answer))
-    forms = {}
-    for number in range(1, experts + 1):
-        order = list(cases)
-        Random(f"{seed} expert {number}").shuffle(order)
-        forms[f"expert_{number}"] = [item for case in order for item in _items(case, language)]
     return Export(
         kind="points",
         language=language,
-        forms=forms,
+        forms=shuffled_forms([_items(case, language) for case in cases], experts, seed),
         notices=["gated"],
         record={
             "seed": seed,
