@@ -15,6 +15,7 @@ from medtasks_ext.answers import answer_format
 FOLDER = Path(__file__).parent / "replies"
 SECOND = Path(__file__).parent / "replies_second.yaml"
 THIRD = Path(__file__).parent / "replies_third.yaml"
+FOURTH = Path(__file__).parent / "replies_fourth.yaml"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -90,6 +91,12 @@ def written_second() -> list[HandWritten]:
 def written_third() -> list[HandWritten]:
     """Fifteen more in each, as models write them, which no reader had seen."""
     return list(_of_languages(THIRD))
+
+
+@lru_cache(maxsize=1)
+def written_fourth() -> list[HandWritten]:
+    """Twenty more in each, whose options are phrases, which no reader had seen."""
+    return list(_of_languages(FOURTH))
 
 
 def _of_languages(file: Path) -> Iterator[HandWritten]:
