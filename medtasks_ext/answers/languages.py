@@ -43,6 +43,9 @@ class Words:
     words: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     neither: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

@@ -11,6 +11,7 @@ import regex
 from medtasks_ext.answers.tolerant.folding import folded, plain
 from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, members
 
 _NUMBER = regex.compile(
     r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
@@ -93,6 +94,8 @@ class NumberReader:
             return NOTHING
         if len({value.number for value in values}) == 1:
             return said(values[0], "the only number")
+        if marked := self._marked(text):
+            return marked
         signs = [match.end() for match in _EQUALS.finditer(text)]
         if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
             return said(answer[0], "the last result")
@@ -112,6 +115,24 @@ class NumberReader:
         ):
             return said(first, "the reply begins with it")
         return Extraction(None, None, "ambiguous: several numbers")
+
+    def _marked(self, text: str) -> Extraction | None:
+        """The number that is a member of an object, or the only one in bold."""
+        found = [
+            value
+            for place in members(text)
+            if (value := self._at(text, place)) and ends_member(text, value.end)
+        ]
+        if len({value.number for value in found}) == 1 and found[0].number is not None:
+            return Extraction(found[0].number, (found[0].start, found[0].end), "a member of JSON")
+        bold = [
+            value
+            for stretch in emphasised(text)
+            for value in self._values(text[: stretch.end], stretch.start)
+        ]
+        if len({value.number for value in bold}) == 1 and bold[0].number is not None:
+            return Extraction(bold[0].number, (bold[0].start, bold[0].end), "set in bold")
+        return None
 
     def _is_said(self, text: str, place: int) -> bool:
         """Whether a verb of being, or the like, stands right before a place."""
@@ -138,10 +159,10 @@ class NumberReader:
         )
         return answer[0] if answer else value
 
-    def _values(self, text: str) -> list[_Value]:
+    def _values(self, text: str, begin: int = 0) -> list[_Value]:
         measures = []
         end = 0
-        for match in _NUMBER.finditer(text):
+        for match in _NUMBER.finditer(text, begin):
             if match.start() >= end and (value := self._at(text, match.start())):
                 measures.append(value)
                 end = value.end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import regex
 from medtasks_ext.answers.tolerant.folding import plain
 from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, read_plainly, word
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#•>–—:¡¿\-]"
 _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
@@ -18,6 +19,9 @@ _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
 _SET_OFF = regex.compile(r"\s*[:*_`\"'“‘「『«]+\s*")
 _LEADING = regex.compile(rf"{_MARKS}*")
 _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
+_ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
+_MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].!]+")
+_HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
 
 class _Named(NamedTuple):
@@ -26,6 +30,10 @@ class _Named(NamedTuple):
     name: str | None
     start: int
     end: int
+
+
+def _ends_line(text: str, place: int) -> bool:
+    return bool(_ONE_LINE_END.match(text, place))
 
 
 def _past(text: str, place: int) -> int:
@@ -75,6 +83,8 @@ class NameReader:
         reached = self.phrases.reached(text, at)
         if chosen := self.phrases.chosen(text, reached):
             return said(chosen.what, "announced")
+        if marked := self._marked(text):
+            return marked
         leading = _LEADING.match(text)
         first = self._at(text, leading.end() if leading else 0)
         weak = [item for item in reached if item.sort < 3]
@@ -84,11 +94,53 @@ class NameReader:
             return said(weak[-1].what, "said to be the answer")
         named: dict[str | None, _Named] = {}
         for match in self._name.finditer(text):
-            if item := self._at(text, match.start()):
+            item = self._at(text, match.start())
+            if item and not self.phrases.is_set_aside(text, item.start, item.end):
                 named[item.name] = item
         if len(named) > 1:
+            begin = last_sentence(text)
+            last = {name: item for name, item in named.items() if item.start >= begin}
+            if len(last) == 1 and None not in last and self._ends(text, item := next(iter(last.values()))):
+                return said(item, "the reply ends with it")
             return Extraction(None, None, "ambiguous: several names")
         return next((said(item, "the only name") for item in named.values()), NOTHING)
+
+    def _ends(self, text: str, item: _Named) -> bool:
+        """Whether nothing but words that say nothing follows a name."""
+        place = item.end
+        while match := self.phrases.skipped.match(text, place) or _MARKED.match(text, place):
+            if match.end() == place:
+                break
+            place = match.end()
+        return place >= len(text)
+
+    def _marked(self, text: str) -> Extraction | None:
+        """The one name that is a member of an object, stands behind a heading and a colon, or is set in bold."""
+        signs: tuple[tuple[str, list[_Named]], ...] = (
+            ("a member of JSON", self._whole(text, members(text), ends_member)),
+            ("behind a colon", self._whole(text, self._headed(text), _ends_line)),
+            (
+                "set in bold",
+                [
+                    item
+                    for stretch in emphasised(text)
+                    if (item := self._at(text, stretch.start)) and stretch.is_filled(text, item.end)
+                ],
+            ),
+        )
+        for why, items in signs:
+            names = {item.name for item in items}
+            if len(names) == 1 and None not in names:
+                return Extraction(items[-1].name, (items[-1].start, items[-1].end), why)
+        return None
+
+    def _whole(self, text: str, places: Iterable[int], ends: Callable[[str, int], bool]) -> list[_Named]:
+        return [item for place in places if (item := self._at(text, place)) and ends(text, item.end)]
+
+    @staticmethod
+    def _headed(text: str) -> Iterator[int]:
+        """Behind the colons of lines that are a heading and what it heads."""
+        return (match.end() for match in _HEADED.finditer(text))
 
     def _at(self, text: str, place: int) -> _Named | None:
         """The name at a place; without it where another one is joined to it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from string import ascii_lowercase
@@ -13,6 +13,7 @@ import regex
 from medtasks_ext.answers.tolerant.folding import Folded, plain
 from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import CROSS, TICK, emphasised, ends_member, last_sentence, members
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
 _LEADING = regex.compile(rf"{_MARKS}*")
@@ -39,7 +40,7 @@ _TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
 #: mentions of labels, and of one option's text, that are looked at
 _MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
-_CLAUSE_STOP = regex.compile(r"[,.。!?\n;]")
+_CLAUSE_STOP = regex.compile(r"[,、.。!?\n;]")
 #: words that say nothing, before a label with which a reply ends, that make it the answer
 _SEVERAL_WORDS = 3
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
@@ -64,9 +65,22 @@ class _Listed(NamedTuple):
     either: bool = False
 
 
+#: between an option and the word or mark that calls it right or wrong, and behind such a word
+_BESIDE = regex.compile(r"[*_)\]`\"'.]{0,6}[^\S\n]*(?:[:=|→–—-]+[^\S\n]*)?[*_(\[`\"']{0,6}")
+_VERDICT_END = regex.compile(
+    rf"[*_)\]`\"']{{0,6}}(?:[^\S\n]*(?:[,;.|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{{L}}[).:]))"
+)
+#: of a part of an option that stands for it, in letters
+_FEWEST_LETTERS = 8
+#: options that a table calls right or wrong, at least
+_FEWEST_TOLD = 2
+#: letters of scripts that set words apart
+_SET_APART = rf"[^\P{{L}}{UNSPACED}\p{{Hangul}}]"
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
+_LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
+_CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
 _BLANKS = regex.compile(r"[*_`\"'(\s]+")
 
 
@@ -129,7 +143,7 @@ class OptionReader:
         beside = rf"|(?<=[{UNSPACED}\p{{Hangul}}])"
         forms = sorted(self.forms, key=len, reverse=True)
         labels = (
-            rf"(?:(?<!\p{{L}}){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
+            rf"(?:(?<![\p{{L}}\p{{M}}]){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
             for form in forms
         )
         return regex.compile(rf"(?<![.\-'\d]|\d[.,])(?:{'|'.join(labels)})")
@@ -139,7 +153,8 @@ class OptionReader:
         """Labels of one letter without anything between them."""
         letters = "".join(map(regex.escape, (form for form in self.forms if not form.isdecimal())))
         letters = letters or "".join(form for form in self.forms if form.isdecimal())
-        return regex.compile(rf"[{letters}]{{2,26}}(?![\p{{L}}\p{{M}}\d])")
+        behind = r"\p{L}" if regex.search(rf"[{UNSPACED}]", letters) else _SET_APART
+        return regex.compile(rf"[{letters}]{{2,26}}(?!{behind}|[\p{{M}}\d])")
 
     @cached_property
     def texts(self) -> list[tuple[regex.Pattern[str], int]]:
@@ -171,8 +186,13 @@ class _Reading:
     def found(self) -> Extraction:
         """What the reply names, with the place in its plain form."""
         reached = self.phrases.reached(self.text, self._listed)
-        if item := self.phrases.chosen(self.text, reached):
-            return self._said(item.what, "announced")
+        announced, table = self.phrases.chosen(self.text, reached), self._table()
+        if table and (announced is None or table.span is None or announced.start < table.span[1]):
+            return table
+        if announced:
+            return self._said(announced.what, "announced")
+        if member := self._member():
+            return member
         if not self.several and (other := self._after_neither()):
             return other
         if self._none_of_these():
@@ -191,7 +211,16 @@ class _Reading:
             return Extraction(list(range(self.reader.size)), None, "all of these")
         if reached:
             return self._said(reached[-1].what, "called right")
-        return self._last() or self._only(verdicts) or self._only_list() or NOTHING
+        return (
+            self._last()
+            or self._bold()
+            or self._only(verdicts)
+            or self._only_list()
+            or self._named_in_words()
+            or self._concluding()
+            or self._by_part()
+            or NOTHING
+        )
 
     def _said(self, listed: _Listed, why: str) -> Extraction:
         span = (listed.start, listed.end)
@@ -350,6 +379,158 @@ class _Reading:
     def _explained(self, place: int) -> bool:
         return bool(self.text[place : self.text.find("\n", place)].strip(" *_.,;:"))
 
+    # ------------------------------------------------------------------ marks of any language
+
+    def _of_marked(self, found: Iterable[_Listed], why: str) -> Extraction | None:
+        """What marked places name; None where they name different options."""
+        by_places = {item.places: item for item in found if not item.either}
+        if len(by_places) != 1:
+            return None
+        return self._said(next(iter(by_places.values())), why)
+
+    def _member(self) -> Extraction | None:
+        """Of an object the one value that is an option, or a list of options."""
+        found = (self._listed(place, True) for place in members(self.text))
+        whole = [item for item in found if item and ends_member(self.text, item.end)]
+        return self._of_marked(whole, "a member of JSON")
+
+    def _bold(self) -> Extraction | None:
+        """The one option that is set in bold as a whole."""
+        found = []
+        for stretch in emphasised(self.text):
+            listed = self._listed(stretch.start, True)
+            if listed and stretch.is_filled(self.text, listed.end) and not self._in_denial(*stretch):
+                found.append(listed)
+        return self._of_marked(found, "set in bold")
+
+    def _table(self) -> Extraction | None:
+        """Where at least two options are called right or wrong by a word or mark each, the right ones."""
+        told: dict[int, tuple[bool, int, int]] = {}
+        untold = set()
+        named = sorted(self._named(), key=lambda item: item[1])
+        marks_first = bool(named) and self._mark_before(named[0][1]) is not None
+        for number, start, end in named:
+            own = self._text_at(self._past(end))
+            end = own[1] if own and own[0] == number else end
+            verdict = self._mark_before(start) if marks_first else self._verdict_beside(end)
+            if verdict is None:
+                untold.add(number)
+            else:
+                told[number] = (verdict, start, end)
+        right = {number: place for number, (verdict, *place) in told.items() if verdict}
+        if not right or len(told) < _FEWEST_TOLD or untold - set(told):
+            return None
+        if len(right) > 1 and not self.several:
+            return Extraction(None, None, "ambiguous: several options are called right")
+        begin, end = next(iter(right.values()))
+        return Extraction(sorted(right), (begin, end), "called right in a table")
+
+    def _mark_before(self, start: int) -> bool | None:
+        """Whether a tick stands before an option, or a cross; None where neither does."""
+        before = self.text[max(0, start - 12) : start].rstrip(" *_`\"'([-•.)\ufe0f")[-1:]
+        return True if TICK.fullmatch(before) else False if CROSS.fullmatch(before) else None
+
+    def _verdict_beside(self, end: int) -> bool | None:
+        """Whether a mark, or a word that is set off, calls an option right; None where there is none."""
+        beside = _BESIDE.match(self.text, end)
+        place = beside.end() if beside else end
+        for pattern, verdict in ((TICK, True), (CROSS, False)):
+            if pattern.match(self.text, place):
+                return verdict
+        if not self.text[end:place].strip(" *_)`\"'"):
+            return None  # `A no`: a blank sets no word apart
+        words = self.phrases.words
+        for said, verdict in (((*words.yes, *words.right), True), ((*words.no, *words.wrong), False)):
+            match = any_of(said).match(self.text, place)
+            if match and _VERDICT_END.match(self.text, match.end()):
+                return verdict
+        return None
+
+    def _named(self) -> Iterator[tuple[int, int, int]]:
+        """(option, start, end) of all labels, and of the options' texts that have no label before them."""
+        labels = list(self._mentions())
+        yield from labels
+        taken = [(start, self._past(end)) for _, start, end in labels]
+        for pattern, number in self.reader.texts:
+            for match in islice(pattern.finditer(self.text), _MOST):
+                if not any(begin <= match.start() <= end for begin, end in taken):
+                    taken.append(match.span())
+                    yield number, *match.span()
+
+    def _concluding(self) -> Extraction | None:
+        """The one option of the last sentence, or of its last clause, where words lead to it."""
+        begin = last_sentence(self.text)
+        stops = [match.end() for match in _CLAUSE_STOP.finditer(self.text, begin, len(self.text) - 1)]
+        stops += [match.end() for match in self.phrases.but.finditer(self.text, begin)]
+        clause = max((stop for stop in stops if stop > begin and not self.several), default=begin)
+        for place in dict.fromkeys((begin, clause)):
+            named: dict[int, tuple[int, int]] = {}
+            aside = False
+            for number, start, end in self._named():
+                if start >= place and self.phrases.is_set_aside(self.text, start, end):
+                    aside = True
+                elif start >= place:
+                    named.setdefault(number, (start, end))
+            if len(named) == 1:
+                ((number, span),) = named.items()
+                led = self._is_led_to(*span, sentence=begin) or (aside and self._only_skipped(span[1]))
+                if led and not self._in_denial(*span):
+                    return Extraction([number], span, "the last sentence names it")
+        return None
+
+    def _is_led_to(self, start: int, end: int, *, sentence: int) -> bool:
+        """Whether words that say nothing, or that call it right, stand around an option."""
+        phrases, text = self.phrases, self.text
+        leading = _LEADING.match(text, sentence)
+        head = leading.end() if leading else sentence
+        return bool(
+            self._skipped_before(start)
+            or phrases.right.search(text, sentence)
+            or phrases.choose.search(text, sentence)
+            or phrases.but.search(text, sentence, start)
+            or (sentence and any_of((*phrases.words.answer, *phrases.words.filler)).match(text, head))
+            or (_CLAUSE_BEGIN.search(text, sentence, start) and self._only_skipped(end))
+        )
+
+    def _by_part(self) -> Extraction | None:
+        """Where no option stands there as a whole: the one of which the reply, or it of the reply, is a part."""
+        if any(True for _ in self._named()):
+            return None
+        said = _TRAILING.sub("", self.text[self._past_marks() :])
+        whole = regex.compile(word(said)) if _FEWEST_LETTERS <= len(said) else None
+        found: dict[int, tuple[int, int]] = {}
+        for number, option in enumerate(self.reader.options):
+            text = plain(option).strip(" .")
+            if whole and whole.search(text):
+                found[number] = (self._past_marks(), self._past_marks() + len(said))
+            elif len(rest := text.partition(" ")[2]) >= _FEWEST_LETTERS:
+                for match in regex.compile(word(rest)).finditer(self.text):
+                    if not self.phrases.is_set_aside(self.text, *match.span()):
+                        found[number] = match.span()
+        if len(found) > 1:
+            begin = max(match.end() for match in _CLAUSE_STOP.finditer("." + self.text[:-1])) - 1
+            found = {number: span for number, span in found.items() if span[0] >= begin}
+        if len(found) != 1:
+            return None
+        ((number, span),) = found.items()
+        return Extraction([number], span, "a part of the option") if not self._in_denial(*span) else None
+
+    def _only_skipped(self, place: int) -> bool:
+        """Whether nothing but marks and words that say nothing follows a place."""
+        while match := self.phrases.skipped.match(self.text, place) or _SEPARATOR.match(self.text, place):
+            place = match.end()
+        return place >= len(self.text)
+
+    def _named_in_words(self) -> Extraction | None:
+        """Where several may be right and no label stands there: the texts in clauses that deny nothing."""
+        if not self.several or any(True for _ in self._mentions()):
+            return None
+        texts = self._named_by_text()
+        said = {number: span for number, span in texts.items() if not self._in_denial(*span)}
+        if not said:
+            return None
+        return Extraction(sorted(said), min(said.values()), "the options that are named")
+
     # ------------------------------------------------------------------ the reply as a whole
 
     def _at_start(self) -> _Listed | None:
@@ -383,6 +564,8 @@ class _Reading:
             return bool(_BY_TEXT.match(self.text, end)) and len(self._named_by_text()) < 2
         if self._verdict(end) is not None:
             return bool(self._verdict(end)) and not self.several
+        if self._lists_options(listed):
+            return False
         line = self.text[: self.text.find("\n", end) if "\n" in self.text[end:] else len(self.text)]
         named = {
             self.reader.forms[match[0]]
@@ -393,6 +576,15 @@ class _Reading:
         if own and own[1] == end:
             return True
         return (bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2) or bool(own)
+
+    def _lists_options(self, listed: _Listed) -> bool:
+        """Whether a reply that begins with the first option goes through all, a line each."""
+        begins = [
+            number
+            for number, start, _ in self._mentions()
+            if start > listed.end and _LINE_BEGIN.search(self.text[max(0, start - 12) : start])
+        ]
+        return listed.places == (0,) and begins[:1] == [1]
 
     def _alone(self, listed: _Listed) -> bool:
         return bool(_LINE_END.match(self.text, listed.end))
@@ -485,9 +677,16 @@ class _Reading:
             begin = match.start()
             stands = _LAST.search(self.text[max(0, begin - 8) : begin]) or self._concluded(begin)
             listed = self._listed(begin, True) if stands else None
+            if self.several and self._others_on_line(begin):
+                return None  # the last of two lists: `true: A, B; false: C, D`
             if listed and _TRAILING.match(self.text, listed.end):
                 return self._said(listed, "the reply ends with it")
         return None
+
+    def _others_on_line(self, place: int) -> bool:
+        """Whether an option stands before a place on its line."""
+        line = self.text.rfind("\n", 0, place) + 1
+        return any(line <= start < place for _, start, _ in self._mentions())
 
     def _concluded(self, begin: int) -> bool:
         """Whether words that say nothing lead to a place: a last clause of them, or several: `…, so B`."""
@@ -567,6 +766,9 @@ class _Reading:
     def _in_denial(self, start: int, end: int) -> bool:
         """Whether the clause of a place denies or doubts what stands there."""
         begin = max((match.end() for match in _SENTENCE.finditer(self.text, 0, start)), default=0)
+        begin = max(
+            (match.end() for match in self.phrases.but.finditer(self.text, begin, start)), default=begin
+        )
         stop = _CLAUSE_STOP.search(self.text, end)
         clause = (begin, stop.start() if stop else len(self.text))
         phrases = self.phrases

@@ -27,7 +27,7 @@ _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#:：=~→—–\-|
 #: what a model writes around an answer, in any language
 _BOX = regex.compile(
     r"\\(?:boxed|fbox)\s*\{(?:\s*\\(?:text|textbf|mathrm|mathbf)\s*\{)?"
-    r"|<\s*(?:answer|final_answer|result|solution|label)\s*>"
+    r"|<\s*(?:answer|final|final_answer|result|solution|label|choice|option|response|prediction|verdict|letter)\s*>"
 )
 _TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
 #: tokens between an announcement and its answer
@@ -171,6 +171,17 @@ class Phrases:
         return any_of(self.words.neither)
 
     @cached_property
+    def but(self) -> regex.Pattern[str]:
+        """What turns from an answer that is denied or granted to the one that is meant."""
+        return any_of(self.words.but)
+
+    @cached_property
+    def _right_option(self) -> regex.Pattern[str]:
+        """That an option is right, as in `the correct option`, `la proposition exacte`, `正确选项`."""
+        option, right = self.option.pattern, self.right.pattern
+        return regex.compile(rf"(?:{right})\s*(?:{option})|(?:{option})[\s*_]*(?:{right})")
+
+    @cached_property
     def corrects(self) -> regex.Pattern[str]:
         """That an answer is taken back."""
         return any_of(self.words.corrects)
@@ -182,6 +193,8 @@ class Phrases:
         for sort, words in enumerate((self.words.answer, self.words.choose, self.words.right), start=1):
             for match in any_of(words, inside=False).finditer(text):
                 yield Announced(match.start(), match.end(), sort)
+        for match in self._right_option.finditer(text):
+            yield Announced(match.start(), match.end(), 1)
 
     def answer_at(
         self, text: str, place: int, find: Callable[[int, bool], T | None], *, on_line: bool = False
@@ -213,7 +226,9 @@ class Phrases:
         """The announcements behind which there is an answer, in their order."""
         answers = []
         for item in sorted(self.announcements(text))[-_MOST:]:
-            if item.sort == 3 and self.is_denied(text, item.start):
+            if item.sort in (1, 3) and self.is_denied(text, item.start):
+                continue
+            if item.sort == 1 and self._is_called_wrong(text, item.start):
                 continue
             if answer := self.answer_at(text, item.end, find, on_line=item.sort == 3):
                 answers.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
@@ -223,6 +238,20 @@ class Phrases:
         """Whether a negation stands right before a place."""
         before = list(self.not_.finditer(text, max(0, place - 14), place))
         return bool(before) and not text[before[-1].end() : place].strip()
+
+    def _is_called_wrong(self, text: str, place: int) -> bool:
+        """Whether a word that says wrong stands right before a place, as in `incorrect answers`."""
+        before = list(self.wrong.finditer(text, max(0, place - 24), place))
+        return bool(before) and not text[before[-1].end() : place].strip(" *_")
+
+    def is_set_aside(self, text: str, start: int, end: int) -> bool:
+        """Whether what stands between two places is denied, or named as what the answer is not."""
+        if self.is_denied(text, start):
+            return True
+        before = text[max(0, start - 40) : start].rstrip(" *_`\"'([")
+        over = any(match.end() == len(before) for match in any_of(self.words.over).finditer(before))
+        place = end + len(text[end:]) - len(text[end:].lstrip(" *_`\"')]"))
+        return over or bool(any_of(self.words.aside).match(text, place))
 
     def chosen(self, text: str, answers: Iterable[Reached[T]]) -> Reached[T] | None:
         """The announcement that counts: the last strong one, unless it is taken back; else None."""
