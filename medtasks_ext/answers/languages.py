@@ -46,6 +46,8 @@ class Words:
     over: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
+    except_: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

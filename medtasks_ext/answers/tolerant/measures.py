@@ -9,12 +9,12 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import folded, plain
-from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
+from medtasks_ext.answers.tolerant.phrases import Phrases, any_of, read_plainly
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
-from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, members
+from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _NUMBER = regex.compile(
-    r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
+    r"(?<![\p{Latin}\d^]|\d[.,]|\p{L}/\s?|\^\{)(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
     r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
     r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
@@ -22,7 +22,13 @@ _NUMBER = regex.compile(
 _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
-_EQUALS = regex.compile(r"[=≈]")
+_EQUALS = regex.compile(r"[=≈≃≅]|\\approx(?![a-z])")
+#: what a reply remarks in brackets
+_BRACKETS = regex.compile(r"\([^()\n]*\)")
+_FIRST_STOP = regex.compile(r"[.。!?](?=\s)|\n")
+_LED = regex.compile(r"[:=≈][\s*_]*$")
+#: the most that a score can be, behind a stroke
+_FEWEST_POINTS = 5
 #: numbers and signs between them: three numbers or more, or a sign that joins no range
 _SIGN = r"\s*[+×·*÷/−–-]\s*"
 _CALCULATION = regex.compile(rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*")
@@ -107,6 +113,8 @@ class NumberReader:
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
+        if named := self._in_outer_sentence(text, values):
+            return named
         with_unit = {value.number: value for value in values if value.with_unit}
         if len(with_unit) == 1:
             return said(next(iter(with_unit.values())), "the only number with a unit")
@@ -133,6 +141,28 @@ class NumberReader:
         if len({value.number for value in bold}) == 1 and bold[0].number is not None:
             return Extraction(bold[0].number, (bold[0].start, bold[0].end), "set in bold")
         return None
+
+    def _in_outer_sentence(self, text: str, values: list[_Value]) -> Extraction | None:
+        """The one number outside brackets, or that the first or the last sentence alone says."""
+        brackets = [match.span() for match in _BRACKETS.finditer(text)]
+        outside = [value for value in values if not any(begin < value.start < end for begin, end in brackets)]
+        if len({value.number for value in outside}) == 1 and outside[0].number is not None:
+            return Extraction(
+                outside[0].number, (outside[0].start, outside[0].end), "the only number outside brackets"
+            )
+        stop = _FIRST_STOP.search(text)
+        first = [value for value in outside if value.start < (stop.start() if stop else 0)]
+        last = [value for value in outside if value.start >= last_sentence(text)]
+        said = [
+            group[0]
+            for group in (first, last)
+            if len({value.number for value in group}) == 1
+            and group[0].number is not None
+            and (self._is_said(text, group[0].start) or _LED.search(text[: group[0].start]))
+        ]
+        if len({value.number for value in said}) != 1:
+            return None
+        return Extraction(said[0].number, (said[0].start, said[0].end), "the only number of its sentence")
 
     def _is_said(self, text: str, place: int) -> bool:
         """Whether a verb of being, or the like, stands right before a place."""
@@ -173,12 +203,28 @@ class NumberReader:
         if not match:
             return None
         number = self._number(match)
+        if most := self._most(text, match):
+            return _Value(number, place, most, False)
         unit = self._unit.match(text, match.end())
         end = unit.end() if unit else match.end()
         factor = self.units[unit[1]] if unit else 1
         if other := self._range_end(text, end) or self._range_end(text, match.end()):
             return _Value(None, place, other, bool(unit))
         return _Value(number * factor, place, end, bool(unit))
+
+    def _most(self, text: str, match: regex.Match[str]) -> int | None:
+        """Where the most that a score can be ends, behind a score: `4/9`, `4 out of 9`; None where there is none."""
+        place = _past_blanks(text, match.end())
+        of = any_of(self.phrases.words.of).match(text, place)
+        stroke = text[place : place + 1] == "/"
+        other = (
+            _NUMBER.match(text, _past_blanks(text, of.end() if of else place + 1)) if of or stroke else None
+        )
+        if not other or not (match[0].isdecimal() and other[0].isdecimal()):
+            return None
+        highest = int(other[0])
+        is_score = int(match[0]) <= highest and (of or highest >= _FEWEST_POINTS)
+        return other.end() if is_score and text[other.end() : other.end() + 1] != "/" else None
 
     def _range_end(self, text: str, end: int) -> int | None:
         """Where a range ends whose first number ends at a place; None where there is none."""

@@ -20,6 +20,7 @@ _SET_OFF = regex.compile(r"\s*[:*_`\"'“‘「『«]+\s*")
 _LEADING = regex.compile(rf"{_MARKS}*")
 _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
 _ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
+_CLAUSE_STOP = regex.compile(r"[,、;:]")
 _MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].!]+")
 _HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
@@ -99,9 +100,15 @@ class NameReader:
                 named[item.name] = item
         if len(named) > 1:
             begin = last_sentence(text)
-            last = {name: item for name, item in named.items() if item.start >= begin}
-            if len(last) == 1 and None not in last and self._ends(text, item := next(iter(last.values()))):
-                return said(item, "the reply ends with it")
+            stops = [match.end() for match in _CLAUSE_STOP.finditer(text, begin, len(text) - 1)]
+            for place in (begin, *stops[-1:]):
+                last = {name: item for name, item in named.items() if item.start >= place}
+                if (
+                    len(last) == 1
+                    and None not in last
+                    and self._ends(text, item := next(iter(last.values())))
+                ):
+                    return said(item, "the reply ends with it")
             return Extraction(None, None, "ambiguous: several names")
         return next((said(item, "the only name") for item in named.values()), NOTHING)
 

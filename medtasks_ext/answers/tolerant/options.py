@@ -72,6 +72,7 @@ _VERDICT_END = regex.compile(
 )
 #: of a part of an option that stands for it, in letters
 _FEWEST_LETTERS = 8
+_TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
 #: options that a table calls right or wrong, at least
 _FEWEST_TOLD = 2
 #: letters of scripts that set words apart
@@ -79,7 +80,13 @@ _SET_APART = rf"[^\P{{L}}{UNSPACED}\p{{Hangul}}]"
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
+#: the number of an item of a list
+_ENUMERATED = regex.compile(r"\d{1,2}[.)][^\S\n]+[*_]*")
+#: a remark on an option
+_REMARK = regex.compile(r"[^\S\n]*\([^()\n]{0,120}\)(?=[^\S\n]*(?:[,;&+、]|\p{L}))")
 _LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
+_LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
+_NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
 _CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
 _BLANKS = regex.compile(r"[*_`\"'(\s]+")
 
@@ -97,6 +104,7 @@ class OptionReader:
         self.labels, self.options, self.phrases = labels, options, phrases
         self.size = len(options) or len(labels)
         self.cased = all(label.isupper() or not label.isalpha() for label in labels[: self.size])
+        self.numbered = any(plain(label).isdecimal() for label in labels[: self.size])
         self.single = all(len(plain(label)) == 1 for label in labels[: self.size])
 
     # ------------------------------------------------------------------ patterns
@@ -186,6 +194,8 @@ class _Reading:
     def found(self) -> Extraction:
         """What the reply names, with the place in its plain form."""
         reached = self.phrases.reached(self.text, self._listed)
+        if self.several and (left := self._all_but()):
+            return left
         announced, table = self.phrases.chosen(self.text, reached), self._table()
         if table and (announced is None or table.span is None or announced.start < table.span[1]):
             return table
@@ -236,6 +246,8 @@ class _Reading:
             return whole
         if self.several and (run := self._run_at(place)):
             return run
+        if self.several and (lines := self._lines_at(place)):
+            return lines
         first = self._one_at(place, colon=colon)
         if first is None:
             return None
@@ -250,6 +262,34 @@ class _Reading:
         if len(chosen) > 1 and not self.several and len(set(chosen)) == 1:
             chosen = chosen[:1]
         return _Listed(tuple(dict.fromkeys(chosen)), place, end, either)
+
+    def _lines_at(self, place: int) -> _Listed | None:
+        """Options that begin a line each, with what explains them, and none that is denied."""
+        if not _LINE_START.search(self.text[max(0, place - 12) : place]):
+            return None
+        chosen: list[int] = []
+        begin = end = place
+        explained = False
+        while place < len(self.text) and (option := self._one_at(place)):
+            stop = self.text.find("\n", option[1])
+            stop = stop if stop >= 0 else len(self.text)
+            rest = self.text[option[1] : stop]
+            if self._denies(option[1], stop) or self.reader.mention.search(rest):
+                return None
+            explained |= bool(rest.strip(" *_.,;:"))
+            chosen.append(option[0])
+            end = option[1]
+            bullet = _NEXT_LINE.match(self.text, stop)
+            place = bullet.end() if bullet else len(self.text)
+        if not explained or len(set(chosen)) < len(chosen) or not 1 < len(chosen) < self.reader.size:
+            return None
+        return _Listed(tuple(chosen), begin, end)
+
+    def _denies(self, begin: int, end: int) -> bool:
+        """Whether a word between two places denies or doubts."""
+        words = self.phrases.words
+        denials = (*words.not_, *words.wrong, *words.no, *words.or_)
+        return bool(any_of(denials).search(self.text, begin, end) or CROSS.search(self.text, begin, end))
 
     def _all_at(self, place: int) -> _Listed | None:
         match = any_of(self.phrases.words.all).match(self.text, place)
@@ -266,6 +306,9 @@ class _Reading:
 
     def _one_at(self, place: int, *, colon: bool = True) -> tuple[int, int] | None:
         """One option at a place, and where it ends."""
+        number = _ENUMERATED.match(self.text, place)
+        if number and not self.reader.numbered and (listed := self._one_at(number.end(), colon=colon)):
+            return listed
         by_text = self._text_at(place)
         match = self.reader.label.match(self.text, place)
         if by_text and (not match or by_text[1] > match.end() + 1):
@@ -338,6 +381,8 @@ class _Reading:
         suffix = self.phrases.option.match(text, place)
         place = suffix.end() if suffix else place
         either = joined = False
+        if remark := _REMARK.match(text, place):
+            place = remark.end()
         begin = place
         if _PARAGRAPH.match(text, place):
             return None
@@ -427,8 +472,8 @@ class _Reading:
 
     def _mark_before(self, start: int) -> bool | None:
         """Whether a tick stands before an option, or a cross; None where neither does."""
-        before = self.text[max(0, start - 12) : start].rstrip(" *_`\"'([-•.)\ufe0f")[-1:]
-        return True if TICK.fullmatch(before) else False if CROSS.fullmatch(before) else None
+        before = self.text[max(0, start - 12) : start]
+        return True if _TICKED.search(before) else False if _CROSSED.search(before) else None
 
     def _verdict_beside(self, end: int) -> bool | None:
         """Whether a mark, or a word that is set off, calls an option right; None where there is none."""
@@ -714,6 +759,37 @@ class _Reading:
             words, place = words + 1, ends[end]
         return words
 
+    def _all_but(self) -> Extraction | None:
+        """All options but those beside a word that leaves them out: `all except D`, `d以外`."""
+        words = self.phrases.words
+        for match in any_of(words.except_).finditer(self.text):
+            if not any_of(words.all).search(self.text, max(0, match.start() - 40), match.end() + 40):
+                continue
+            found = self.phrases.answer_at(self.text, match.end(), self._listed, on_line=True)
+            listed = found[0] if found else None
+            for _, start, end in [] if listed else self._named():
+                if self._skips_to(end, match.start()):
+                    listed = self._listed(start, True)
+                    break
+            if listed:
+                left = [number for number in range(self.reader.size) if number not in listed.places]
+                return Extraction(left, (listed.start, listed.end), "all but those")
+        return None
+
+    def _skips_to(self, place: int, end: int) -> bool:
+        """Whether marks and words that say nothing, or options, lead from a place to another one."""
+        while place < end:
+            match = (
+                self.phrases.skipped.match(self.text, place)
+                or self.phrases.joins.match(self.text, place)
+                or _SEPARATOR.match(self.text, place)
+                or self.reader.label.match(self.text, place)
+            )
+            if not match or match.end() == place:
+                return False
+            place = match.end()
+        return place == end
+
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])
         return bool(match) and not any(True for _ in self._mentions())
@@ -770,10 +846,7 @@ class _Reading:
             (match.end() for match in self.phrases.but.finditer(self.text, begin, start)), default=begin
         )
         stop = _CLAUSE_STOP.search(self.text, end)
-        clause = (begin, stop.start() if stop else len(self.text))
-        phrases = self.phrases
-        doubts = (phrases.not_, phrases.wrong, any_of(phrases.words.or_))
-        return any(pattern.search(self.text, *clause) for pattern in doubts)
+        return self._denies(begin, stop.start() if stop else len(self.text))
 
     def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:
         """Whether nothing but the options' texts stands there."""
