@@ -48,6 +48,7 @@ class Words:
     but: tuple[str, ...] = ()
     except_: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
+    out_of: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

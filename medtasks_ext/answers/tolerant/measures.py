@@ -14,7 +14,7 @@ from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _NUMBER = regex.compile(
-    r"(?<![\p{Latin}\d^]|\d[.,]|\p{L}/\s?|\^\{)(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
+    r"(?<![\p{Latin}\p{Cyrillic}\p{Greek}\d^]|\d[.,]|\p{L}/\s?|\^\{)(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
     r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
     r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
@@ -26,6 +26,8 @@ _EQUALS = regex.compile(r"[=≈≃≅]|\\approx(?![a-z])")
 #: what a reply remarks in brackets
 _BRACKETS = regex.compile(r"\([^()\n]*\)")
 _FIRST_STOP = regex.compile(r"[.。!?](?=\s)|\n")
+#: of points, between a score and the most that it can be
+_WORD = regex.compile(r"[^\S\n]*\p{L}{1,12}[^\S\n]+")
 _LED = regex.compile(r"[:=≈][\s*_]*$")
 #: the most that a score can be, behind a stroke
 _FEWEST_POINTS = 5
@@ -104,7 +106,7 @@ class NumberReader:
             return marked
         signs = [match.end() for match in _EQUALS.finditer(text)]
         if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
-            return said(answer[0], "the last result")
+            return said(self._rounded(text, answer[0]), "the last result")
         weak = [item.what for item in reached if item.sort < 3]
         if weak:
             return said(weak[-1], "said to be the answer")
@@ -189,6 +191,12 @@ class NumberReader:
         )
         return answer[0] if answer else value
 
+    def _rounded(self, text: str, value: _Value) -> _Value:
+        """What a result is rounded to in its sentence, behind a word for it; else the result."""
+        stop = _FIRST_STOP.search(text, value.end)
+        about = any_of(self.phrases.words.about).search(text, value.end, stop.start() if stop else len(text))
+        return (about and self._at(text, _past_blanks(text, about.end()))) or value
+
     def _values(self, text: str, begin: int = 0) -> list[_Value]:
         measures = []
         end = 0
@@ -203,6 +211,10 @@ class NumberReader:
         if not match:
             return None
         number = self._number(match)
+        if (out_of := any_of(self.phrases.words.out_of).match(text, _past_blanks(text, match.end()))) and (
+            score := _NUMBER.match(text, _past_blanks(text, out_of.end()))
+        ):
+            return _Value(self._number(score), score.start(), score.end(), False)
         if most := self._most(text, match):
             return _Value(number, place, most, False)
         unit = self._unit.match(text, match.end())
@@ -214,7 +226,10 @@ class NumberReader:
 
     def _most(self, text: str, match: regex.Match[str]) -> int | None:
         """Where the most that a score can be ends, behind a score: `4/9`, `4 out of 9`; None where there is none."""
+        unit = _WORD.match(text, match.end())
         place = _past_blanks(text, match.end())
+        if unit and any_of(self.phrases.words.of).match(text, unit.end()):
+            place = unit.end()
         of = any_of(self.phrases.words.of).match(text, place)
         stroke = text[place : place + 1] == "/"
         other = (

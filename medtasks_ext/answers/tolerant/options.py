@@ -68,10 +68,10 @@ class _Listed(NamedTuple):
 #: between an option and the word or mark that calls it right or wrong, and behind such a word
 _BESIDE = regex.compile(r"[*_)\]`\"'.]{0,6}[^\S\n]*(?:[:=|→–—-]+[^\S\n]*)?[*_(\[`\"']{0,6}")
 _VERDICT_END = regex.compile(
-    rf"[*_)\]`\"']{{0,6}}(?:[^\S\n]*(?:[,;.|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{{L}}[).:]))"
+    rf"[*_)\]`\"']{{0,6}}(?:[^\S\n]*(?:[,、;:.。|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{{L}}[).:]))"
 )
-#: of a part of an option that stands for it, in letters
-_FEWEST_LETTERS = 8
+#: of a part of an option that stands for it: letters, and signs of a script without blanks
+_FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
 _TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
 #: options that a table calls right or wrong, at least
 _FEWEST_TOLD = 2
@@ -85,6 +85,8 @@ _ENUMERATED = regex.compile(r"\d{1,2}[.)][^\S\n]+[*_]*")
 #: a remark on an option
 _REMARK = regex.compile(r"[^\S\n]*\([^()\n]{0,120}\)(?=[^\S\n]*(?:[,;&+、]|\p{L}))")
 _LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
+#: in place of an option that is called wrong
+_DENIED = -1
 _LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
 _NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
 _CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
@@ -154,7 +156,7 @@ class OptionReader:
             rf"(?:(?<![\p{{L}}\p{{M}}]){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
             for form in forms
         )
-        return regex.compile(rf"(?<![.\-'\d]|\d[.,])(?:{'|'.join(labels)})")
+        return regex.compile(rf"(?<![.\-'\d°]|\d[.,])(?:{'|'.join(labels)})")
 
     @cached_property
     def run(self) -> regex.Pattern[str]:
@@ -256,6 +258,10 @@ class _Reading:
         while len(chosen) < 2 * self.reader.size and (more := self._next(end, number)):
             if ";" in self.text[end : more[1]] and self.phrases.joins.search(self.text, first[1], end):
                 break  # another list: `A and B; C, D and E are not`
+            if more[0] == _DENIED:
+                if self.phrases.joins.search(self.text, first[1], end):
+                    break
+                return None  # `A, C, D are wrong`
             chosen.append(more[0])
             either |= more[2]
             number, end = more[:2]
@@ -363,7 +369,8 @@ class _Reading:
             letter = self.reader.label.match(self.text, rest.end())
             if letter and self.original[self.places[rest.end()]].isupper() and len(letter[0]) == 1:
                 return True
-            return by_text or bool(self.phrases.reason.match(self.text, rest.end()))
+            said_of_it = self.phrases.reason.match(self.text, rest.end())
+            return by_text or bool(said_of_it) or self._verdict_beside(end) is not None
         return True
 
     def _begins_sentence(self, place: int) -> bool:
@@ -408,7 +415,13 @@ class _Reading:
         return None
 
     def _listed_label(self, place: int) -> tuple[int, int] | None:
-        return None if self.text[place : place + 1].isspace() else self._one_at(place)
+        if self.text[place : place + 1].isspace():
+            return None
+        label = self._one_at(place)
+        if label is None and (match := self.reader.label.match(self.text, place)):
+            denied = self._is_label(match, announced=True) and self._verdict(match.end()) is False
+            return (_DENIED, match.end()) if denied else None
+        return label
 
     def _separated(self, begin: int, place: int) -> bool:
         """Whether what stands between two options makes a list; where several may be right, a blank does."""
@@ -482,10 +495,11 @@ class _Reading:
         for pattern, verdict in ((TICK, True), (CROSS, False)):
             if pattern.match(self.text, place):
                 return verdict
-        if not self.text[end:place].strip(" *_)`\"'"):
-            return None  # `A no`: a blank sets no word apart
         words = self.phrases.words
-        for said, verdict in (((*words.yes, *words.right), True), ((*words.no, *words.wrong), False)):
+        right, wrong = words.right, (*words.wrong, *words.not_)
+        if self.text[end:place].strip(" *_)`\"'"):  # `A: no`; in `A no` a blank sets no word apart
+            right, wrong = (*right, *words.yes), (*wrong, *words.no)
+        for said, verdict in ((right, True), (wrong, False)):
             match = any_of(said).match(self.text, place)
             if match and _VERDICT_END.match(self.text, match.end()):
                 return verdict
@@ -542,13 +556,13 @@ class _Reading:
         if any(True for _ in self._named()):
             return None
         said = _TRAILING.sub("", self.text[self._past_marks() :])
-        whole = regex.compile(word(said)) if _FEWEST_LETTERS <= len(said) else None
+        whole = regex.compile(word(said)) if self._is_long(said) else None
         found: dict[int, tuple[int, int]] = {}
         for number, option in enumerate(self.reader.options):
             text = plain(option).strip(" .")
             if whole and whole.search(text):
                 found[number] = (self._past_marks(), self._past_marks() + len(said))
-            elif len(rest := text.partition(" ")[2]) >= _FEWEST_LETTERS:
+            elif self._is_long(rest := text.partition(" ")[2]):
                 for match in regex.compile(word(rest)).finditer(self.text):
                     if not self.phrases.is_set_aside(self.text, *match.span()):
                         found[number] = match.span()
@@ -559,6 +573,11 @@ class _Reading:
             return None
         ((number, span),) = found.items()
         return Extraction([number], span, "a part of the option") if not self._in_denial(*span) else None
+
+    @staticmethod
+    def _is_long(part: str) -> bool:
+        """Whether a part of an option may stand for it."""
+        return len(part) >= (_FEWEST_SIGNS if regex.match(rf"[{UNSPACED}]", part) else _FEWEST_LETTERS)
 
     def _only_skipped(self, place: int) -> bool:
         """Whether nothing but marks and words that say nothing follows a place."""
@@ -648,7 +667,9 @@ class _Reading:
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
-            match = regex.compile(rf"{_SAID}|{phrases.skipped.pattern}").match(self.text, place)
+            match = regex.compile(rf"{_SAID}|{phrases.skipped.pattern}|{phrases.but.pattern}").match(
+                self.text, place
+            )
             if not match or "\n" in match[0]:
                 return None
             place = match.end()
@@ -766,7 +787,7 @@ class _Reading:
             if not any_of(words.all).search(self.text, max(0, match.start() - 40), match.end() + 40):
                 continue
             found = self.phrases.answer_at(self.text, match.end(), self._listed, on_line=True)
-            listed = found[0] if found else None
+            listed = found[0] if found and len(found[0].places) < self.reader.size else None
             for _, start, end in [] if listed else self._named():
                 if self._skips_to(end, match.start()):
                     listed = self._listed(start, True)

@@ -44,7 +44,7 @@ def word(text: str, *, inside: bool = True) -> str:
         inside: whether a Korean word may stand behind another one without a blank, as particles do.
     """
     text = plain(text)
-    before = "" if _UNSPACED.match(text) else r"(?<![\p{L}\p{M}\p{N}])"
+    before = "" if _UNSPACED.match(text) or not text[:1].isalnum() else r"(?<![\p{L}\p{M}\p{N}])"
     if regex.match(r"\p{Hangul}", text):
         before = "" if inside else r"(?<!\p{L})"
     elif regex.match(r"\p{Arabic}", text):
