@@ -14,7 +14,7 @@ from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _NUMBER = regex.compile(
-    r"(?<![\p{Latin}\p{Cyrillic}\p{Greek}\d^]|\d[.,]|\p{L}/\s?|\^\{)(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
+    r"(?<![\p{Latin}\p{Cyrillic}\p{Greek}\d^]|\d[.,]|\p{L}/\s?|\^\{|/\s?\p{L}{1,3}\.?|\d\s?[мم])(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
     r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
     r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
@@ -225,7 +225,7 @@ class NumberReader:
         return _Value(number * factor, place, end, bool(unit))
 
     def _most(self, text: str, match: regex.Match[str]) -> int | None:
-        """Where the most that a score can be ends, behind a score: `4/9`, `4 out of 9`; None where there is none."""
+        """Where the most that a score can be ends, as in `4/9` and `4 out of 9`; None without it."""
         unit = _WORD.match(text, match.end())
         place = _past_blanks(text, match.end())
         if unit and any_of(self.phrases.words.of).match(text, unit.end()):

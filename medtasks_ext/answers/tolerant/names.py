@@ -21,7 +21,7 @@ _LEADING = regex.compile(rf"{_MARKS}*")
 _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
 _ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
 _CLAUSE_STOP = regex.compile(r"[,、;:]")
-_MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].!]+")
+_MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].。!]+")
 _HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
 
@@ -81,13 +81,19 @@ class NameReader:
         def said(item: _Named, why: str) -> Extraction:
             return Extraction(item.name, (item.start, item.end), why if item.name else "ambiguous: two names")
 
-        reached = self.phrases.reached(text, at)
+        reached = [
+            item
+            for item in self.phrases.reached(text, at)
+            if not self.phrases.is_set_aside(text, item.what.start, item.what.end)
+        ]
         if chosen := self.phrases.chosen(text, reached):
             return said(chosen.what, "announced")
         if marked := self._marked(text):
             return marked
         leading = _LEADING.match(text)
         first = self._at(text, leading.end() if leading else 0)
+        if first and self.phrases.is_set_aside(text, first.start, first.end):
+            first = None
         weak = [item for item in reached if item.sort < 3]
         if first and (not weak or _LINE_END.match(text, first.end)):
             return said(first, "the reply begins with it")
@@ -101,16 +107,14 @@ class NameReader:
         if len(named) > 1:
             begin = last_sentence(text)
             stops = [match.end() for match in _CLAUSE_STOP.finditer(text, begin, len(text) - 1)]
-            for place in (begin, *stops[-1:]):
+            stops += [match.end() for match in self.phrases.but.finditer(text, begin)]
+            for place in (begin, *sorted(stops)[-1:]):
                 last = {name: item for name, item in named.items() if item.start >= place}
-                if (
-                    len(last) == 1
-                    and None not in last
-                    and self._ends(text, item := next(iter(last.values())))
-                ):
-                    return said(item, "the reply ends with it")
+                ends = [item for item in last.values() if self._ends(text, item)]
+                if len(last) == 1 and None not in last and ends:
+                    return said(ends[0], "the reply ends with it")
             return Extraction(None, None, "ambiguous: several names")
-        return next((said(item, "the only name") for item in named.values()), NOTHING)
+        return next((said(item, "the only name") for item in named.values() if item), NOTHING)
 
     def _ends(self, text: str, item: _Named) -> bool:
         """Whether nothing but words that say nothing follows a name."""
@@ -122,7 +126,7 @@ class NameReader:
         return place >= len(text)
 
     def _marked(self, text: str) -> Extraction | None:
-        """The one name that is a member of an object, stands behind a heading and a colon, or is set in bold."""
+        """The one name that is a member of an object, stands behind a heading, or is set in bold."""
         signs: tuple[tuple[str, list[_Named]], ...] = (
             ("a member of JSON", self._whole(text, members(text), ends_member)),
             ("behind a colon", self._whole(text, self._headed(text), _ends_line)),

@@ -40,7 +40,9 @@ _TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
 #: mentions of labels, and of one option's text, that are looked at
 _MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
-_CLAUSE_STOP = regex.compile(r"[,、.。!?\n;]")
+#: a blank parts clauses in scripts that set no blank between words
+_CLAUSE_STOP = regex.compile(r"[,、.。!?\n;]|(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
+_UNSPACED_STOP = regex.compile(r"(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
 #: words that say nothing, before a label with which a reply ends, that make it the answer
 _SEVERAL_WORDS = 3
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
@@ -68,7 +70,7 @@ class _Listed(NamedTuple):
 #: between an option and the word or mark that calls it right or wrong, and behind such a word
 _BESIDE = regex.compile(r"[*_)\]`\"'.]{0,6}[^\S\n]*(?:[:=|→–—-]+[^\S\n]*)?[*_(\[`\"']{0,6}")
 _VERDICT_END = regex.compile(
-    rf"[*_)\]`\"']{{0,6}}(?:[^\S\n]*(?:[,、;:.。|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{{L}}[).:]))"
+    r"[*_)\]`\"']{0,6}(?:[^\S\n]*(?:[,、;:.。|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{L}[).:]))"
 )
 #: of a part of an option that stands for it: letters, and signs of a script without blanks
 _FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
@@ -151,9 +153,9 @@ class OptionReader:
     def mention(self) -> regex.Pattern[str]:
         """A label anywhere in a text."""
         beside = rf"|(?<=[{UNSPACED}\p{{Hangul}}])"
-        forms = sorted(self.forms, key=len, reverse=True)
+        forms, apart = sorted(self.forms, key=len, reverse=True), r"(?<![\p{L}\p{M}])"
         labels = (
-            rf"(?:(?<![\p{{L}}\p{{M}}]){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
+            rf"(?:{apart}{beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
             for form in forms
         )
         return regex.compile(rf"(?<![.\-'\d°]|\d[.,])(?:{'|'.join(labels)})")
@@ -195,7 +197,11 @@ class _Reading:
 
     def found(self) -> Extraction:
         """What the reply names, with the place in its plain form."""
-        reached = self.phrases.reached(self.text, self._listed)
+        reached = [
+            item
+            for item in self.phrases.reached(self.text, self._listed)
+            if not self.phrases.is_set_aside(self.text, item.what.start, item.what.end)
+        ]
         if self.several and (left := self._all_but()):
             return left
         announced, table = self.phrases.chosen(self.text, reached), self._table()
@@ -552,7 +558,7 @@ class _Reading:
         )
 
     def _by_part(self) -> Extraction | None:
-        """Where no option stands there as a whole: the one of which the reply, or it of the reply, is a part."""
+        """Where no option stands there as a whole: the one of which a part does."""
         if any(True for _ in self._named()):
             return None
         said = _TRAILING.sub("", self.text[self._past_marks() :])
@@ -577,7 +583,9 @@ class _Reading:
     @staticmethod
     def _is_long(part: str) -> bool:
         """Whether a part of an option may stand for it."""
-        return len(part) >= (_FEWEST_SIGNS if regex.match(rf"[{UNSPACED}]", part) else _FEWEST_LETTERS)
+        return len(part) >= (
+            _FEWEST_SIGNS if regex.match(rf"[{UNSPACED}\p{{Hangul}}]", part) else _FEWEST_LETTERS
+        )
 
     def _only_skipped(self, place: int) -> bool:
         """Whether nothing but marks and words that say nothing follows a place."""
@@ -655,15 +663,15 @@ class _Reading:
 
     def _verdict(self, place: int) -> bool | None:
         """Whether what follows a label calls it right or wrong; None where it does neither."""
-        phrases, denied = self.phrases, False
+        phrases, denied, apart = self.phrases, False, False
         for _ in range(10):
             if match := phrases.option.match(self.text, place):
                 place = match.end()
                 continue
             if match := phrases.wrong.match(self.text, place):
-                return None if self._heads(match.end()) else denied
+                return None if self._heads(match.end(), apart=apart) else denied
             if match := phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
-                return None if self._heads(match.end()) else not denied
+                return None if self._heads(match.end(), apart=apart) else not denied
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
@@ -672,11 +680,19 @@ class _Reading:
             )
             if not match or "\n" in match[0]:
                 return None
+            apart |= match[0] == ","
             place = match.end()
         return None
 
-    def _heads(self, place: int) -> bool:
-        """Whether a word that ends at a place heads a list, as in `Incorrect: C, D`."""
+    def _heads(self, place: int, *, apart: bool) -> bool:
+        """Whether a word that ends at a place speaks of what follows: `Incorrect: C, D`; `选B，不选A`.
+
+        Args:
+            place: where it ends.
+            apart: whether a comma stands before it.
+        """
+        if apart and self.reader.label.match(self.text, place):
+            return True
         for _ in range(4):
             match = self.phrases.skipped.match(self.text, place) or _BLANKS.match(self.text, place)
             if not match or match.end() == place:
@@ -694,7 +710,7 @@ class _Reading:
         """Option -> what is said of it, and where its label stands."""
         verdicts: dict[int, tuple[bool | None, int, int]] = {}
         for number, start, end in self._mentions():
-            said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
+            said = False if self.phrases.is_set_aside(self.text, start, end) else self._verdict(end)
             if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
                 said = self._verdict(own[1])
             if number not in verdicts or said is not None:
@@ -788,13 +804,14 @@ class _Reading:
                 continue
             found = self.phrases.answer_at(self.text, match.end(), self._listed, on_line=True)
             listed = found[0] if found and len(found[0].places) < self.reader.size else None
-            for _, start, end in [] if listed else self._named():
-                if self._skips_to(end, match.start()):
-                    listed = self._listed(start, True)
-                    break
-            if listed:
-                left = [number for number in range(self.reader.size) if number not in listed.places]
-                return Extraction(left, (listed.start, listed.end), "all but those")
+            out = set(listed.places) if listed else set()
+            span = (listed.start, listed.end) if listed else match.span()
+            if not listed:
+                before = [item for item in self._named() if item[2] <= match.start()]
+                out = {number for number, _, end in before if self._skips_to(end, match.start())}
+            if out:
+                left = [number for number in range(self.reader.size) if number not in out]
+                return Extraction(left, span, "all but those")
         return None
 
     def _skips_to(self, place: int, end: int) -> bool:

@@ -30,6 +30,7 @@ _BOX = regex.compile(
     r"|<\s*(?:answer|final|final_answer|result|solution|label|choice|option|response|prediction|verdict|letter)\s*>"
 )
 _TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
+_CLAUSE_END = regex.compile(r"[\s*_]*(?:[,.;!。、\n]|$)")
 #: tokens between an announcement and its answer
 _MOST_TOKENS = 24
 #: announcements that are looked at, from the last one on
@@ -226,7 +227,7 @@ class Phrases:
         """The announcements behind which there is an answer, in their order."""
         answers = []
         for item in sorted(self.announcements(text))[-_MOST:]:
-            if item.sort in (1, 3) and self.is_denied(text, item.start):
+            if item.sort and self.is_denied(text, item.start):
                 continue
             if item.sort == 1 and self._is_called_wrong(text, item.start):
                 continue
@@ -251,7 +252,14 @@ class Phrases:
         before = text[max(0, start - 40) : start].rstrip(" *_`\"'([")
         over = any(match.end() == len(before) for match in any_of(self.words.over).finditer(before))
         place = end + len(text[end:]) - len(text[end:].lstrip(" *_`\"')]"))
-        return over or bool(any_of(self.words.aside).match(text, place))
+        if over or any_of(self.words.aside).match(text, place):
+            return True
+        behind = self.not_.match(text, place)  # as in Hindi
+        return bool(behind) and bool(_CLAUSE_END.match(text, behind.end()) or self._turns(text, behind.end()))
+
+    def _turns(self, text: str, place: int) -> bool:
+        """Whether a word that turns to what is meant stands at a place."""
+        return bool(self.but.match(text, place + len(text[place:]) - len(text[place:].lstrip())))
 
     def chosen(self, text: str, answers: Iterable[Reached[T]]) -> Reached[T] | None:
         """The announcement that counts: the last strong one, unless it is taken back; else None."""
