@@ -49,6 +49,8 @@ class Words:
     except_: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
     out_of: tuple[str, ...] = ()
+    tick: tuple[str, ...] = ()
+    cross: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

@@ -15,8 +15,8 @@ from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_se
 
 _NUMBER = regex.compile(
     r"(?<![\p{Latin}\p{Cyrillic}\p{Greek}\d^]|\d[.,]|\p{L}/\s?|\^\{|/\s?\p{L}{1,3}\.?|\d\s?[мم])(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
-    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
-    r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
+    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:(?:[.,]|\{[.,]\})\d{1,12})?"
+    r"|\d{1,15}(?:(?:[.,]|\{[.,]\})\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
 )
 _DASH = regex.compile(r"[-–—~〜/]")
@@ -249,7 +249,7 @@ class NumberReader:
         return other.end() if other else None
 
     def _number(self, match: regex.Match[str]) -> float:
-        said, group = match[0], match["group"]
+        said, group = match[0].replace("{,}", ",").replace("{.}", "."), match["group"]
         power = int(match["power"]) if match["power"] else 0
         if power:
             said = regex.split(r"\s?[x×*]", said)[0]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import plain
-from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, read_plainly, word
+from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, inflected, read_plainly, word
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
@@ -63,8 +63,14 @@ class NameReader:
     def _behind(self) -> regex.Pattern[str]:
         """What may follow a name of a script without blanks: no letter, or a word that says nothing."""
         return regex.compile(
-            rf"(?![{UNSPACED}\p{{Hangul}}])|{self.phrases.skipped.pattern}|{self.phrases.either.pattern}"
+            rf"(?![{UNSPACED}\p{{Hangul}}])|(?<=\p{{Han}}|\p{{Katakana}}|ー)(?=\p{{Hiragana}})"
+            rf"|{self.phrases.skipped.pattern}|{self.phrases.either.pattern}"
         )
+
+    @cached_property
+    def _inflected(self) -> dict[str, regex.Pattern[str]]:
+        """Name -> it with other endings, where these are no other name's."""
+        return inflected(self.names)
 
     def read(self, reply: Reply) -> Extraction:
         """The name.
@@ -114,7 +120,18 @@ class NameReader:
                 if len(last) == 1 and None not in last and ends:
                     return said(ends[0], "the reply ends with it")
             return Extraction(None, None, "ambiguous: several names")
-        return next((said(item, "the only name") for item in named.values() if item), NOTHING)
+        if named:
+            return said(next(iter(named.values())), "the only name")
+        others = {
+            name: match.span()
+            for name, pattern in self._inflected.items()
+            for match in pattern.finditer(text)
+            if not self.phrases.is_set_aside(text, *match.span())
+        }
+        if len({self.names[name] for name in others}) != 1:
+            return NOTHING
+        name, span = next(iter(others.items()))
+        return Extraction(self.names[name], span, "the only name, with another ending")
 
     def _ends(self, text: str, item: _Named) -> bool:
         """Whether nothing but words that say nothing follows a name."""

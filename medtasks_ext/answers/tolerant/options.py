@@ -11,7 +11,15 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import Folded, plain
-from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
+from medtasks_ext.answers.tolerant.phrases import (
+    SET_APART,
+    UNSPACED,
+    Phrases,
+    any_of,
+    inflected,
+    read_plainly,
+    word,
+)
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
 from medtasks_ext.answers.tolerant.signs import CROSS, TICK, emphasised, ends_member, last_sentence, members
 
@@ -77,8 +85,6 @@ _FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
 _TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
 #: options that a table calls right or wrong, at least
 _FEWEST_TOLD = 2
-#: letters of scripts that set words apart
-_SET_APART = rf"[^\P{{L}}{UNSPACED}\p{{Hangul}}]"
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
@@ -89,6 +95,9 @@ _REMARK = regex.compile(r"[^\S\n]*\([^()\n]{0,120}\)(?=[^\S\n]*(?:[,;&+、]|\p{L
 _LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
 #: in place of an option that is called wrong
 _DENIED = -1
+_NUMBERED = regex.compile(r"\s*\d{1,2}(?![\d.,]\d)")
+#: signs of an option that may be a label
+_SHORT = 3
 _LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
 _NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
 _CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
@@ -165,7 +174,7 @@ class OptionReader:
         """Labels of one letter without anything between them."""
         letters = "".join(map(regex.escape, (form for form in self.forms if not form.isdecimal())))
         letters = letters or "".join(form for form in self.forms if form.isdecimal())
-        behind = r"\p{L}" if regex.search(rf"[{UNSPACED}]", letters) else _SET_APART
+        behind = r"\p{L}" if regex.search(rf"[{UNSPACED}]", letters) else SET_APART
         return regex.compile(rf"[{letters}]{{2,26}}(?!{behind}|[\p{{M}}\d])")
 
     @cached_property
@@ -360,6 +369,9 @@ class _Reading:
                 or self._has_option_word(begin)
                 or (own and own[0] == self.reader.forms[match[0]])
                 or _NEXT_NUMBER.match(self.text, end)
+                or self._joins_a_number(end)
+                or self._verdict_beside(end) is not None
+                or (not match.string[begin - 1 : begin].isalpha() and self._is_said_last(end))
             )
         if not match[0].isalpha() or len(match[0]) > 1:
             return True
@@ -378,6 +390,17 @@ class _Reading:
             said_of_it = self.phrases.reason.match(self.text, rest.end())
             return by_text or bool(said_of_it) or self._verdict_beside(end) is not None
         return True
+
+    def _joins_a_number(self, place: int) -> bool:
+        """Whether a joining word and another number follow: `1 or 2`."""
+        begin = place + len(self.text[place:]) - len(self.text[place:].lstrip(" "))
+        joint = self.phrases.either.match(self.text, begin) or self.phrases.joins.match(self.text, begin)
+        return bool(joint) and bool(_NUMBERED.match(self.text, joint.end()))
+
+    def _is_said_last(self, place: int) -> bool:
+        """Whether a word that says nothing follows without a blank, and ends the sentence: `3입니다.`"""
+        match = self.phrases.skipped.match(self.text, place)
+        return bool(match) and match.end() > place and bool(_LINE_END.match(self.text, match.end()))
 
     def _begins_sentence(self, place: int) -> bool:
         return bool(_SENTENCE_START.search(self.text[max(0, place - 12) : place])) or place == 0
@@ -504,7 +527,9 @@ class _Reading:
         words = self.phrases.words
         right, wrong = words.right, (*words.wrong, *words.not_)
         if self.text[end:place].strip(" *_)`\"'"):  # `A: no`; in `A no` a blank sets no word apart
-            right, wrong = (*right, *words.yes), (*wrong, *words.no)
+            labels = self.reader.forms
+            right = (*right, *words.yes, *(mark for mark in words.tick if plain(mark) not in labels))
+            wrong = (*wrong, *words.no, *(mark for mark in words.cross if plain(mark) not in labels))
         for said, verdict in ((right, True), (wrong, False)):
             match = any_of(said).match(self.text, place)
             if match and _VERDICT_END.match(self.text, match.end()):
@@ -525,7 +550,11 @@ class _Reading:
     def _concluding(self) -> Extraction | None:
         """The one option of the last sentence, or of its last clause, where words lead to it."""
         begin = last_sentence(self.text)
-        stops = [match.end() for match in _CLAUSE_STOP.finditer(self.text, begin, len(self.text) - 1)]
+        stops = [
+            match.end()
+            for match in _CLAUSE_STOP.finditer(self.text, begin, len(self.text) - 1)
+            if match[0] != " " or not self.reader.label.match(self.text, match.end())
+        ]
         stops += [match.end() for match in self.phrases.but.finditer(self.text, begin)]
         clause = max((stop for stop in stops if stop > begin and not self.several), default=begin)
         for place in dict.fromkeys((begin, clause)):
@@ -536,12 +565,18 @@ class _Reading:
                     aside = True
                 elif start >= place:
                     named.setdefault(number, (start, end))
-            if len(named) == 1:
+            if len(named) == 1 and not (place > begin and self._goes_on(place)):
                 ((number, span),) = named.items()
                 led = self._is_led_to(*span, sentence=begin) or (aside and self._only_skipped(span[1]))
-                if led and not self._in_denial(*span):
+                ends = place == begin or self._only_skipped(span[1]) or self._verdict(span[1])
+                if led and ends and not self._in_denial(*span):
                     return Extraction([number], span, "the last sentence names it")
         return None
+
+    def _goes_on(self, place: int) -> bool:
+        """Whether a clause begins with a joining word, so that it goes on with a list."""
+        begin = place + len(self.text[place:]) - len(self.text[place:].lstrip(" *_"))
+        return bool(self.phrases.joins.match(self.text, begin) or self.phrases.either.match(self.text, begin))
 
     def _is_led_to(self, start: int, end: int, *, sentence: int) -> bool:
         """Whether words that say nothing, or that call it right, stand around an option."""
@@ -572,6 +607,19 @@ class _Reading:
                 for match in regex.compile(word(rest)).finditer(self.text):
                     if not self.phrases.is_set_aside(self.text, *match.span()):
                         found[number] = match.span()
+        if not found:
+            for text, pattern in inflected(self.reader.options).items():
+                number = [plain(option) for option in self.reader.options].index(text)
+                for match in pattern.finditer(self.text):
+                    if not self.phrases.is_set_aside(self.text, *match.span()):
+                        found[number] = match.span()
+        if self.several and found:
+            said_of = {number for number, span in found.items() if not self._in_denial(*span)}
+            return (
+                Extraction(sorted(said_of), next(iter(found.values())), "named with other endings")
+                if said_of
+                else None
+            )
         if len(found) > 1:
             begin = max(match.end() for match in _CLAUSE_STOP.finditer("." + self.text[:-1])) - 1
             found = {number: span for number, span in found.items() if span[0] >= begin}
@@ -675,9 +723,9 @@ class _Reading:
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
-            match = regex.compile(rf"{_SAID}|{phrases.skipped.pattern}|{phrases.but.pattern}").match(
-                self.text, place
-            )
+            match = regex.compile(
+                rf"{_SAID}|{phrases.skipped.pattern}|{phrases.but.pattern}|{phrases.answer.pattern}"
+            ).match(self.text, place)
             if not match or "\n" in match[0]:
                 return None
             apart |= match[0] == ","
@@ -703,8 +751,19 @@ class _Reading:
     def _mentions(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels."""
         for match in islice(self.reader.mention.finditer(self.text), _MOST):
-            if self._is_label(match, announced=False):
+            inside = any(begin <= match.start() and match.end() <= end for begin, end in self._texts)
+            if not inside and self._is_label(match, announced=False):
                 yield self.reader.forms[match[0]], *match.span()
+
+    @cached_property
+    def _texts(self) -> list[tuple[int, int]]:
+        """Where options of several signs stand as a whole."""
+        return [
+            match.span()
+            for pattern, _ in self.reader.texts
+            for match in islice(pattern.finditer(self.text), _MOST)
+            if match.end() - match.start() > _SHORT
+        ]
 
     def _verdicts(self) -> dict[int, tuple[bool | None, int, int]]:
         """Option -> what is said of it, and where its label stands."""
@@ -719,6 +778,8 @@ class _Reading:
 
     def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
+        if not right and not self.several and not verdicts:
+            right = {number: span for number, span in self._named_by_text().items() if self._verdict(span[1])}
         if not right:
             return None
         if self.several:
@@ -883,8 +944,13 @@ class _Reading:
         begin = max(
             (match.end() for match in self.phrases.but.finditer(self.text, begin, start)), default=begin
         )
-        stop = _CLAUSE_STOP.search(self.text, end)
-        return self._denies(begin, stop.start() if stop else len(self.text))
+        # behind a label, or behind a list of them, a blank parts no clause: `จ ไม่มี`
+        of_label = end - start <= _SHORT or self.text[end - 2 : end - 1].isspace()
+        beside = of_label and self.text[end : end + 1].isspace()
+        stop = _CLAUSE_STOP.search(self.text, end + beside)
+        last = stop.start() if stop else len(self.text)
+        turn = self.phrases.but.search(self.text, end, last)
+        return self._denies(begin, turn.start() if turn else last)
 
     def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:
         """Whether nothing but the options' texts stands there."""

@@ -13,13 +13,15 @@ from typing import Generic, NamedTuple, TypeVar
 import regex
 
 from medtasks_ext.answers.languages import Words, words_of
-from medtasks_ext.answers.tolerant.folding import Folded, folded, plain
+from medtasks_ext.answers.tolerant.folding import Folded, folded, plain, script_of
 from medtasks_ext.answers.tolerant.markers import end_of_answer
 from medtasks_ext.answers.tolerant.reply import LONGEST, Extraction, Reply
 
 T = TypeVar("T")
 #: scripts that are written without blanks between words
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+#: a letter of a script that sets words apart
+SET_APART = rf"[^\P{{L}}{UNSPACED}\p{{Hangul}}]"
 _UNSPACED = regex.compile(rf"[{UNSPACED}]")
 #: scripts whose words take endings without a blank
 _ENDINGS = regex.compile(rf"[{UNSPACED}\p{{Hangul}}\p{{Ethiopic}}]")
@@ -30,6 +32,10 @@ _BOX = regex.compile(
     r"|<\s*(?:answer|final|final_answer|result|solution|label|choice|option|response|prediction|verdict|letter)\s*>"
 )
 _TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
+#: letters of a word of which two may be an ending
+_LONG_WORD = {"Latin": 7, "Cyrillic": 5, "Greek": 5}
+#: words between a negation and what it denies
+_MOST_LEADING = 3
 _CLAUSE_END = regex.compile(r"[\s*_]*(?:[,.;!。、\n]|$)")
 #: tokens between an announcement and its answer
 _MOST_TOKENS = 24
@@ -46,12 +52,16 @@ def word(text: str, *, inside: bool = True) -> str:
     """
     text = plain(text)
     before = "" if _UNSPACED.match(text) or not text[:1].isalnum() else r"(?<![\p{L}\p{M}\p{N}])"
-    if regex.match(r"\p{Hangul}", text):
+    if regex.match(r"\p{Latin}|\d", text):  # may stand in a text without blanks
+        before = rf"(?<!\p{{N}}|{SET_APART})"
+    elif regex.match(r"\p{Hangul}", text):
         before = "" if inside else r"(?<!\p{L})"
     elif regex.match(r"\p{Arabic}", text):
         before = r"(?:(?<![\p{L}\p{M}])|(?<=(?<![\p{L}\p{M}])[وف]))"
     glued = _ENDINGS.match(text[-1]) or not text[-1].isalnum() or text == "و"
     after = "" if glued else r"(?![\p{L}\p{M}\p{N}])"
+    if not glued and regex.match(r"\p{Latin}|\d", text[-1]):
+        after = rf"(?!\p{{N}}|\p{{M}}|{SET_APART})"
     spelled: str = regex.escape(text).replace(r"\ ", " ").replace(" ", r"\s+")
     return before + spelled + after
 
@@ -61,6 +71,25 @@ def any_of(words: tuple[str, ...], *, inside: bool = True) -> regex.Pattern[str]
     """Any of the words, longer ones first."""
     ordered = sorted(dict.fromkeys(words), key=lambda item: len(plain(item)), reverse=True)
     return regex.compile("|".join(word(item, inside=inside) for item in ordered) or r"(?!)")
+
+
+def inflected(texts: Iterable[str]) -> dict[str, regex.Pattern[str]]:
+    """Texts whose long words may have other endings, as patterns; of two that are then alike neither."""
+    patterns = {}
+    texts = [plain(text) for text in texts]
+    for text in texts:
+        words = [
+            regex.escape(part[: -1 if len(part) < _LONG_WORD.get(script_of(part), 7) else -2]) + r"\p{L}{0,3}"
+            if regex.fullmatch(r"[\p{Latin}\p{Cyrillic}\p{Greek}-]{4,}", part)
+            else regex.escape(part)
+            for part in text.split()
+        ]
+        patterns[text] = regex.compile(r"(?<!\p{L})" + r"\s+".join(words) + r"(?!\p{L})")
+    return {
+        text: pattern
+        for text, pattern in patterns.items()
+        if sum(bool(pattern.search(other)) for other in texts) == 1
+    }
 
 
 class Announced(NamedTuple):
@@ -114,6 +143,11 @@ class Phrases:
     def wrong(self) -> regex.Pattern[str]:
         """That it is wrong."""
         return any_of(self.words.wrong)
+
+    @cached_property
+    def answer(self) -> regex.Pattern[str]:
+        """A noun that announces an answer."""
+        return any_of(self.words.answer)
 
     @cached_property
     def not_(self) -> regex.Pattern[str]:
@@ -247,15 +281,28 @@ class Phrases:
 
     def is_set_aside(self, text: str, start: int, end: int) -> bool:
         """Whether what stands between two places is denied, or named as what the answer is not."""
-        if self.is_denied(text, start):
+        if suffix := self.option.match(text, end):
+            end = suffix.end()
+        begin = self._lead_in(text, start)
+        if self.is_denied(text, start) or self.is_denied(text, begin):
             return True
-        before = text[max(0, start - 40) : start].rstrip(" *_`\"'([")
+        before = text[max(0, begin - 40) : begin].rstrip(" *_`\"'([")
         over = any(match.end() == len(before) for match in any_of(self.words.over).finditer(before))
         place = end + len(text[end:]) - len(text[end:].lstrip(" *_`\"')]"))
         if over or any_of(self.words.aside).match(text, place):
             return True
         behind = self.not_.match(text, place)  # as in Hindi
         return bool(behind) and bool(_CLAUSE_END.match(text, behind.end()) or self._turns(text, behind.end()))
+
+    def _lead_in(self, text: str, place: int) -> int:
+        """Where the words that say nothing begin that lead to a place, at most a few."""
+        for _ in range(_MOST_LEADING):
+            before = text[max(0, place - 24) : place].rstrip(" *_`\"'([")
+            starts = [match.start() for match in self.skipped.finditer(before) if match.end() == len(before)]
+            if not starts:
+                break
+            place = max(0, place - 24) + starts[0]
+        return place
 
     def _turns(self, text: str, place: int) -> bool:
         """Whether a word that turns to what is meant stands at a place."""
