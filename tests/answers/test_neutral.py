@@ -19,6 +19,7 @@ from medtasks_ext.metrics.generation import tokeniser
 from tests.answers.replies import (
     NONE,
     written_before,
+    written_fifth,
     written_fourth,
     written_later,
     written_second,
