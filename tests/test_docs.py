@@ -16,6 +16,9 @@ from medtasks_ext.batching import asks_one_by_one
 from medtasks_ext.cli import reference
 from medtasks_ext.cli.commands import DEFAULTS
 from medtasks_ext.cli.main import app
+from medtasks_ext.cli.reference_facts import internals
+from medtasks_ext.metrics.glossary import meanings
+from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
 from tests.conftest import ROOT
@@ -243,6 +246,26 @@ def test_the_help_of_a_command_is_complete(name):
 def test_pages_that_follow_from_the_code_are_up_to_date():
     stale = [path.name for path, text in reference.pages(registry()).items() if path.read_text() != text]
     assert stale == [], "run `medtasks dev build`"
+
+
+def test_defects_of_scorers_name_metrics_that_exist():
+    named = {name for group in known_defects() for name in group.beside}
+    named |= {
+        name
+        for group in known_defects()
+        for defect in group.defects
+        for name in re.findall(r"`([a-z][a-z_]*(?:_repaired|_pooled))`", defect.beside)
+    }
+    assert "f1_event_repaired" in named and named <= meanings().keys()
+
+
+def test_the_site_shows_what_every_package_says():
+    text = internals(ROOT)
+    packages = [path.parent for root in ROOT.glob("medtasks_*") for path in root.rglob("__init__.py")]
+    said = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert len(packages) > 20
+    assert {".".join(path.relative_to(ROOT).parts) for path in packages if path.name != "page"} <= {*said}
+    assert "### medtasks_ext.stats.intervals" in text
 
 
 def test_the_list_of_commands_has_all_of_them():

@@ -46,7 +46,7 @@ FP8 = {
     "Mistral-Small-4-119B-2603", "Ring-2.6-1T",
 }  # fmt: skip
 #: half a byte a parameter
-MXFP4 = {"gpt-oss-20b", "gpt-oss-120b", "Kimi-K2-Thinking"}
+MXFP4 = {"gpt-oss-20b", "gpt-oss-120b", "Kimi-K2-Thinking", "Kimi-K2.5", "Kimi-K2.6", "Kimi-K3"}
 
 
 def reference(table: str) -> dict[str, dict[str, str]]:
@@ -182,7 +182,12 @@ def test_what_a_file_says_of_its_decoding_is_so():
 def test_answers_leave_room_for_the_prompt():
     for name in OPEN:
         arguments, content = MODELS[name]["model_args"], MODELS[name]
-        context = arguments.get("max_model_len") or arguments["max_length"]
+        context = arguments.get("max_model_len") or arguments.get("max_length")
+        if context is None:  # nobody within reach says it
+            assert re.search(
+                r"context of its\s+(# )?configuration|that of its configuration", OPEN[name].read_text()
+            ), name
+            continue
         assert context <= 131072, name
         if content["metadata"]["thinking"]:
             assert content["gen_kwargs"]["max_gen_toks"] == min(16384, context // 2), name
@@ -267,30 +272,6 @@ def test_a_served_model_is_served_under_its_name_with_its_context():
         assert content["model_args"]["base_url"].startswith("http://localhost:"), name
 
 
-def index() -> dict[str, list[str]]:
-    """The page's tables: name -> the other cells of its row."""
-    lines = (CONFIGS / "README.md").read_text().splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
-    return {row[0].strip("`"): row[1:] for row in rows}
-
-
-def test_the_page_lists_every_file_with_what_it_holds():
-    rows = index()
-    assert [name for name in rows if name in OPEN] and set(MODELS) <= set(rows)
-    for name in OPEN:
-        content, arguments = MODELS[name], MODELS[name]["model_args"]
-        hub, thinks, decoding, context, gpus, suites = rows[name]
-        assert hub == hub_id(name), name
-        assert (thinks == "yes") is content["metadata"]["thinking"], name
-        assert decoding == content["metadata"]["decoding"], name
-        assert int(context) == (arguments.get("max_model_len") or arguments["max_length"]), name
-        if "tensor_parallel_size" in arguments:
-            assert int(gpus) == arguments["tensor_parallel_size"], name
-        assert ([] if suites == "–" else suites.lower().split(", ")) == list(called(name)), name
-    for name in API:
-        assert rows[name][1] == hub_id(name), name
-
-
 @pytest.mark.parametrize("page", ["docs/large_runs.md", "model_configs/README.md"])
 def test_the_examples_of_the_pages_name_files_that_exist(page):
     names = re.findall(r"medtasks run --config (\S+)", (ROOT / page).read_text())
@@ -308,7 +289,8 @@ def test_newer_models_are_many_of_many_makers_and_sizes():
     assert len({model.maker for model in models}) >= 12
     assert min(model.parameters_b for model in models) < 1
     assert max(model.parameters_b for model in models) >= 1000
-    assert any(model.domain == "medical" for model in models)
+    medical = [model for model in models if model.domain == "medical"]
+    assert len(medical) >= 12 and len({model.maker for model in medical}) >= 6
 
 
 @pytest.mark.parametrize("name", NEWER)

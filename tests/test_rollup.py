@@ -3,13 +3,22 @@
 import csv
 from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from medtasks_ext.registry import registry, vocabulary
-from medtasks_ext.results.rollup import roll_up
+from medtasks_ext.results.rollup import Members, Row, roll_up_one
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
+
+
+def roll_up(name, tasks, metrics, sizes, parts=None) -> Row:
+    finished = {
+        task: SimpleNamespace(metrics=item, intervals={}, n=sizes.get(task, 0), estimate=None)
+        for task, item in metrics.items()
+    }
+    return roll_up_one(Members(name, tuple(tasks), tuple(map(tuple, parts or [tasks]))), finished)
 
 
 def read(name: str) -> list[dict[str, str]]:

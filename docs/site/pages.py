@@ -8,6 +8,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from medtasks_ext.cli.reference_facts import internals
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", "build/catalogue")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
@@ -23,6 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         name = path.relative_to(ROOT).as_posix()
         if files.get_file_from_path(name) is None:
             files.append(File.generated(config, name, abs_src_path=str(path)))
+    files.append(File.generated(config, "docs/internals.md", content=internals(ROOT)))
     return files
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.tolerant import reply_of
@@ -77,11 +80,13 @@ class VerifiedLetter(AnswerFormat):
         letters: of the options.
         part: what counts of the reply: what is in the last `\\boxed{}` (or all of it), in the first
             `<answer>`, or `all`. `first`: the first character that is one of the letters, in whatever word.
+        announced_by: words behind which the answer stands; where they occur, other words announce none.
     """
 
     kind: Literal["verified_letter"]
     letters: list[str]
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
+    announced_by: str | None = Field(default=None, min_length=1)
 
     def has_released_reader(self, *, cot: bool) -> bool:
         """Not where the first letter counts and the reply begins with reasoning."""
@@ -93,7 +98,7 @@ class VerifiedLetter(AnswerFormat):
         Raises:
             GoldError: it is none of the row's options.
         """
-        letter, letters = _counted(text, self.part).strip(), self._letters(row)
+        letter, letters = self._gold_of(text), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
         return letter
@@ -109,7 +114,8 @@ class VerifiedLetter(AnswerFormat):
         reply = _Reply.of(_counted(text, self.part))
         gold = row.get("gold")
         for letter in sorted(letters, key=lambda letter: letter != gold):
-            if reply is not None and reply.is_right(letter, str(row["options"][letters.index(letter)])):
+            option = str(row["options"][letters.index(letter)])
+            if reply is not None and reply.is_right(letter, option, self.announced_by):
                 return Reading(letter, True)
         return Reading(None, False)
 
@@ -123,10 +129,14 @@ class VerifiedLetter(AnswerFormat):
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])]
 
+    def _gold_of(self, written: str) -> str:
+        """The letter of a gold answer as it is written."""
+        return _counted(written, self.part).strip().removeprefix(self.announced_by or "").strip()
+
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options, written as the gold answer is."""
         written = str(document["target"]).strip()
-        if not (letter := _counted(written, self.part).strip()):
+        if not (letter := self._gold_of(written)):
             return self._letters(document)
         before, _, behind = written.rpartition(letter)
         return [f"{before}{letter}{behind}" for letter in self._letters(document)]
@@ -166,7 +176,7 @@ class _Reply(NamedTuple):
         written = _plain(_without_thoughts(text))
         return cls(written, _folded(written))
 
-    def is_right(self, letter: str, option: str) -> bool:
+    def is_right(self, letter: str, option: str, announced_by: str | None) -> bool:
         """Whether the code takes the reply to be this option."""
         if _as_letter(self.text) == letter:
             return True
@@ -176,7 +186,8 @@ class _Reply(NamedTuple):
             if said == letter:
                 return True
             chosen = said is not None and said.isalpha()
-        if announced := [*_ANNOUNCED.finditer(self.text)]:
+        by_words = [*_announced_by(announced_by).finditer(self.text)] if announced_by else []
+        if announced := by_words or [*_ANNOUNCED.finditer(self.text)]:
             said, negated = _as_letter(announced[-1]["opt"]), announced[-1]["neg"] is not None
             if said == letter and not negated:
                 return True
@@ -199,6 +210,16 @@ class _Reply(NamedTuple):
             if (match := pattern.search(region)) and not _NOT.search(_sentence(region, *match.span())[0]):
                 return True
         return False
+
+
+@lru_cache(maxsize=4)
+def _announced_by(words: str) -> re.Pattern[str]:
+    """What announces an answer by these words; no emphasis may stand around the letter."""
+    said = r"\s+".join(map(re.escape, _folded(words).split()))
+    return re.compile(
+        rf"{said}\s*[:\-–—]?\s*(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?\(?\s*(?P<opt>{_OPTION})\s*[\)\.:]?{_FREE}",
+        re.IGNORECASE,
+    )
 
 
 def _without_thoughts(text: str) -> str:

@@ -26,13 +26,16 @@ def pages(tasks: Registry) -> dict[Path, str]:
     Returns:
         File -> content.
     """
-    from medtasks_ext.cli import reference_keys
+    from medtasks_ext.cli import reference_facts, reference_keys
 
     folder = tasks.root.parent
     if not (folder / PAGE).is_file():
         return {}
-    others = {(folder / PAGE).with_name(name): text for name, text in reference_keys.pages(tasks).items()}
-    return {folder / PAGE: _page(), **others}
+    others = {**reference_keys.pages(tasks), **reference_facts.pages(folder)}
+    return {
+        folder / PAGE: _page(),
+        **{(folder / PAGE).with_name(name): text for name, text in others.items()},
+    }
 
 
 def _page() -> str:

@@ -25,8 +25,8 @@ _BLOCKS = {
     "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
     "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
-    "judge": ("Judging",),
-    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "TextLocation"),
+    "judge": ("Judging", "OfficialJury"),
+    "official": ("OfficialPassage", "Passage", "OfficialAdapter", "OfficialEnvironment", "TextLocation"),
 }  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class ApiEngine(ServerEngine):
         MedtasksError: model, address or key is missing.
     """
 
+    keeps_prefixes = True  # most servers do
+
     def __init__(
         self,
         lm: LM,

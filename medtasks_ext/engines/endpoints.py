@@ -16,13 +16,15 @@ from itertools import islice
 
 from medtasks_ext.engines.engine import WAIT_SECONDS
 from medtasks_ext.engines.http import Client, Failed
-from medtasks_ext.engines.records import Answer, FaultKind
+from medtasks_ext.engines.records import Answer, FaultKind, Request
 
 #: Refusals within so many seconds, more than answers in that time, that hold all requests to a server.
 SEVERAL, SPAN = 3, 1.0
 #: Share of refusals in a round trip from which on connections are halved, and replies that are looked at
 #: at least: fewer would show such a share by chance.
 MANY, LEAST = 0.25, 32
+#: Requests that a server may have above its number, if it has just got another one about the same record.
+ABOVE = 1
 #: Seconds of a server's wish to wait from which on the user is told.
 TOLD_FROM = 5.0
 #: Seconds that a server rests after its connections have failed; doubled each time, at most the latter.
@@ -72,6 +74,11 @@ class Endpoint:
         """
         room = 1 if self.ill and well else self.allowed
         return not self.gone and self.under_way < room
+
+    @property
+    def follows_on(self) -> bool:
+        """Whether it may get a request because it has the record already."""
+        return not (self.gone or self.ill or self.held) and self.under_way < self.allowed + ABOVE
 
     @property
     def expected(self) -> tuple[float, float]:
@@ -124,6 +131,7 @@ class Endpoints:
         self._all, self._say = [Endpoint(client) for client in clients], say
         self._changed = asyncio.Event()
         self._turn = asyncio.Lock()  # of tries that wait for a place
+        self._record = "", self._all[0]  # of the last new request, and where it went
         self.stopped = False
 
     @property
@@ -139,6 +147,17 @@ class Endpoints:
     def _open(self) -> list[Endpoint]:
         well = len(self._all) > 1 and any(not (one.ill or one.gone) for one in self._all)
         return [one for one in self._all if one.takes(well=well) and not (well and one.rests)]
+
+    def begin(self, request: Request, free: Endpoint) -> Endpoint:
+        """Take a place for a new request: where the one before it went, if they share a record.
+
+        Args:
+            free: a server that has a place.
+        """
+        record, kept = self._record
+        endpoint = kept if request.record and request.record == record and kept.follows_on else free
+        self._record = request.record, endpoint
+        return self.enter(endpoint)
 
     def enter(self, endpoint: Endpoint) -> Endpoint:
         """Take a place."""

@@ -47,6 +47,7 @@ class Engine(ABC):
     batch: int = 1  # requests that the engine answers together, and whose slowest answer all of them wait for
     #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
+    keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
     address: str = ""  # of the server that gets the prompts; empty where no server does
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy

@@ -155,7 +155,7 @@ class ServerEngine(Engine):
                 await endpoint.client.pause(min(left, WAIT_SECONDS))
             elif request := feed.take():
                 self._pace.wait()
-                return request, endpoints.enter(endpoint)
+                return request, endpoints.begin(request, endpoint)
             else:
                 await asyncio.to_thread(feed.wait, WAIT_SECONDS)
         return None

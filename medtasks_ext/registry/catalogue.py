@@ -104,7 +104,8 @@ def _page(suite: Suite, datasets: list[Dataset]) -> str:
             if n_drafts
             else ""
         )
-        + f" ([{suite.citation}](#ref-{suite.citation})). [All suites](README.md).",
+        + (f" ([{suite.citation}](#ref-{suite.citation})). " if suite.citation else ". ")
+        + "[All suites](README.md).",
         "",
         _LEGEND,
     ]

@@ -5,7 +5,7 @@ No official sentence is kept. The blocks name a released file by its version and
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -85,7 +85,7 @@ class Adapters(Strict):
     Attributes:
         code: dotted name of the class that makes them (`prompts.official.words.Words`), in a module of
             `medtasks_ext.suites`. Its `Block` is what `official` of a task may say.
-        artefact: that holds the words.
+        artefact: that holds the words, where a task names no others.
     """
 
     code: Reference
@@ -140,6 +140,7 @@ class TextLocation(Strict):
     """A text in Python source, found without running it.
 
     Attributes:
+        artefact: of `suite.yaml`, that holds it; by default that of the other texts.
         file: the file below the suite's folder of wrappers; by default that of the wrapper.
         inside: the function that holds it; by default the module itself.
         take: the variable that it is assigned to, `return`, or the function that it is handed to.
@@ -149,6 +150,7 @@ class TextLocation(Strict):
         marks: whether the names of slots stand in the text itself, where the code replaces them.
     """
 
+    artefact: str | None = None
     file: InsidePath | None = None
     inside: str | None = Field(default=None, alias="in")
     take: str
@@ -156,6 +158,26 @@ class TextLocation(Strict):
     key: str | None = None
     braces: bool = False
     marks: bool = False
+
+
+class OfficialJury(Strict):
+    """One message that judges get about an answer, in the suite's own words, and how its code reads them.
+
+    Attributes:
+        text: the message.
+        slots: what stands in that text -> Jinja template over `question`, `response`, `gold` and `context`.
+        form: how a verdict is written. `tags`: each axis in a tag, and one that is missing is false.
+            `object`: the last JSON object of the reply has a key for each axis. `yes`: the reply holds "yes",
+            and "no" nowhere, be it within a word.
+        fields: axis -> name of its tag or key.
+        inverted: axes of which a judge says the contrary.
+    """
+
+    text: TextLocation
+    slots: dict[str, str]
+    form: Literal["tags", "object", "yes"]
+    fields: dict[str, str] = {}
+    inverted: list[str] = []
 
 
 class Passage(Strict):
@@ -188,6 +210,16 @@ class Official(Strict):
 
     slots: dict[str, str] = {}
 
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return False
+
+    @property
+    def artefacts(self) -> list[str]:
+        """Names of artefacts that hold the words, the main one first; none: that of the adapters."""
+        return []
+
 
 class OfficialPassage(Official):
     """A passage of the paper is the instruction.
@@ -201,6 +233,11 @@ class OfficialPassage(Official):
 
     text: Passage
     input: str | None = None
+
+    @property
+    def artefacts(self) -> list[str]:
+        """The one that holds the passage."""
+        return [self.text.artefact]
 
     @model_validator(mode="before")
     @classmethod

@@ -18,7 +18,7 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -38,9 +38,18 @@ class JuryCost:
     unrecorded: int  # tasks judged by a version that kept no cost
 
 
-def cost_frame(entries: Sequence[Entry]) -> pa.Table:
-    """The frame `costs`: tokens that were counted times a bundled price, or a published total."""
-    return table_of("costs", [{**_NOTHING, **_owner(entry), **_cost(entry)} for entry in entries])
+def cost_frame(entries: Sequence[Entry], given: Mapping[str, Price] | None = None) -> pa.Table:
+    """The frame `costs`: tokens that were counted times a price, or a published total.
+
+    Args:
+        given: label of an entry -> its price; by default those of model_configs.
+    """
+    known = prices() if given is None else {}
+    rows = []
+    for entry in entries:
+        price = known.get(entry.model) if given is None else given.get(entry.label)
+        rows.append({**_NOTHING, **_owner(entry), **_cost(entry, price)})
+    return table_of("costs", rows)
 
 
 _NOTHING = dict.fromkeys(("input_tokens", "output_tokens", "usd", "usd_batch", "usd_bound", "jury"))
@@ -51,7 +60,7 @@ def _owner(entry: Entry) -> Json:
     return {"entry": entry.label, "model": entry.model, "kind": entry.kind, "tasks": tasks, "counted": 0}
 
 
-def _cost(entry: Entry) -> Json:
+def _cost(entry: Entry, price: Price | None) -> Json:
     if entry.kind == "published":
         return _published(entry)
     judging = jury_cost(entry.folders, entry.experiments.values())
@@ -62,7 +71,6 @@ def _cost(entry: Entry) -> Json:
     tokens = [sum(item.tokens[side] for item in counted if item.tokens) for side in ("input", "output")]
     costs = {"counted": len(counted), "input_tokens": tokens[0], "output_tokens": tokens[1], **jury}
     some = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
-    price = prices().get(entry.model)
     if price is None:
         return {**costs, "price": f"{some}; no price in model_configs"}
     rule = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,11 +12,9 @@ from medtasks_ext.registry.columns import NamedGroup, Place, listed, named_group
 from medtasks_ext.registry.groups import in_totals
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
-from medtasks_ext.results.drawn import Nearness, nearness
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
-from medtasks_ext.results.rollup import weights_in
-from medtasks_ext.stats.intervals import mean_interval, sample_sizes
+from medtasks_ext.results.rollup import Members, as_parts, matrix, roll_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.results.drawn import Nearness
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.intervals import Interval
     from medtasks_ext.stats.statistic import Array
@@ -38,7 +37,7 @@ _DIGITS = 12  # what differs in later ones is equal: it is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class Group(Members):
     """Datasets that share a value.
 
     Attributes:
@@ -47,33 +46,14 @@ class Group:
         suite: the suite inside which it is; None across suites.
         name: of the registry's group, without a strategy's suffix; empty where there is none.
         datasets: ids.
-        parts: the ids behind its score, a mean over parts, each the mean of its tasks; none where its tasks
-            have no mean.
+        parts: the ids behind its score.
         derived: whether it stands for several values of its axis: a set of the suite's, or the mean over all.
     """
 
     axis: str
     value: str
     suite: str | None
-    name: str
-    datasets: tuple[str, ...]
-    parts: tuple[tuple[str, ...], ...]
     derived: bool = False
-
-    @cached_property
-    def counted(self) -> frozenset[str]:
-        """Datasets that its score is taken over; where there is no score, all."""
-        return frozenset(name for part in self.parts or [self.datasets] for name in part)
-
-    @cached_property
-    def n_tasks(self) -> int:
-        """How many those are."""
-        return len(self.counted)
-
-    def weights(self, scored: frozenset[str]) -> dict[str, float]:
-        """Dataset -> its weight in the group's score, where these datasets have one."""
-        [weights] = weights_in([(self.datasets, self.parts)], scored)
-        return weights
 
 
 @dataclass
@@ -183,8 +163,7 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
         return sets
     ids = tuple(dict.fromkeys(one for item in columns for one in item.datasets))
     # the column of a table, not the suite's own figure: each value counts once, whatever its number of tasks
-    parts = tuple(tuple(one for one in item.datasets if one in item.counted) for item in columns)
-    return [*sets, Group(axis, AVERAGE, suite.id, "", ids, parts, derived=True)]
+    return [*sets, Group("", ids, as_parts(columns), axis, AVERAGE, suite.id, derived=True)]
 
 
 def _group(
@@ -194,13 +173,13 @@ def _group(
     ids: tuple[str, ...],
     of_paper: Mapping[str, frozenset[str]],
 ) -> Group:
-    axis, value, suite = place
+    suite = place[2]
     if suite and not tasks.suites[suite].averaged and len(ids) > 1:
-        return Group(axis, value, suite, "" if named.parts is None else named.name, ids, ())
+        return Group("" if named.parts is None else named.name, ids, (), *place)
     if named.parts is None:
         own = tuple(one for one in ids if suite and one in of_paper[suite])
-        return Group(axis, value, suite, "", ids, (own or ids,))
-    return Group(axis, value, suite, named.name, ids, named.parts)
+        return Group("", ids, (own or ids,), *place)
+    return Group(named.name, ids, named.parts, *place)
 
 
 # ---------------------------------------------------------------------- scores
@@ -221,105 +200,62 @@ def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list
         for group, score in printed.items()
         if score is not None
     ]
-    return [*_computed(entry, strategy, groups, list(done.values())), *rows] if done else rows
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Which datasets are in which groups, and how much they count there.
-
-    Attributes:
-        members: (groups, datasets) 1 where the dataset is in the group.
-        counted: (groups, datasets) 1 where the group's score is taken over it.
-        weights: (ways, datasets) in the score; groups that are scored alike share a row.
-        way: (groups,) row of `weights`.
-    """
-
-    members: Array
-    counted: Array
-    weights: Array
-    way: Array
-
-
-@lru_cache(maxsize=64)
-def _layout(groups: tuple[Group, ...], names: tuple[str, ...], scored: frozenset[str]) -> _Layout:
-    """The layout for entries with these datasets, of which some have a score; many entries have the same."""
-    weights, way = np.unique(
-        _matrix(weights_in([(group.datasets, group.parts) for group in groups], scored), names),
-        axis=0,
-        return_inverse=True,
-    )
-    return _Layout(
-        _matrix([dict.fromkeys(group.datasets, 1.0) for group in groups], names),
-        _matrix([dict.fromkeys(group.counted, 1.0) for group in groups], names),
-        weights,
-        way.ravel(),
-    )
+    return [*_computed(entry, strategy, groups, done), *rows] if done else rows
 
 
 def _computed(
     entry: Entry,
     strategy: str,
     groups: tuple[Group, ...],
-    items: Sequence[Experiment],
+    finished: Mapping[str, Experiment],
 ) -> Iterator[GroupScore]:
     """The scores that follow from these experiments, in the groups that hold one of them."""
-    names = tuple(item.dataset.id for item in items)
+    items, names = list(finished.values()), tuple(finished)
+    layout, rows = roll_up(groups, finished)
     has = np.array([item.score is not None for item in items])
-    scores = np.array([item.score or 0.0 for item in items])
-    layout = _layout(groups, names, frozenset(np.array(names)[has].tolist()))
-    limits = _limits(layout.weights, items)
-    documents = layout.members @ np.array([item.n for item in items])
-    valid = _means(layout.members, [item.metrics.get("valid") for item in items])
-    readable = _means(layout.members, [item.metrics.get("readable_repaired") for item in items])
-    repaired = np.array([item.metrics.get("score_repaired", item.score) or 0.0 for item in items])
-    if_readable = np.round(layout.weights @ repaired, _DIGITS).tolist()
-    cut = _means(layout.members, [item.share_cut("answers_cut") for item in items])
-    counted = layout.counted @ has
+    readable = layout.means([item.metrics.get("readable_repaired") for item in items])
+    if_readable = layout.scores([item.metrics.get("score_repaired", item.score) or 0.0 for item in items])
+    cut = layout.means([item.share_cut("answers_cut") for item in items])
     late = np.array([item.score is not None and item.covered < 1 for item in items])
     some = np.array([item.score is not None and item.limited for item in items])
     lacks = np.array([item.score is not None and item.coverage.short for item in items])
     other = np.array([bool(item.unlike_the_paper) for item in items]) & has
-    values = np.round(layout.weights @ scores, _DIGITS).tolist()
+    scores = _rounded([row.score for row in rows])
+    lows = _rounded([row.interval.low if row.interval else None for row in rows])
+    highs = _rounded([row.interval.high if row.interval else None for row in rows])
+    reads = _rounded([if_readable[way] for way in layout.way])
     sample, suffix = items[0].sample, suffix_of(strategy)
     pending, short, unlike = (_in_groups(layout.counted, chosen, names) for chosen in (late, lacks, other))
     for place in np.flatnonzero(layout.members.any(axis=1)).tolist():
-        low, high, rough = limits[layout.way[place]]
-        beside = entry.printed.get(groups[place].name + suffix) if groups[place].name else None
+        group, row = groups[place], rows[place]
+        beside = entry.printed.get(group.name + suffix) if group.name else None
         yield GroupScore(
             entry,
             strategy,
-            groups[place],
+            group,
             sample=sample,
-            score=values[layout.way[place]] if counted[place] and groups[place].parts else None,
-            low=low,
-            high=high,
-            rough=rough,
-            paper=beside.interval if beside and counted[place] == groups[place].n_tasks else None,
-            valid=beside.valid if beside else valid[place],
+            score=scores[place],
+            low=lows[place],
+            high=highs[place],
+            rough=bool(row.interval and row.interval.rough),
+            paper=beside.interval if beside and row.n_scored == group.n_tasks else None,
+            valid=beside.valid if beside else row.valid,
             readable=readable[place],
-            if_readable=if_readable[layout.way[place]] if counted[place] and groups[place].parts else None,
+            if_readable=reads[place],
             cut=cut[place],
-            scored=int(counted[place]),
-            documents=int(documents[place]),
+            scored=row.n_scored,
+            documents=row.n_documents,
             pending=pending[place],
             limited=bool((some & (layout.counted[place] > 0)).any()),
-            estimate=_nearness(layout.weights[layout.way[place]], items),
+            estimate=row.estimate,
             short=short[place],
             unlike=unlike[place],
         )
 
 
-def _nearness(weights: Array, items: Sequence[Experiment]) -> Nearness | None:
-    there = np.flatnonzero(weights).tolist()
-    if not any(items[place].estimate for place in there):
-        return None
-    return nearness(
-        weights[there].tolist(),
-        [items[place].score or 0.0 for place in there],
-        [items[place].estimate for place in there],
-        [items[place].n for place in there],
-    )
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    rounded = np.round([0.0 if value is None else value for value in values], _DIGITS).tolist()
+    return [None if value is None else there for value, there in zip(values, rounded, strict=True)]
 
 
 def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
@@ -374,40 +310,6 @@ def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tupl
     return [tuple(names[place] for place in np.flatnonzero(row).tolist()) for row in (counted > 0) & chosen]
 
 
-def _matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
-    """(rows, names) of what each row has for these names; 0 for others."""
-    place, matrix = {name: column for column, name in enumerate(names)}, np.zeros((len(rows), len(names)))
-    for target, row in zip(matrix, rows, strict=True):
-        columns = [place[name] for name in row if name in place]
-        target[columns] = [value for name, value in row.items() if name in place]
-    return matrix
-
-
-def _means(members: Array, values: Sequence[float | None]) -> list[float | None]:
-    """For each row of members the mean of the values that are known; None where there is none."""
-    known = members * [value is not None for value in values]
-    sums, sizes = known @ [value or 0.0 for value in values], known.sum(axis=1)
-    return [total / size if size else None for total, size in zip(sums.tolist(), sizes.tolist(), strict=True)]
-
-
-def _limits(weights: Array, items: Sequence[Experiment]) -> list[tuple[float | None, float | None, bool]]:
-    """Ends of intervals of weighted means, and whether a task's is rough; None where a task has none."""
-    limits: list[tuple[float | None, float | None, bool]] = [(None, None, False)] * len(weights)
-    intervals = [item.intervals.get("score") for item in items]
-    has = np.array([interval is not None for interval in intervals], dtype=bool)
-    whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
-    if len(whole):
-        known = [(item, one) for item, one in zip(items, intervals, strict=True) if one is not None]
-        scores = [item.score or 0.0 for item, _ in known]
-        lows, highs = [one.low for _, one in known], [one.high for _, one in known]
-        sizes = sample_sizes(scores, lows, highs, [max(item.n, 1) for item, _ in known])
-        ends = np.round(mean_interval(weights[whole][:, has], scores, sizes), _DIGITS)
-        roughs = (weights[whole][:, has] > 0) @ np.array([one.rough for _, one in known]) > 0
-        for row, (low, high), rough in zip(whole, ends.T.tolist(), roughs.tolist(), strict=True):
-            limits[row] = (low, high, rough)
-    return limits
-
-
 # ---------------------------------------------------------------------- ranks
 
 
@@ -441,7 +343,7 @@ def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
     as_printed = _by_group(row for row in rows if row.as_printed and row.whole)
     for number, (entry, own) in enumerate(zip(entries, by_entry.values(), strict=True)):
         scored = frozenset(_scored(entry, strategy))
-        weights = _matrix([weigh(row.group, scored) for row in own], names)
+        weights = matrix([weigh(row.group, scored) for row in own], names)
         # a task counts against a rival that has its score, and was asked alike
         lacking = (np.isnan(values) | ~alike[number]).astype(float) @ (weights > 0).T
         means = np.where(lacking > 0, np.nan, np.nan_to_num(values) @ weights.T)  # (entries, rows)

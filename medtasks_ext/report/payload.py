@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medtasks_ext.errors import some
-from medtasks_ext.registry.columns import dataset_facts
+from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.examples import examples
-from medtasks_ext.report.groups import is_derived
+from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
+from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
+from medtasks_ext.results.models import facts_of
 from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.version import __version__
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Registry
     from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.compared import Compared
     from medtasks_ext.report.gather import Report
@@ -103,8 +106,11 @@ def payload(report: Report, text: Text = "open") -> Json:
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
     groups = _shown_groups(report)
     costs = report.costs.to_pylist()
-    axes, titles = _axes(groups), axis_titles()
-    named = titles_of((key, value) for key, values in axes.items() for value in values)
+    axes, titles = _axes(report), axis_titles()
+    others = _other_values(report.tasks, axes)
+    named = titles_of(
+        (key, value) for part in (axes, others) for key, values in part.items() for value in values
+    )
     found = {
         "schema": SCHEMA,
         "title": _title(report),
@@ -113,12 +119,17 @@ def payload(report: Report, text: Text = "open") -> Json:
         "sample": report.sample,
         "text": text,
         "entries": [
-            _entry(entry, cost, _estimates(report, entry))
+            _entry(entry, cost, _estimates(report, entry), facts_of(entry, report.entries))
             for entry, cost in zip(report.entries, costs, strict=True)
         ],
         "datasets": [*dataset_facts(report.tasks)],
         "axes": [
-            {"key": key, "title": titles[key], "values": [[value, named[key, value]] for value in values]}
+            {
+                "key": key,
+                "title": titles[key],
+                "values": [[value, named[key, value]] for value in values],
+                "others": [[value, named[key, value]] for value in others[key]],
+            }
             for key, values in axes.items()
         ],
         "mean_rules": [
@@ -215,7 +226,7 @@ def _estimates(report: Report, entry: Entry) -> list[str]:
     ]
 
 
-def _entry(entry: Entry, cost: Json, estimates: list[str]) -> Json:
+def _entry(entry: Entry, cost: Json, estimates: list[str], facts: Mapping[str, str]) -> Json:
     counted, usd = cost["counted"], cost["usd"]
     return {
         "label": entry.label,
@@ -228,6 +239,14 @@ def _entry(entry: Entry, cost: Json, estimates: list[str]) -> Json:
         "settings": entry.words,
         "notes": list(entry.notes),
         "details": entry.details,
+        "facts": {
+            "size": size_of(entry, facts),
+            "date": facts.get("released"),
+            "access": facts.get("access"),
+            "domain": facts.get("domain", "").partition(" ")[0].lower() or None,
+            "reasoning": facts.get("reasoning"),
+            "maker": facts.get("maker"),
+        },
         "root": entry.root,
         "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
         "usd": None if usd is None else round(usd, 4),
@@ -246,13 +265,26 @@ def _shown_groups(report: Report) -> list[Json]:
     ]
 
 
-def _axes(groups: Sequence[Json]) -> dict[str, list[str]]:
-    """Axis -> the values that occur."""
-    pairs = {(row["axis"], row["value"]) for row in groups}
+def _axes(report: Report) -> dict[str, list[str]]:
+    """Axis -> the values that have results."""
+    groups = report.groups.select(["axis", "value", "suite"]).to_pylist()
+    pairs = {(row["axis"], row["value"]) for row in groups if not is_derived(report.tasks, row)}
     found: dict[str, list[str]] = {}
     for axis, value in sorted(pairs, key=lambda pair: order(*pair)):
         found.setdefault(axis, []).append(value)
     return {axis: found[axis] for axis in axis_titles() if axis in found}
+
+
+def _other_values(tasks: Registry, axes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Axis -> the values of datasets without results, which lists of tasks name."""
+    known = axis_values(tasks, tuple(axis for axis in axes if axis not in (ALL, "suite")))
+    found = {
+        axis: dict.fromkeys(value for values in by_dataset.values() for value in values)
+        for axis, by_dataset in known.items()
+    }
+    return {
+        axis: [value for value in found.get(axis, ()) if value not in values] for axis, values in axes.items()
+    }
 
 
 def _results(report: Report, place: Mapping[str, int]) -> Json:
@@ -368,6 +400,10 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
             "suite": [row["suite"] for row in rows],
             **{name: [_rounded(row[column]) for row in rows] for name, column in figures.items()},
             "rough": [1 if row["interval_rough"] else None for row in rows],
+            **{
+                f"paper_{end}": [_rounded(row[f"paper_interval_{end}"]) for row in rows]
+                for end in ("low", "high")
+            },
             "tasks": [None if row["tasks_scored"] is None else row["tasks"] for row in rows],
             **{name: [_rounded(row[name]) for row in rows] for name in ("documents", "valid", "cut")},
         }

@@ -1,7 +1,7 @@
 """Frames: the tables that everything reads which shows results. The schema of each stands here as data.
 
 A frame is an Arrow table. Terminal, CSV, Parquet, the page, the store and notebooks take their columns from
-it, and docs/report.md lists them as `documented` does.
+it, and docs/columns.md lists them as `documented` does.
 """
 
 from __future__ import annotations
@@ -362,6 +362,35 @@ def _names(columns: Columns) -> list[str]:
 def names(frame: str) -> list[str]:
     """The columns of a frame."""
     return [name.partition(":")[0] for columns in FRAMES[frame] for name in _names(columns)]
+
+
+#: frame -> what a row of it is
+ROW_OF: Mapping[str, str] = {
+    "results": "One row per task, strategy, entry and metric; of published entries `score` only.",
+    "conditions": "One row per result: what decides whether it can stand beside another. "
+    "`load(…).conditions` in a notebook.",
+    "groups": "One row per entry, strategy and group with a finished task. The value `average` is the "
+    "mean over the other values of an axis.",
+    "pairs": "One row per suite, strategy and two entries whose documents have scores.",
+    "within": "One row per suite and two ways to ask one model.",
+    "standings": "One row per entry, suite and strategy: where it stands among published models.",
+    "labels": "One row per entry, suite, strategy and label.",
+    "judgements": "One row per judged task, judges and measure.",
+    "verdicts": "One row per judge, document and what it rates: what studies that ask models read.",
+    "probes": "One row per model and task: the file `contamination.csv`.",
+    "agreement": "One row per figure of a jury's agreement: `agreement.json` and `agreement.csv` of a "
+    "judged run.",
+    "sureness": "One row per task that was asked by likelihood.",
+    "costs": "One row per entry.",
+    "gaps": "One row per task without a score.",
+    "group_changes": "One row per group, or label of documents, of `medtasks compare`: `groups.csv` and "
+    "`labels.csv` of its `-o OUT`.",
+    "task_changes": "One row per task: `tasks.csv`.",
+    "flipped": "One row per document whose score changed: `flipped.csv`.",
+    "tasks": "One row per task of a store: what `report`, `compare` and `card` read of it besides its "
+    "results.",
+    "documents": "One row per task and document of a store, without texts.",
+}
 
 
 def documented(frame: str) -> list[str]:

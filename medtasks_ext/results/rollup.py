@@ -3,22 +3,94 @@
 This is the convention that reproduces the published averages of BRIDGE (Results, Table S3), where a
 task in several specialties counts fully in each. MLB's overall is the mean over its dimensions, and
 ClinicBench's scenario averages leave datasets out: `Registry.parts` says which tasks count how.
+
+`roll_up` is the one maker of group rows: the end of a run, submissions, the viewer and the frame `groups`
+have theirs from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.drawn import Nearness, nearness
-from medtasks_ext.stats.intervals import Interval, of_tasks
+from medtasks_ext.stats.intervals import Interval, mean_interval, sample_sizes
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.runs.records import EstimateRecord
+    from medtasks_ext.stats.statistic import Array
+
+
+class Finished(Protocol):
+    """A finished task, as far as groups count it: an `Experiment`, or what a run recorded."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Metric -> value; no `score` without gold or before judging."""
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Metric -> its interval, where it has one."""
+
+    @property
+    def n(self) -> int:
+        """Documents."""
+
+    @property
+    def estimate(self) -> EstimateRecord | None:
+        """How near the score is, where documents were drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """What a group's score is taken over.
+
+    Attributes:
+        name: of the registry's group; empty where there is none.
+        datasets: all that it holds: ids, or names of tasks.
+        parts: those behind its score, a mean over parts, each the mean of its tasks; none where its tasks
+            have no mean. Others are run and shown without counting.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
+
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """Datasets that its score is taken over; where there is no score, all."""
+        return frozenset(name for part in self.parts or [self.datasets] for name in part)
+
+    @cached_property
+    def n_tasks(self) -> int:
+        """How many those are."""
+        return len(self.counted)
+
+    def weights(self, scored: Collection[str]) -> dict[str, float]:
+        """Dataset -> its weight in the group's score, where these datasets have one."""
+        weights: dict[str, float] = {}
+        parts = self.scored_parts(scored)
+        for part in parts:
+            for name in part:  # a task may be in several
+                weights[name] = weights.get(name, 0.0) + 1 / len(parts) / len(part)
+        return weights
+
+    def scored_parts(self, scored: Collection[str]) -> tuple[tuple[str, ...], ...]:
+        """Of each part the datasets that have a score; parts without any are left out."""
+        parts = (tuple(name for name in part if name in scored) for part in self.parts)
+        return tuple(part for part in parts if part)
+
+
+def as_parts(groups: Iterable[Members]) -> tuple[tuple[str, ...], ...]:
+    """The datasets that count in each group, in order: groups as parts of another one."""
+    return tuple(tuple(name for name in group.datasets if name in group.counted) for group in groups)
 
 
 @dataclass(frozen=True)
@@ -43,86 +115,130 @@ class Row:
         return 0 < self.n_scored < self.n_tasks
 
 
-def roll_up(
-    name: str,
-    tasks: Sequence[str],
-    metrics: Mapping[str, Mapping[str, float]],
-    sizes: Mapping[str, int],
-    intervals: Mapping[str, Interval] | None = None,
-    parts: Sequence[Sequence[str]] | None = None,
-    estimates: Mapping[str, EstimateRecord] | None = None,
-) -> Row:
-    """The row of a group.
+@dataclass(frozen=True)
+class Layout:
+    """Which finished tasks are in which groups, and how much they count there.
 
-    Args:
-        tasks: all tasks that it holds.
-        metrics: task -> metric -> value, for finished tasks.
-        sizes: task -> number of documents, for finished tasks.
-        intervals: task -> the interval of its score.
-        parts: the tasks behind the score, where it is a mean over parts, each the mean of its tasks;
-            other tasks of the group are run and shown without counting. An empty list: there is no score.
-        estimates: task -> how near its score is, of those whose documents were drawn.
+    Attributes:
+        members: (groups, tasks) 1 where the task is in the group.
+        counted: (groups, tasks) 1 where the group's score is taken over it.
+        weights: (ways, tasks) in the score; groups that are scored alike share a row.
+        parts: for each way the tasks of each part, by their places.
+        way: for each group its row of `weights`.
     """
-    counted = counted_parts(tasks, {task for task, item in metrics.items() if "score" in item}, parts)
-    done = [metrics[task] for task in tasks if task in metrics]
-    means = [mean(metrics[task]["score"] for task in part) for part in counted]
-    scored = [task for part in counted for task in part]
-    [weights] = weights_in([(tasks, parts)], set(scored))
-    known = intervals or {}
-    return Row(
-        name=name,
-        score=mean(value for value in means if value is not None),
-        valid=mean([item["valid"] for item in done if "valid" in item]),
-        n_scored=len(scored) if parts is None or parts else sum("score" in item for item in done),
-        n_tasks=sum(map(len, parts or [tasks])),
-        n_documents=sum(sizes.get(task, 0) for task in tasks),
-        sample=any("SAMPLE_DATA" in item for item in done),
-        interval=of_tasks(
-            [*weights.values()],
-            [metrics[task]["score"] for task in weights],
-            [known.get(task) for task in weights],
-            [sizes.get(task, 1) for task in weights],
-        ),
-        estimate=nearness(
-            [*weights.values()],
-            [metrics[task]["score"] for task in weights],
-            [(estimates or {}).get(task) for task in weights],
-            [sizes.get(task, 0) for task in weights],
-        ),
+
+    members: Array
+    counted: Array
+    weights: Array
+    parts: tuple[tuple[tuple[int, ...], ...], ...]
+    way: tuple[int, ...]
+
+    def means(self, values: Sequence[float | None]) -> list[float | None]:
+        """For each group the mean of a figure over the tasks that have it; None where there is none."""
+        known = self.members * [value is not None for value in values]
+        sums, sizes = known @ [value or 0.0 for value in values], known.sum(axis=1)
+        pairs = zip(sums.tolist(), sizes.tolist(), strict=True)
+        return [total / size if size else None for total, size in pairs]
+
+    def scores(self, values: Sequence[float]) -> list[float | None]:
+        """For each way the mean over its parts of the means of their tasks; None where no task scores."""
+        return [mean(mean(values[place] for place in part) for part in parts) for parts in self.parts]
+
+
+@lru_cache(maxsize=64)
+def layout_of(groups: tuple[Members, ...], names: tuple[str, ...], scored: frozenset[str]) -> Layout:
+    """The layout for finished tasks, of which some have a score; many entries have the same."""
+    place = {name: column for column, name in enumerate(names)}
+    ways: dict[tuple[tuple[str, ...], ...], int] = {}
+    way = tuple(ways.setdefault(group.scored_parts(scored), len(ways)) for group in groups)
+    return Layout(
+        matrix([dict.fromkeys(group.datasets, 1.0) for group in groups], names),
+        matrix([dict.fromkeys(group.counted, 1.0) for group in groups], names),
+        matrix([Members("", (), parts).weights(scored) for parts in ways], names),
+        tuple(tuple(tuple(place[name] for name in part) for part in parts) for parts in ways),
+        way,
     )
 
 
-def counted_parts(
-    tasks: Sequence[str], scored: Collection[str], parts: Sequence[Sequence[str]] | None = None
-) -> list[list[str]]:
-    """The scored tasks that a group's score is taken over: a mean over parts, each the mean of its tasks.
+def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+    """(rows, names) of what each row has for these names; 0 for others."""
+    place, values = {name: column for column, name in enumerate(names)}, np.zeros((len(rows), len(names)))
+    for target, row in zip(values, rows, strict=True):
+        columns = [place[name] for name in row if name in place]
+        target[columns] = [value for name, value in row.items() if name in place]
+    return values
+
+
+def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tuple[Layout, list[Row]]:
+    """The rows of groups, and which tasks count in them.
 
     Args:
-        scored: tasks that have a score.
-        parts: the tasks behind the score, where it is a mean over parts; an empty list where there is none.
+        finished: dataset or task, as groups name it -> what it has.
     """
-    counted = [[task for task in part if task in scored] for part in ([tasks] if parts is None else parts)]
-    return [part for part in counted if part]
+    names, items = tuple(finished), list(finished.values())
+    has = np.array(["score" in item.metrics for item in items], dtype=bool)
+    layout = layout_of(
+        groups, names, frozenset(name for name, there in zip(names, has, strict=True) if there)
+    )
+    values = [item.metrics.get("score", 0.0) for item in items]
+    scores, intervals = layout.scores(values), _intervals(layout.weights, values, items)
+    valid = layout.means([item.metrics.get("valid") for item in items])
+    documents = layout.members @ np.array([item.n for item in items], dtype=float)
+    scored = layout.counted @ has.astype(float)
+    sample = layout.members @ np.array(["SAMPLE_DATA" in item.metrics for item in items], dtype=float)
+    drawn = any(item.estimate for item in items)
+    estimates = [_nearness(weights, values, items) if drawn else None for weights in layout.weights]
+    return layout, [
+        Row(
+            name=group.name,
+            score=scores[way],
+            valid=valid[place],
+            n_scored=int(scored[place]),
+            n_tasks=group.n_tasks,
+            n_documents=int(documents[place]),
+            sample=bool(sample[place]),
+            interval=intervals[way],
+            estimate=estimates[way],
+        )
+        for place, (group, way) in enumerate(zip(groups, layout.way, strict=True))
+    ]
 
 
-def weights_in(
-    groups: Iterable[tuple[Sequence[str], Sequence[Sequence[str]] | None]], scored: Collection[str]
-) -> list[dict[str, float]]:
-    """For each group, task -> its weight in the score.
+def roll_up_one(group: Members, finished: Mapping[str, Finished]) -> Row:
+    """The row of one group."""
+    names = (*(name for part in group.parts for name in part), *group.datasets)
+    _, [row] = roll_up((group,), {name: finished[name] for name in names if name in finished})
+    return row
 
-    Args:
-        groups: tasks and parts of each, as `counted_parts` takes them.
-        scored: tasks that have a score.
-    """
-    found = []
-    for tasks, parts in groups:
-        counted = counted_parts(tasks, scored, parts)
-        weights: dict[str, float] = {}
-        for part in counted:
-            for name in part:  # a task may be in several
-                weights[name] = weights.get(name, 0.0) + 1 / len(counted) / len(part)
-        found.append(weights)
-    return found
+
+def _intervals(weights: Array, scores: Sequence[float], items: Sequence[Finished]) -> list[Interval | None]:
+    """Intervals of weighted means, (ways,); None where a task has none."""
+    intervals: list[Interval | None] = [None] * len(weights)
+    known = [item.intervals.get("score") for item in items]
+    has = np.array([interval is not None for interval in known], dtype=bool)
+    whole = np.flatnonzero(weights.any(axis=1) & ~weights[:, ~has].any(axis=1))
+    counts = np.flatnonzero(has & weights[whole].any(axis=0)).tolist()
+    if len(whole):
+        own = [interval for place in counts if (interval := known[place]) is not None]
+        values = [scores[place] for place in counts]
+        lows, highs = [one.low for one in own], [one.high for one in own]
+        sizes = sample_sizes(values, lows, highs, [max(items[place].n, 1) for place in counts])
+        chosen = weights[np.ix_(whole, counts)]
+        ends = np.stack(mean_interval(chosen, values, sizes), axis=1)
+        roughs = (chosen > 0) @ np.array([one.rough for one in own], dtype=float) > 0
+        for row, (low, high), rough in zip(whole.tolist(), ends.tolist(), roughs.tolist(), strict=True):
+            intervals[row] = Interval(low, high, rough)
+    return intervals
+
+
+def _nearness(weights: Array, scores: Sequence[float], items: Sequence[Finished]) -> Nearness | None:
+    there = np.flatnonzero(weights).tolist()
+    return nearness(
+        weights[there].tolist(),
+        [scores[place] for place in there],
+        [items[place].estimate for place in there],
+        [items[place].n for place in there],
+    )
 
 
 def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_shot") -> Row:
@@ -133,28 +249,20 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
         group: name of a task, tag or group, without the suffix of a strategy.
     """
 
-    def asked(names: Iterable[str]) -> list[str]:
+    def asked(names: Iterable[str]) -> tuple[str, ...]:
         datasets = [tasks.tasks[name][0] for name in names]
-        return [dataset.task(strategy) for dataset in datasets if dataset.has(strategy)]
+        return tuple(dataset.task(strategy) for dataset in datasets if dataset.has(strategy))
 
-    leaves, parts = asked(tasks.leaves(group)), [asked(part) for part in tasks.parts(group)]
-    group += suffix_of(strategy)
-    if group in entry.groups:
-        n = sum(map(len, parts))
-        return Row(group, entry.groups[group], None, n, n, 0, sample=False)
-    found = {name: entry.experiments[name] for name in leaves if name in entry.experiments}
-    return roll_up(
-        group,
-        leaves,
-        {name: item.metrics for name, item in found.items()},
-        {name: item.n for name, item in found.items()},
-        {name: item.intervals["score"] for name, item in found.items() if "score" in item.intervals},
-        parts,
-        {name: item.estimate for name, item in found.items() if item.estimate},
+    members = Members(
+        group + suffix_of(strategy), asked(tasks.leaves(group)), tuple(map(asked, tasks.parts(group)))
     )
+    if members.name in entry.groups:
+        n = members.n_tasks if members.parts else 0
+        return Row(members.name, entry.groups[members.name], None, n, n, 0, sample=False)
+    return roll_up_one(members, entry.experiments)
 
 
-def mean(values: Iterable[float]) -> float | None:
-    """Arithmetic mean; None of nothing."""
-    values = list(values)
-    return sum(values) / len(values) if values else None
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic mean of those that are known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -20,7 +20,7 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.drawn import estimate_of
-from medtasks_ext.results.rollup import weights_in
+from medtasks_ext.results.rollup import Members
 from medtasks_ext.runner.evaluate import Reader
 from medtasks_ext.runner.plan import document_costs
 from medtasks_ext.runner.run import loaded_record
@@ -464,7 +464,4 @@ def _scores(registry: Registry, tasks: Mapping[str, Any], target: ErrorTarget) -
 def _weights(
     registry: Registry, name: str, tasks: Mapping[str, Any], scored: Mapping[str, Any]
 ) -> dict[str, float]:
-    leaves = [leaf for leaf in registry.leaves(name) if leaf in tasks]
-    parts = [[leaf for leaf in part if leaf in tasks] for part in registry.parts(name)]
-    [weights] = weights_in([(leaves, [part for part in parts if part])], set(scored))
-    return weights
+    return Members(name, (), tuple(map(tuple, registry.parts(name)))).weights(tasks.keys() & scored.keys())

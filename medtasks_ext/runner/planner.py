@@ -85,18 +85,23 @@ class TaskPlanner(Planner, Generic[WorkT]):
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
         """The requests of all tasks."""
         for work in self._works.values():
-            try:
-                with closing(self.requests_of(work)) as requests:
-                    for request in requests:
-                        with self.lock:
-                            work.under_way += 1
-                        yield request
-            except Exception as error:  # any fault of one task must not cost the others
-                self.failed(work, error)
-            with self.lock:
-                work.fed = True
-                if work.complete:
-                    self._complete.append(work)
+            with closing(self.counted(work)) as requests:
+                yield from requests
+
+    def counted(self, work: WorkT) -> Generator[Request, None, None]:
+        """The requests of a task, each counted as under way; what ends them early is noted."""
+        try:
+            with closing(self.requests_of(work)) as requests:
+                for request in requests:
+                    with self.lock:
+                        work.under_way += 1
+                    yield request
+        except Exception as error:  # any fault of one task must not cost the others
+            self.failed(work, error)
+        with self.lock:
+            work.fed = True
+            if work.complete:
+                self._complete.append(work)
 
     def highest_cost(self, request: Request) -> float | None:
         """US dollars that a request may cost at most; None where requests cost nothing."""

@@ -16,7 +16,6 @@ from medtasks_ext.engines.records import Answer, Outcome, Request
 from medtasks_ext.engines.stream import Settled
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.runner.drawing import Design, Scoring, Standing
-from medtasks_ext.runner.requests import RequestBuilder
 from medtasks_ext.runner.stream import RunPlanner
 
 if TYPE_CHECKING:
@@ -52,17 +51,15 @@ class RoundsPlanner(RunPlanner):
         self._asking: dict[str, _Asking] = {}
         self._scoring = {name: Scoring(work.task) for name, work in self._works.items()}
 
-    def builder(self, work: RunWork) -> RequestBuilder:
-        """Builds the requests of a task."""
-        return RequestBuilder(self._model, work.task, self._settings, self._run.manifest.identity.digest)
-
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
         """The requests of all rounds; the tasks are closed after the last."""
+        together = list(self.together())
         with ExitStack() as records:
             while (drawn := self._design.draw()) is not None:
-                for name, places in drawn.items():
-                    if places:
-                        yield from self._round_of(self._works[name], places, records)
+                for works in together:
+                    asked = [work for work in works if drawn.get(work.name)]
+                    rounds = [(work, self._round_of(work, drawn[work.name], records)) for work in asked]
+                    yield from self.merged(rounds)
                 while self._waits():
                     if self.over or not rest():
                         return

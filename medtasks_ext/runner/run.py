@@ -34,7 +34,7 @@ from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
 from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.resampled import save_resampled
-from medtasks_ext.results.rollup import Row, roll_up
+from medtasks_ext.results.rollup import Members, Row, roll_up_one
 from medtasks_ext.rows.missing import origin_of, where_it_goes
 from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.evaluate import (
@@ -651,26 +651,30 @@ class Run:
             results: of finished tasks.
             names: of tasks, tags and groups.
         """
-        metrics = {name: item["metrics"] for name, item in results.items()}
-        sizes = {name: item["n"] for name, item in results.items()}
-        intervals = {
-            name: found["score"]
-            for name, item in results.items()
-            if "score"
-            in (found := intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]))
-        }
-        return [
-            roll_up(
-                name,
-                self.registry.leaves(name),
-                metrics,
-                sizes,
-                intervals,
-                self.registry.parts(name),
-                {task: item["estimate"] for task, item in results.items() if "estimate" in item},
+        finished = {
+            name: _Finished(
+                item["metrics"],
+                intervals_of_record(item.get("intervals", {}), item["metrics"], item["n"]),
+                item["n"],
+                item.get("estimate"),
             )
+            for name, item in results.items()
+        }
+        leaves, parts = self.registry.leaves, self.registry.parts
+        return [
+            roll_up_one(Members(name, tuple(leaves(name)), tuple(map(tuple, parts(name)))), finished)
             for name in names
         ]
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """What of a task's record counts in groups."""
+
+    metrics: Mapping[str, float]
+    intervals: Mapping[str, Interval]
+    n: int
+    estimate: EstimateRecord | None
 
 
 def _of_group(interval: Interval | None) -> Estimated | None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
 from hashlib import sha256
+from heapq import merge
 from itertools import chain
+from operator import itemgetter
 
 from lm_eval.api.model import LM
 from lm_eval.api.task import Task
@@ -19,9 +22,10 @@ from lm_eval.api.task import Task
 from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.engine import Engine
-from medtasks_ext.engines.records import Request
+from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.engines.stream import KEEP_SECONDS, Stream
 from medtasks_ext.privacy import public_rows
+from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.runner.charge import Charge
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.planner import TaskPlanner, Watcher
@@ -29,6 +33,7 @@ from medtasks_ext.runner.ranks import Claims, FirstRankGoneError, Ranks, blocks
 from medtasks_ext.runner.requests import RequestBuilder, text_of
 from medtasks_ext.runner.run import Run, failed
 from medtasks_ext.runner.scoring import Scorer
+from medtasks_ext.runner.turns import in_turn
 from medtasks_ext.runner.work import RunWork
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
@@ -99,9 +104,43 @@ class RunPlanner(TaskPlanner[RunWork]):
     # ------------------------------------------------------------------ requests, in the feed's thread
 
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
-        """The requests of all tasks: long budgets first, each task kept together for the prefix cache."""
+        """The requests of all tasks: long budgets first, and for the prefix cache each task kept together.
+
+        Tasks that share a long record are asked in turn about each (see `turns`).
+        """
         self._claims = Claims(self._blocks, self._ranks, lambda: self._may_claim(rest))
-        yield from super().requests(engine, rest)
+        for works in self.together():
+            with closing(self.merged([(work, self.counted(work)) for work in works])) as requests:
+                yield from requests
+
+    def together(self) -> Iterator[list[RunWork]]:
+        """The tasks in their order, those together that are asked in turn."""
+        if self._ranks.shared or not self._engine.keeps_prefixes:
+            return ([work] for work in self._works.values())
+        return in_turn(self._works.values(), self._prompt_at)
+
+    def _prompt_at(self, work: RunWork, place: int) -> Prompt:
+        return self.builder(work).build(place).prompt
+
+    def builder(self, work: RunWork) -> RequestBuilder:
+        """Builds the requests of a task."""
+        return RequestBuilder(self._model, work.task, self._settings, self._run.manifest.identity.digest)
+
+    def merged(
+        self, tasks: Sequence[tuple[RunWork, Generator[Request, None, None]]]
+    ) -> Generator[Request, None, None]:
+        """The requests of several tasks, those about one document after another.
+
+        Args:
+            tasks: each with its requests, in the order of its documents.
+        """
+        if len(tasks) == 1:
+            yield from tasks[0][1]
+            return
+        with ExitStack() as opened:
+            placed = [_placed(work, opened.enter_context(closing(requests))) for work, requests in tasks]
+            for place, request in merge(*placed, key=itemgetter(0)):
+                yield replace(request, record=f"{tasks[0][0].name} {place}")
 
     def failed(self, work: RunWork, error: Exception) -> None:
         """Note what ended the building of a task's requests; where the first rank is gone, all is over."""
@@ -119,8 +158,7 @@ class RunPlanner(TaskPlanner[RunWork]):
             if (one := next(claimed, None)) is None:
                 return
             claimed = chain((one,), claimed)
-        identity = self._run.manifest.identity.digest
-        builder = RequestBuilder(self._model, work.task, self._settings, identity)
+        builder = self.builder(work)
         work.log.load()
         if work.log.unsure:
             self._watcher.stored(work.name, 0, work.log.unsure)
@@ -267,3 +305,10 @@ class RunPlanner(TaskPlanner[RunWork]):
             time.sleep(KEEP_SECONDS)
         for rank in self._ranks.silent:
             self._say(f"✗ rank {rank} of {self._ranks.size} has died; what it did not answer is missing")
+
+
+def _placed(work: RunWork, requests: Iterable[Request]) -> Iterator[tuple[int, Request]]:
+    """Requests of a task, each with the place of its document."""
+    places = {document_key(work.task.eval_docs[place]): place for place in work.places}
+    for request in requests:
+        yield places[request.document], request

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -13,8 +13,10 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.suites import function
+from medtasks_ext.results.result_frame import result_parts
 
 if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Entry
@@ -27,9 +29,9 @@ class PaperModel:
     name: str
     own: bool
     scores: Mapping[str, Mapping[str, float]]  # strategy -> dataset -> score, 0-1
+    lengths: Mapping[str, float]  # strategy -> output tokens per answer, where they were counted
     groups: Mapping[str, float]  # what the paper prints without scores of tasks
     facts: Mapping[str, str]
-    lengths: Mapping[str, float]  # strategy -> output tokens per answer, where they were counted
     #: strategy -> datasets that were asked otherwise than the paper's, or in part: in no rank beside these
     unlike: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)  # what differs -> of how many tasks
@@ -73,60 +75,74 @@ def published_models(tasks: Registry, suite: Suite) -> list[PaperModel]:
     """The models that a suite's paper prints."""
     assert suite.published
     entries: list[Entry] = function(suite, suite.published.entries)(tasks, suite)
-    return [_model(entry, suite, entry.details) for entry in entries]
+    return [
+        PaperModel(entry.model, False, *_figures(rows), entry.groups, entry.details)
+        for entry, rows in _rows(entries, tasks, suite)
+    ]
 
 
-def own_models(entries: Iterable[Entry], suite: Suite, published: Sequence[PaperModel]) -> list[PaperModel]:
+def own_models(
+    entries: Sequence[Entry], tasks: Registry, suite: Suite, published: Sequence[PaperModel]
+) -> list[PaperModel]:
     """Runs with scores of a suite. Facts are those of the published model of that name or hub id.
 
     Raises:
         MedtasksError: a run is on synthetic rows.
     """
     models = []
-    for entry in entries:
+    for entry, rows in _rows(entries, tasks, suite):
         if entry.sample:
             raise MedtasksError(
                 "synthetic sample rows cannot stand beside published scores",
                 where=entry.label,
                 remedy="run the tasks on their own data",
             )
-        known = (item for item in published if entry.model in (item.name, item.facts.get("hub_id")))
-        model = _model(entry, suite, next((item.facts for item in known), {}))
-        if model.scores:
-            models.append(model)
+        if rows:
+            known = (item for item in published if entry.model in (item.name, item.facts.get("hub_id")))
+            facts = next((item.facts for item in known), {})
+            conditions = _otherwise(entry, rows)
+            models.append(PaperModel(entry.label, True, *_figures(rows), entry.groups, facts, *conditions))
     return models
 
 
-def _model(entry: Entry, suite: Suite, facts: Mapping[str, str]) -> PaperModel:
+def _rows(entries: Sequence[Entry], tasks: Registry, suite: Suite) -> Iterator[tuple[Entry, list[Json]]]:
+    """Each entry with its rows of the frame `results`: the scores of the suite, as its paper asks them."""
+    parts = result_parts(entries, tasks, ["score"])
+    rows = parts.rows(["task", "dataset", "strategy", "value", "n", "output_tokens"])
+    of_entry: list[list[Json]] = [[] for _ in entries]
+    for place, row in zip(parts.entries.tolist(), rows, strict=True):
+        dataset = tasks.datasets[row["dataset"]]
+        # what a paper calls zero-shot may ask to reason first
+        asked = dataset.metadata.published_strategy
+        replaced = asked != "zero_shot" and row["strategy"] == "zero_shot"
+        if row["value"] is not None and suite.lists(dataset.key) and not replaced:
+            strategy = "zero_shot" if row["strategy"] == asked else row["strategy"]
+            of_entry[place].append({**row, "strategy": strategy})
+    return zip(entries, of_entry, strict=True)
+
+
+def _figures(rows: Sequence[Json]) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Scores and lengths of answers."""
     scores: dict[str, dict[str, float]] = {}
     lengths: dict[str, list[float]] = {}
+    for row in rows:
+        scores.setdefault(row["strategy"], {})[row["dataset"]] = row["value"]
+        if row["output_tokens"] is not None:
+            lengths.setdefault(row["strategy"], []).append(row["output_tokens"] / max(row["n"], 1))
+    return scores, {strategy: float(np.mean(values)) for strategy, values in lengths.items()}
+
+
+def _otherwise(entry: Entry, rows: Sequence[Json]) -> tuple[dict[str, frozenset[str]], Counter[str]]:
+    """What was asked otherwise than by the paper, or in part, and by which conditions."""
     unlike: dict[str, set[str]] = {}
     reasons: Counter[str] = Counter()
-    for item in entry.experiments.values():
-        if item.score is None or not suite.lists(item.dataset.key):
-            continue
-        # what a paper calls zero-shot may ask to reason first
-        asked, strategy = item.dataset.metadata.published_strategy, item.strategy
-        if asked != "zero_shot" and strategy == "zero_shot":
-            continue
-        strategy = "zero_shot" if strategy == asked else strategy
-        scores.setdefault(strategy, {})[item.dataset.id] = item.score
-        if item.tokens:
-            lengths.setdefault(strategy, []).append(item.tokens["output"] / max(item.n, 1))
-        if entry.kind != "published" and not item.may_stand_beside:
-            unlike.setdefault(strategy, set()).add(item.dataset.id)
-            named = {one.condition for one in item.unlike_the_paper}
-            reasons.update(named if item.coverage.whole else {*named, "a part of the rows or judgements"})
-    return PaperModel(
-        entry.label if entry.kind != "published" else entry.model,
-        entry.kind != "published",
-        scores,
-        entry.groups,
-        facts,
-        {strategy: float(np.mean(values)) for strategy, values in lengths.items()},
-        {strategy: frozenset(names) for strategy, names in unlike.items()},
-        reasons,
-    )
+    for row in rows:
+        item = entry.experiments[row["task"]]
+        if not item.may_stand_beside:
+            unlike.setdefault(row["strategy"], set()).add(row["dataset"])
+            named = dict.fromkeys(one.condition for one in item.unlike_the_paper)
+            reasons.update([*named] if item.coverage.whole else [*named, "a part of the rows or judgements"])
+    return {strategy: frozenset(names) for strategy, names in unlike.items()}, reasons
 
 
 # ---------------------------------------------------------------------- facts as numbers

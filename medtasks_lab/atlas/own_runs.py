@@ -9,7 +9,7 @@ import numpy as np
 from medtasks_ext.judge.cost import jury_cost_bound
 from medtasks_ext.judge.report import ALL, Figure, read_figures
 from medtasks_ext.registry.row_labels import DIFFICULTY
-from medtasks_ext.report.cost import benchmark_bound, jury_cost
+from medtasks_ext.report.cost import cost_frame
 from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
@@ -19,10 +19,9 @@ from medtasks_lab.judge.clinicians import BERTSCORE, ICC, JURY, PAIRWISE_ICC, PE
 from medtasks_lab.studies.departments import DEPARTMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.cost import JuryCost
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_lab.atlas.cells import Data
     from medtasks_lab.atlas.spec import AtlasItem
@@ -165,43 +164,40 @@ def _price(row: dict[str, str]) -> Price:
 
 
 def _own_costs(entry: Entry, data: Data) -> Iterator[Cell]:
-    price, done = data.prices.get(entry.label), list(experiments_of(entry, data).values())
-    counted = [one for one in done if one.tokens]
-    jury = jury_cost(entry.folders, done)
-    bound = used = None
-    note = "no price" if price is None else _counted(counted, done)
-    if price is not None and counted:
-        bound = benchmark_bound(price, counted)
-        used = sum(price.of(one.tokens["input"], one.tokens["output"]) for one in counted if one.tokens)
+    done = entry.part({item.task: item for item in experiments_of(entry, data).values()})
+    [row] = cost_frame([done], data.prices).to_pylist()
+    bound, jury = row["usd_bound"], row["jury"]
+    note = _counted(row) if entry.label in data.prices else "no price"
     yield Cell(entry.label, BENCHMARKS, None, bound, own=True, note=note)
-    yield Cell(entry.label, "used", None, used, own=True, note="" if used is None else note)
+    yield Cell(entry.label, "used", None, row["usd"], own=True, note="" if row["usd"] is None else note)
     if jury is None:
         yield Cell(entry.label, TOTAL, None, bound, own=True, note="nothing judged")
         return
-    most = jury.bound.usd if jury.bound else None
-    yield Cell(entry.label, JURY, None, most, own=True, note=_bounded(jury))
-    yield Cell(entry.label, "jury used", None, jury.spent.usd, own=True, note=_spent(jury))
+    most, bounded = jury["bound"] and jury["bound"]["usd"], _bounded(jury)
+    yield Cell(entry.label, JURY, None, most, own=True, note=bounded)
+    yield Cell(entry.label, "jury used", None, jury["spent"]["usd"], own=True, note=_spent(jury))
     total = None if bound is None or most is None else bound + most
-    notes = [note, _bounded(jury)] if total is not None else []
+    notes = [note, bounded] if total is not None else []
     yield Cell(entry.label, TOTAL, None, total, own=True, note="; ".join(filter(None, notes)))
 
 
-def _counted(counted: Sequence[Experiment], done: Sequence[Experiment]) -> str:
-    return "" if len(counted) == len(done) else f"tokens counted in {len(counted)} of {len(done)} tasks"
+def _counted(row: Json) -> str:
+    counted, tasks = row["counted"], row["tasks"]
+    return "" if counted == tasks else f"tokens counted in {counted} of {tasks} tasks"
 
 
-def _bounded(jury: JuryCost) -> str:
-    if jury.bounded == jury.tasks:
+def _bounded(jury: Json) -> str:
+    if jury["bounded"] == jury["tasks"]:
         return ""
-    return f"tokens and prices known of {jury.bounded} of {jury.tasks} judged tasks"
+    return f"tokens and prices known of {jury['bounded']} of {jury['tasks']} judged tasks"
 
 
-def _spent(jury: JuryCost) -> str:
-    spent = jury.spent
+def _spent(jury: Json) -> str:
+    spent = jury["spent"]
     return ", ".join(
-        [f"not recorded in {jury.unrecorded} of {jury.tasks} tasks"] * bool(jury.unrecorded)
-        + [f"{spent.unpriced} of {spent.replies} replies without a price"] * bool(spent.unpriced)
-        + [f"tokens of {spent.estimated} replies not counted"] * bool(spent.estimated)
+        [f"not recorded in {jury['unrecorded']} of {jury['tasks']} tasks"] * bool(jury["unrecorded"])
+        + [f"{spent['unpriced']} of {spent['replies']} replies without a price"] * bool(spent["unpriced"])
+        + [f"tokens of {spent['estimated']} replies not counted"] * bool(spent["estimated"])
     )
 
 

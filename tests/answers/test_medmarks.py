@@ -77,7 +77,8 @@ def replies(name: str, n: int = 500) -> Iterator[tuple[str, dict[str, object]]]:
     """Invented replies to the rows of a dataset, and the rows."""
     rng = random.Random(name)
     documents = load_documents(registry().datasets[name], cot=False, origin="sample")["test"]
-    part = registry().datasets[name].blocks["answer"].get("part", "boxed")
+    answer = registry().datasets[name].blocks["answer"]
+    part, words_before = answer.get("part", "boxed"), answer.get("announced_by")
     for number in range(n):
         row = documents[number % len(documents)]
         words = [rng.choice(WORDS) for _ in range(int(rng.random() * 10))]
@@ -86,6 +87,8 @@ def replies(name: str, n: int = 500) -> Iterator[tuple[str, dict[str, object]]]:
         text = ("" if rng.random() < 0.3 else " ").join(words)
         if rng.random() < 0.6:
             text = {"boxed": f"x \\boxed{{{text}}}", "tag": f"x <answer>{text}</answer>"}.get(part, text)
+        if words_before and rng.random() < 0.6:
+            text = f"{text} {words_before} {rng.choice(WORDS)} {rng.choice(WORDS)}"
         yield text, {"options": row["options"], "gold": row["gold"]}
 
 

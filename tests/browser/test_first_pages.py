@@ -7,7 +7,7 @@ import pytest
 
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.stats.statistic import mean
-from tests.browser.report_page import on_all, texts, whole
+from tests.browser.report_page import on_all, texts
 from tests.report.made import write_run
 from tests.report.test_standing import SOME, TASKS, like
 
@@ -90,14 +90,3 @@ def test_the_first_page_says_what_may_be_claimed(medtasks, report_browser, tmp_p
             assert not sides and not texts(browser, ".standing .percentiles")
         assert browser.js("document.documentElement.scrollWidth <= innerWidth")
         assert browser.complaints() == []
-
-
-def test_a_report_of_published_results_begins_with_the_suites(medtasks, report_browser, tmp_path):
-    assert medtasks("report", "--published", "all", "-o", "out").code == 0
-    browser = opened(report_browser, tmp_path / "out", 1440)
-    assert texts(browser, "main h3")[:2] == ["Published results", "Know before comparing"]
-    assert not texts(browser, ".standing") and "beside them" not in whole(browser)
-    assert on_all(browser, "main h3 + ul a", "one.textContent")[0] == "BRIDGE: 98 models"
-    browser.click("main h3 + ul a")
-    browser.wait("location.hash.startsWith('#leaderboard') && !!document.querySelector('main table')")
-    assert len(on_all(browser, "main table tbody tr", "1")) >= 98

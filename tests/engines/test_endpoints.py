@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -29,14 +30,19 @@ def taking(seconds):
     return script
 
 
-def ask(servers, n, clock=None, **settings):
-    """Ask all of them; outcomes by key, what the user was told, the engine."""
+def ask(servers, n, clock=None, *, paired=False, **settings):
+    """Ask all of them; outcomes by key, what the user was told, the engine.
+
+    Args:
+        paired: whether each two requests share a record.
+    """
     lines, outcomes = [], {}
     urls = [f"{one if isinstance(one, str) else one.url}/chat/completions" for one in servers]
     lm = model(servers[0], **{"num_concurrent": 2, **settings})
     lm.base_url = urls[0]
     engine = ApiEngine(lm, say=lines.append, clock=clock, replicas=urls[1:])
-    engine.run(ListFeed(asking(n)), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
+    requests = [replace(one, record=f"r{i // 2}" if paired else "") for i, one in enumerate(asking(n))]
+    engine.run(ListFeed(requests), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
     assert len(outcomes) == n
     return outcomes, lines, engine
 
@@ -49,6 +55,16 @@ def test_every_server_gets_what_it_can_do(servers):
     assert engine.window == 6 and all(server.most_connections == 2 for server in servers)
     fast, *slow = (len(server.asked) for server in servers)
     assert fast + sum(slow) == 200 and fast > 2 * max(slow) and min(slow) > 0
+
+
+def test_requests_of_one_record_go_to_one_server(servers):
+    """Two requests a record: the second goes where the first went, also where that has no place left."""
+    for server in servers:
+        server.script = taking(0.003)
+    ask(servers, 120, paired=True)
+    by = [{int(asked.prompt.split()[-1]) for asked in server.asked} for server in servers]
+    assert all(one ^ 1 in found for found in by for one in found) and min(map(len, by)) > 10
+    assert all(server.most_connections <= 3 for server in servers)
 
 
 def test_a_server_that_dies_loses_no_request(servers):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from dataclasses import replace
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
@@ -99,6 +100,16 @@ def test_requests_go_to_the_lane_that_is_least_full(engine_of):
     shares = [list(answers.values()).count(name) for name in ("small", "large")]
     assert shares == [small.answered, large.answered] and min(shares) > 20
     assert small.dropped == large.dropped == 0
+
+
+def test_requests_of_one_record_go_to_one_lane(engine_of):
+    """Two requests a record, and lanes that hold an odd number of them."""
+    lanes = Pretends("a", 3, last=80), Pretends("b", 5, last=80)
+    engine, answers, feed = engine_of(*lanes), {}, Feed(90)
+    feed.left = deque(replace(request, record=f"r{int(request.key) // 2}") for request in feed.left)
+    engine.run(feed, lambda request, outcome: answers.setdefault(request.key, outcome.text))
+    assert all(answers[str(2 * i)] == answers[str(2 * i + 1)] for i in range(45))
+    assert min(list(answers.values()).count(name) for name in ("a", "b")) > 20
 
 
 def test_what_has_come_is_handed_on_before_a_lane_that_ended_ends_the_run(engine_of):

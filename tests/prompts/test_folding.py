@@ -22,7 +22,7 @@ TABLE["b"] = "second"
 class Scenario:
     CHOICES = {"x": ["Doctor"]}
 
-    def make(self, row):
+    def make(self, row, tone=None, loudness="soft"):
         question = row["question"]
         inner = f"Q: {question}\\n"
         prompt = (
@@ -38,6 +38,9 @@ class Scenario:
             guide = guide.replace("outer ", "")
         loud = f"{question!r}"
         computed = question.upper()
+        given = tone or "plain"
+        fixed = loudness or "loud"
+        either = counter or "none"
         return {"example": "Record:\\n{record}\\n"}
 
     def choices(self):
@@ -113,6 +116,13 @@ def test_a_text_of_the_module_in_which_the_names_of_slots_stand(source):
     template = source.taken(TextLocation(take="FORM", marks=True), {"[[case]]", "[[finding]]"})
     assert source.text("TIDY") == "tidy"
     assert template.filled({"[[case]]": "fever", "[[finding]]": "rash"}.get) == "Case: fever\nNow: rash"
+
+
+def test_a_text_that_stands_for_a_parameter_that_was_not_given(source):
+    assert taken(source, "given", set()) == "plain"
+    for name in ("fixed", "either"):  # a parameter with a value, and no parameter
+        with pytest.raises(MedtasksError, match="neither a text nor a slot"):
+            taken(source, name, set())
 
 
 def test_lists_and_tables_that_assignments_fill(source):

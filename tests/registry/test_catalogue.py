@@ -75,6 +75,10 @@ def test_tables_are_narrow_and_whole():
             assert len(widths) == 1 and widths.pop() <= len(SUITES) + 4, (name, block[:200])
 
 
+def test_a_page_refers_to_no_entry_without_a_name():
+    assert [name for name, text in PAGES.items() if "](#ref-)" in text] == []
+
+
 @pytest.fixture
 def own(tasks_of):
     """A tasks folder with one dataset."""

@@ -1,4 +1,4 @@
-"""Groups and ranks of a report against the plain roll-up, one group at a time, and against counting."""
+"""Groups and ranks of a report against each group alone, against plain means, and against counting."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_a
 
 @pytest.mark.parametrize("strategy", ["zero_shot", "cot"])
 @pytest.mark.parametrize("share", [1.0, 0.4])
-def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
+def test_a_group_among_all_is_scored_as_it_is_alone_a_mean_over_parts(strategy, share):
     one = entry(5, share, strategy=strategy)
     rows = group_scores(one, strategy, GROUPS)
     compared = 0
@@ -72,6 +72,9 @@ def test_a_group_is_scored_as_the_plain_roll_up_does(strategy, share):
         if not row.group.name:
             continue
         plain = group_row(one, TASKS, row.group.name, strategy)
+        mine = scored(one, row.group, strategy)
+        mean = on(row.group, mine, mine) if mine and row.group.parts else None
+        assert plain.score == (None if mean is None else pytest.approx(mean, abs=1e-12))
         assert (row.scored, row.group.n_tasks, row.documents, row.partial) == (
             plain.n_scored, plain.n_tasks, plain.n_documents, plain.partial,
         )  # fmt: skip
@@ -97,8 +100,8 @@ def test_a_rank_counts_entries_that_are_better_on_all_of_the_entrys_tasks(given_
         assert (row.rank, row.of) == ((1 + len(better), len(rivals)) if mine else (None, None))
 
 
-def scored(one, group):
-    members = {name: TASKS.datasets[name].task("zero_shot") for name in group.counted}
+def scored(one, group, strategy="zero_shot"):
+    members = {name: TASKS.datasets[name].task(strategy) for name in group.counted}
     found = {name: one.experiments[task] for name, task in members.items() if task in one.experiments}
     return {name: item.score for name, item in found.items() if item.score is not None}
 

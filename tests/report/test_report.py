@@ -225,8 +225,8 @@ def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
 
 
 def section(heading):
-    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
-    return text.partition(f"### {heading}")[2].partition("\n##")[0]
+    text = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
+    return text.partition(f"## {heading}")[2].partition("\n##")[0]
 
 
 def test_a_row_says_where_a_number_comes_from(medtasks, runs):

@@ -17,9 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_the_documentation_lists_the_columns_of_the_schema(frame):
-    page = "store.md" if frame in ("tasks", "documents") else "report.md"
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    section = text.partition(f"### `{frame}`")[2].partition("\n#")[0]
+    text = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
+    section = text.partition(f"## `{frame}`")[2].partition("\n#")[0]
     assert [line for line in section.splitlines() if line.startswith("| `")] == documented(frame)
 
 

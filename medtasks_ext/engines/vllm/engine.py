@@ -36,7 +36,7 @@ class VllmEngine(Engine):
         lanes: this process's vLLM, then the replicas.
     """
 
-    local = True
+    local, keeps_prefixes = True, True
 
     def __init__(self, lm: VLLM, lanes: Sequence[Lane]) -> None:
         """Begin to work.
@@ -54,6 +54,7 @@ class VllmEngine(Engine):
         self.window = sum(lane.window for lane in self.lanes)
         self._tickets = itertools.count()
         self._under_way: dict[int, tuple[Lane, Request]] = {}
+        self._record = "", self.lanes[0]  # of the last request, and where it went
         self._looked = time.monotonic()
         if len(self.lanes) > 1:  # at exit, multiprocessing waits for processes that nobody has told to end
             atexit.register(self.close)
@@ -127,6 +128,9 @@ class VllmEngine(Engine):
         while lane := self._freest():
             if (request := feed.take()) is None:
                 return False
+            if request.record and request.record == self._record[0]:
+                lane = self._record[1]  # it may have one too many: it has a queue of its own
+            self._record = request.record, lane
             ticket = next(self._tickets)
             self._under_way[ticket] = lane, request
             lane.under_way += 1

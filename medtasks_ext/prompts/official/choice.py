@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
-from medtasks_ext.prompts.official.words import Words, artefact_of, words_of
+from medtasks_ext.prompts.official.words import Held, Words, artefacts_of, words_of
 from medtasks_ext.registry import Dataset
 from medtasks_ext.registry.official import Artefact, Official, OfficialPassage
 from medtasks_ext.rows.spec import DatasetSpec
@@ -55,7 +55,7 @@ def chosen_words(
     """
     if prompts == "own" or spec.official is None:
         return None
-    if reason := _not_asked(spec.official, cot=cot, shots=shots):
+    if reason := _not_asked(spec.official, prompts, cot=cot, shots=shots):
         if prompts == "official":
             raise MedtasksError(
                 f"there are no official words for {reason}",
@@ -64,14 +64,21 @@ def chosen_words(
             )
         return None
     suite = dataset.suite.official
-    artefact = artefact_of(spec.official, suite, dataset.file)
-    path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
-    return words_of(spec.official, suite, path, dataset.file) if path else None
+    held: dict[str, Held] = {}
+    for name, artefact in artefacts_of(spec.official, suite, dataset.file).items():
+        path = find_artefact(artefact, must=prompts == "official", fetch=fetch)
+        if path is None:
+            return None
+        held[name] = Held(artefact, path)
+    return words_of(spec.official, suite, held, dataset.file)
 
 
-def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
-    """The way of asking that the suite does not have; nothing for one that it has."""
-    if cot:
+def _not_asked(block: Official, prompts: PromptSource, *, cot: bool, shots: int) -> str:
+    """The way of asking that the suite does not have; nothing for one that it has.
+
+    Where nothing but official words is wanted, a line of ours behind them is too much.
+    """
+    if cot and (prompts == "official" or shots or not block.reasons):
         return "reasoning step by step"
     if shots and not (isinstance(block, OfficialPassage) and block.input is None):
         return "prompts with examples"

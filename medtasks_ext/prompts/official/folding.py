@@ -1,8 +1,9 @@
 """Texts in Python source, folded from its syntax tree. The source is never imported and nothing of it runs.
 
 A closed set of nodes is understood: string constants, f-strings, sums, products of a constant, names of
-local and module constants, `str.format`, `str.replace`, `str.strip`, and classes whose constructor hands one
-text to its base. Anything else must be a slot, which a row fills, or is an error that names it.
+local and module constants, `str.format`, `str.replace`, `str.strip`, `parameter or text` where nothing is
+given for the parameter, and classes whose constructor hands one text to its base. Anything else must be a
+slot, which a row fills, or is an error that names it.
 """
 
 from __future__ import annotations
@@ -268,6 +269,8 @@ class PythonSource:
             text, times = node.left, node.right
             if isinstance(text, ast.Constant) and isinstance(times, ast.Constant):
                 return constant(str(text.value) * int(str(times.value)))
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and _is_none(node.values[0], scope):
+            return self.folded(node.values[1], scope)
         if isinstance(node, ast.Name):
             return self._named(node.id, scope)
         if isinstance(node, ast.Call):
@@ -359,6 +362,19 @@ class PythonSource:
 
     def _error(self, what: str) -> MedtasksError:
         return MedtasksError(what, where=self.where, remedy=_REMEDY)
+
+
+def _is_none(node: ast.expr, scope: _Scope) -> bool:
+    """Whether it is a parameter of the function whose default is, or which has none: it is handed on."""
+    if not (isinstance(node, ast.Name) and scope.function):
+        return False
+    arguments = scope.function.args
+    named = arguments.args[::-1]
+    defaults = {item.arg: value for item, value in zip(named, arguments.defaults[::-1], strict=False)}
+    default = defaults.get(node.id)
+    return node.id in {item.arg for item in named} and (
+        default is None or (isinstance(default, ast.Constant) and default.value is None)
+    )
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:

@@ -44,6 +44,14 @@ class OfficialTurn(NamedTuple):
     text: str  # the input, or the one text
     #: what the official judges see as the input; empty where the official code does not say
     instance: str = ""
+    system: str = ""  # what stands in a turn of its own before all else
+
+
+class Held(NamedTuple):
+    """A released file on this machine."""
+
+    artefact: Artefact
+    path: Path
 
 
 class Words(Protocol):
@@ -51,12 +59,15 @@ class Words(Protocol):
 
     origin: Origin
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
         """Instruction and input of a row.
 
         Args:
             place: of the row, for messages.
             own_input: gives the input as our own prompts have it.
+            reasons: whether a line of ours asks for reasoning, where the block says how.
 
         Raises:
             RowError: the row lacks what the words need.
@@ -72,16 +83,16 @@ class PassageWords:
     """A passage of the paper as the instruction; how the input follows is ours.
 
     Args:
-        artefact: the paper's text.
-        path: where it lies.
+        held: the paper's text.
         where: the task's file.
 
     Raises:
         MedtasksError: the text does not hold the passage.
     """
 
-    def __init__(self, block: OfficialPassage, artefact: Artefact, path: Path, where: Path) -> None:
+    def __init__(self, block: OfficialPassage, held: Mapping[str, Held], where: Path) -> None:
         self.block, self.where = block, where
+        artefact, path = held[block.text.artefact]
         text = artefacts.read(artefact, path, block.text.file)
         if block.text.key:
             text = _value(text, block.text.key)
@@ -97,7 +108,9 @@ class PassageWords:
         """The passage."""
         return self.passage.shown()
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
         """The passage, and the own input unless the passage is the whole prompt."""
         filling = Filling(self.block.slots, self.where, fields, place, {"passage": self.passage})
         if self.block.input:
@@ -185,44 +198,40 @@ def _compiled(said: str, where: Path, environment: Declared) -> Callable[[Mappin
         ) from None
 
 
-def artefact_of(block: Official, suite: SuiteOfficial | None, where: Path) -> Artefact:
-    """The file that holds a dataset's official words.
+def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> dict[str, Artefact]:
+    """Name -> file that holds a dataset's official words; the main one is the first.
 
     Raises:
-        MedtasksError: the suite's file names none.
+        MedtasksError: the suite's file declares one of them not, or names none.
     """
-    if isinstance(block, OfficialPassage):
-        named: str | None = block.text.artefact
-    else:
-        named = suite.adapters.artefact if suite and suite.adapters else None
-    artefact = suite.artefacts.get(named) if suite and named else None
-    if artefact is None:
+    names = block.artefacts or ([suite.adapters.artefact] if suite and suite.adapters else [])
+    known = suite.artefacts if suite else {}
+    missing = [f"artefact {name!r}" for name in names if name not in known] or ([] if names else ["adapters"])
+    if missing:
         raise MedtasksError(
-            f"official: suite.yaml declares no {'artefact ' + repr(named) if named else 'adapters'}",
+            f"official: suite.yaml declares no {missing[0]}",
             where=where,
             remedy="declare it there (docs/prompts.md)",
         )
-    return artefact
+    return {name: known[name] for name in names}
 
 
-def words_of(block: Official, suite: SuiteOfficial | None, path: Path, where: Path) -> Words:
+def words_of(block: Official, suite: SuiteOfficial | None, held: Mapping[str, Held], where: Path) -> Words:
     """The official words of a dataset.
 
     Args:
         block: `official` of the task.
         suite: `official` of the suite.
-        path: the artefact.
+        held: the files of `artefacts_of`, by their names.
         where: the task's file.
 
     Raises:
-        MedtasksError: the artefact has no such place.
+        MedtasksError: a file has no such place.
     """
-    artefact = artefact_of(block, suite, where)
-    assert suite is not None  # it declares the artefact
     if isinstance(block, OfficialPassage):
-        return PassageWords(block, artefact, path, where)
-    assert suite.adapters is not None  # it declares the artefact
-    made: Words = function_named(suite.adapters.code, where=where)(block, artefact, path, where)
+        return PassageWords(block, held, where)
+    assert suite is not None and suite.adapters is not None  # it declares the artefacts
+    made: Words = function_named(suite.adapters.code, where=where)(block, held, where)
     return made
 
 

@@ -13,9 +13,9 @@ _HERE = Path(__file__).parent
 #: The page's script, in the order in which its parts build on each other. `data` stands before the library:
 #: its first line makes the whole script strict.
 _SCRIPTS = (
-    "scores", "state", "dom", "colours", "table", "picture", "filters", "columns", "standing",
-    "overview", "leaderboard", "heat_map", "profile", "pairs", "frontier", "scatter", "strategies", "labels",
-    "validity", "sureness", "judges", "coverage", "tasks", "model", "main",
+    "scores", "state", "dom", "colours", "table", "picture", "frontier", "filters", "columns", "standing",
+    "scatter", "heat_map", "published", "overview", "leaderboard", "profile", "pairs", "strategies", "labels",
+    "validity", "sureness", "judges", "coverage", "tasks", "model", "parts", "main",
 )  # fmt: skip
 
 

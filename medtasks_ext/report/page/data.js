@@ -66,13 +66,16 @@ function valuesOf(dataset, key) {
 const isOfSuite = (dataset, suite) => valuesOf(dataset, "suite").includes(suite);
 const homeOf = (dataset) => valuesOf(dataset, "suite")[0];
 
+const axisWords = (key) => axes[axisAt.get(key)]?.title ?? key;
+
 function axisTitle(key) {
-  const title = axes[axisAt.get(key)]?.title ?? key;
+  const title = axisWords(key);
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
 function valueTitle(key, value) {
-  const found = axes[axisAt.get(key)]?.values.find(([id]) => id === value);
+  const { values = [], others = [] } = axes[axisAt.get(key)] ?? {};
+  const found = [...values, ...others].find(([id]) => id === value);
   return found ? found[1] : value;
 }
 

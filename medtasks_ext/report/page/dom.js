@@ -100,9 +100,9 @@ const dollars = (value) => {
 const probability = (value) => (!isNumber(value) ? NONE : value < 0.001 ? "<0.001" : value.toFixed(3));
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
-function interval({ low, high, approximate, rough }, format = fixed) {
+function interval({ low, high, approximate, rough, ofPaper }, format = fixed) {
   if (!isNumber(low) || !isNumber(high)) return `[${NONE}]`;
-  return `${approximate ? "≈ " : ""}[${format(low)}, ${format(high)}]${rough ? "~" : ""}`;
+  return `${approximate ? "≈ " : ""}[${format(low)}, ${format(high)}]${rough ? "~" : ""}${ofPaper ? "p" : ""}`;
 }
 
 // Round numbers inside a range, about `wanted` of them.
@@ -124,14 +124,17 @@ const taskAddress = (task) => address("task", datasets[task].id);
 
 function modelLink(entry) {
   const { label, sample, limited, estimates, kind } = entries[entry];
-  const parts = [link(modelAddress(entry), label, { className: "name" })];
+  const parts = [link(modelAddress(entry), ownEntries.length ? label : withoutOrigin(label), { className: "name" })];
   if (sample) parts.push(tag("sample", "SAMPLE", "Synthetic rows: the score means nothing"));
   if (estimates.length)
     parts.push(tag("partial", estimates.join("; "), "Documents were drawn (--error): compared by its interval alone, and in no rank"));
   else if (limited) parts.push(tag("partial", "limited", "Of some tasks, or of all, only some documents were asked"));
-  if (kind === "published" && !/published/i.test(label)) parts.push(tag("", "published"));
+  if (kind === "published" && ownEntries.length && !/published/i.test(label)) parts.push(tag("", "published"));
   return make("span", { className: "model" }, ...parts);
 }
+
+// Where all models are published, their names need not say so.
+const withoutOrigin = (label) => label.replace(/,? ?\(?published\)$/, (end) => (end.startsWith(",") ? ")" : ""));
 
 // The label of an entry where no mark can stand beside it.
 const markedName = (entry) => [entries[entry].label, entries[entry].sample ? "SAMPLE" : null].filter(Boolean).join(" · ");

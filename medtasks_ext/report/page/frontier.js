@@ -1,4 +1,77 @@
-// Of pictures of models against a fact: the line of the best, and how series look.
+// Models against a fact: pictures with the line of the best, groups of models, and how series look.
+
+const SIZE = { key: "size", name: "size", title: "parameters in billions, logarithmic", type: "quantitative", scale: "log", format: "~g", said: (value) => `${value} B`, better: "smaller" };
+const DATE = { key: "date", name: "release date", title: "release date", type: "temporal", scale: "time", format: "%b %Y", said: (value) => value, better: "earlier" };
+// Classes of sizes: [value in an address, title, whether billions of parameters are in it].
+const SIZE_CLASSES = [
+  ["4", "up to 4 B", (size) => isNumber(size) && size <= 4],
+  ["10", "4 to 10 B", (size) => isNumber(size) && size > 4 && size <= 10],
+  ["35", "10 to 35 B", (size) => isNumber(size) && size > 10 && size <= 35],
+  ["more", "more than 35 B", (size) => isNumber(size) && size > 35],
+  ["unknown", "size unknown", (size) => !isNumber(size)],
+];
+
+const UNKNOWN = "unknown";
+
+const dayOf = (words) => (/^\d{4}-\d\d-\d\d$/.test(words ?? "") ? words : null);
+
+// {label, fact, points: [{x, value, low, high, group, label: named in the picture, entry, tip}], front: rows of the
+// line, groups: their order, words: of the kind `scatter`, open(entry), values: node of the same figures}
+function scatter({ label, fact, points, front, groups, words, open, values }) {
+  return picture({
+    kind: "scatter",
+    label,
+    rows: points,
+    words: {
+      x_type: fact.type,
+      x_scale: fact.scale,
+      x_title: fact.title,
+      x_format: fact.format,
+      format: ".4~f",
+      groups,
+      ...looksOf(groups),
+      front: front.map((row) => ({ x: fact.value(row), value: row.score })),
+      ...words,
+    },
+    pick: ({ entry }) => {
+      if (isNumber(entry)) open(entry);
+    },
+    values,
+  });
+}
+
+// Of groups of models how many there are, their median, and the best.
+// {name, caption, heading, groups: [[title, rows with a score]], nameOf(row): node}
+function groupsTable({ name, caption, heading, groups, nameOf }) {
+  const rows = groups
+    .filter(([, members]) => members.length)
+    .map(([title, members], place) => ({
+      place,
+      title,
+      n: members.length,
+      best: members.reduce((one, other) => (one.score >= other.score ? one : other)),
+      middle: middleOf(members.map((row) => row.score)),
+    }));
+  return table({
+    name,
+    caption,
+    rows,
+    sort: "group",
+    columns: [
+      { key: "group", title: heading, head: true, value: ({ place }) => place, cell: ({ title }) => title },
+      { key: "n", title: "Models", numeric: true, value: ({ n }) => n, cell: ({ n }) => count(n) },
+      { key: "middle", title: "Median", numeric: true, value: ({ middle }) => middle, cell: ({ middle }) => fixed(middle) },
+      { key: "best", title: "Best", sort: "desc", value: ({ best }) => best.score, cell: ({ best }) => make("span", {}, nameOf(best), ` ${fixed(best.score)}`) },
+    ],
+  });
+}
+
+function middleOf(values) {
+  const sorted = values.filter(isNumber).sort((one, other) => one - other);
+  if (!sorted.length) return null;
+  const half = (sorted.length - 1) / 2;
+  return (sorted[Math.floor(half)] + sorted[Math.ceil(half)]) / 2;
+}
 
 // {colours, shapes} of series: groups of models and strategies have the same ones in every picture, those of the
 // papers' tables too; others take the rest.

@@ -5,41 +5,68 @@ const MOST_SINGLE = 24; // tasks that are shown one by one unless asked for
 function drawHeatMap() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
-  const known = taskAxes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
-  const usual = known.find((axis) => axis.key === "task_type") ?? known[0];
-  const key = known.find((axis) => axis.key === option("group"))?.key ?? usual.key;
+  const all = heatLines(rows);
+  const axes_ = columnAxes(tasks, all);
+  const key = axes_.find((axis) => axis === option("group")) ?? axes_[0];
   const order = choice("order", ["name", "score"]);
-  const shows = tasks.length > MOST_SINGLE ? ["means", "tasks"] : ["tasks", "means"];
+  const shows = [...(axes_.length ? ["means"] : []), ...(all.some((line) => !line.printed) ? ["tasks"] : [])];
+  if (tasks.length <= MOST_SINGLE) shows.reverse();
   const means = choice("show", shows) === "means";
   const median = choice("against", ["zero", "median"]) === "median";
-  const lines = rankedRows(rows)
-    .filter((row) => !row.printed)
-    .sort(
-      (one, other) =>
-        isOwn(other.entry) - isOwn(one.entry) || heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1),
-    );
+  const columns = means ? meanColumns(tasks, key) : taskColumns(tasks, order, all);
+  return [
+    make(
+      "div",
+      { className: "controls" },
+      shows.length > 1
+        ? switcher("Columns", "show", shows.map((id) => [id, id === "means" ? "means over tasks" : "single tasks"]), means ? "means" : "tasks")
+        : null,
+      means
+        ? selector("by", "group", axes_.map((axis) => [axis, axisTitle(axis)]), key)
+        : switcher("Order", "order", [["name", "by name"], ["score", "hardest first"]], order),
+      switcher("Colour", "against", [["zero", "score"], ["median", "against the column’s median"]], median ? "median" : "zero"),
+    ),
+    ...heatOf(all, columns, means ? axisWords(key) : "task", median),
+  ];
+}
+
+// The rows of a heat map, own ones first, then by their place.
+const heatLines = (rows) =>
+  rankedRows(rows).sort(
+    (one, other) =>
+      isOwn(other.entry) - isOwn(one.entry) || heatRank(one) - heatRank(other) || (other.score ?? -1) - (one.score ?? -1),
+  );
+
+// Axes that make several columns for the selected tasks, kinds of tasks first. A paper may print means of an axis
+// alone, without the scores of tasks: such an axis comes before all others.
+function columnAxes(tasks, lines) {
+  const keys = taskAxes.map((axis) => axis.key);
+  const several = keys.filter((key) => new Set(tasks.flatMap((task) => valuesOf(datasets[task], key))).size > 1);
+  const order = (key) => (key === "task_type" ? 0 : key === "suite" ? 2 : 1);
+  const found = several.sort((one, other) => order(one) - order(other));
+  if (!lines.length || lines.some((line) => !line.printed)) return found;
+  const reached = (key) => meanColumns(tasks, key).filter((column) => lines.some((line) => column.reach(line)));
+  return found.filter((key) => reached(key).length > 1);
+}
+
+// Models on columns: {title, node, go, reach(line)}; those without any score are left out. `what` they are, in words.
+function heatOf(all, wanted, what, median = false) {
+  const found = all.map((line) => wanted.map((column) => column.reach(line)));
+  const known = wanted.map((_, place) => found.some((line) => line[place]));
+  const columns = wanted.filter((_, place) => known[place]);
+  const lines = all.filter((_, place) => found[place].some(Boolean));
+  const reached = found.filter((line) => line.some(Boolean)).map((line) => line.filter((_, place) => known[place]));
   const several = severalStrategies(lines);
   const names = lines.map((row) => ({
     title: nameInPicture(row, several),
     node: make("span", {}, modelLink(row.entry), several ? text("span", "soft", ` ${strategies[row.strategy][1]}`) : null),
     own: isOwn(row.entry),
   }));
-  const columns = means ? meanColumns(tasks, key) : taskColumns(tasks, order, lines);
-  const reached = lines.map((line) => columns.map((column) => column.reach(line)));
   const middles = columns.map((_, place) => middleOf(reached.map((line) => line[place]?.score)));
   const cell = (row, column) => heatCell(lines[row], columns[column], reached[row][column], median ? middles[column] : null);
   return [
-    make(
-      "div",
-      { className: "controls" },
-      switcher("Columns", "show", shows.map((id) => [id, id === "means" ? "means over tasks" : "single tasks"]), means ? "means" : "tasks"),
-      means
-        ? selector("by", "group", known.map((axis) => [axis.key, axisTitle(axis.key)]), key)
-        : switcher("Order", "order", [["name", "by name"], ["score", "hardest first"]], order),
-      switcher("Colour", "against", [["zero", "score"], ["median", "against the column’s median"]], median ? "median" : "zero"),
-    ),
     heat({
-      label: `${median ? "Score against the median" : "Score"} of each model on each ${means ? axisTitle(key).toLowerCase() : "task"}: ${selectionInWords()}`,
+      label: `${median ? "Score against the median" : "Score"} of each model on each ${what}: ${selectionInWords()}`,
       heading: "Model",
       rows: names,
       columns,
@@ -91,13 +118,6 @@ function inOrder(tasks, order, rows) {
     ]),
   );
   return byName.sort((one, other) => compareValues(level.get(one), level.get(other)));
-}
-
-function middleOf(values) {
-  const sorted = values.filter(isNumber).sort((one, other) => one - other);
-  if (!sorted.length) return null;
-  const half = (sorted.length - 1) / 2;
-  return (sorted[Math.floor(half)] + sorted[Math.ceil(half)]) / 2;
 }
 
 function heatCell({ entry, strategy }, column, reached, middle) {

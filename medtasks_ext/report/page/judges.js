@@ -23,12 +23,7 @@ function drawJudges() {
   const rows = report.judges
     .map((item) => ({ ...item, task: item.dataset }))
     .filter((item) => tasks.has(item.task) && kept.has(item.entry) && strategiesKept.has(item.strategy));
-  if (!rows.length)
-    return [
-      note(
-        "No judged task in this selection. Open answers are judged with `medtasks judge`; the tasks and their judges then stand here.",
-      ),
-    ];
+  if (!rows.length) return [nothing("No task of this selection was judged.")];
   const measures = [...new Set(rows.map((row) => row.measure))];
   return [
     make(

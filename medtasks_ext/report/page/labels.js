@@ -37,7 +37,7 @@ function drawLabels() {
   return [
     titles.length > 1 ? switcher("Labels", "label", titles, axis) : null,
     note(LABEL_AXES[axis]?.[1] ?? "", " Filters for single tasks do not apply here: labels are counted over a whole suite."),
-    ...(rows.length ? places.map((some) => labelSection(axis, some)) : [note("No result of this selection has such labels.")]),
+    ...(rows.length ? places.map((some) => labelSection(axis, some)) : [nothing("No result of this selection has such labels.")]),
   ];
 }
 

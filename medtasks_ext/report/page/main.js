@@ -1,121 +1,5 @@
 // The frame: header, partsBar, routes, paper.
 
-const PARTS = [
-  {
-    id: "overview",
-    title: "Overview",
-    draw: drawOverview,
-    about: "What was evaluated, how complete it is, and what to know before comparing.",
-  },
-  {
-    id: "leaderboard",
-    title: "Leaderboard",
-    draw: drawLeaderboard,
-    filters: true,
-    about:
-      "Models by their mean score over the selected tasks. The bar starts at 0; the dark line on it is the 95 % interval.",
-  },
-  {
-    id: "heatmap",
-    title: "Heat map",
-    draw: drawHeatMap,
-    filters: true,
-    about:
-      "Every model on the selected tasks, own runs first. Point at a cell for its interval; a click opens its tasks.",
-  },
-  {
-    id: "profile",
-    title: "Profiles",
-    draw: drawProfile,
-    filters: true,
-    about:
-      "A few models along one axis, such as language or specialty: where is a model strong, where weak? Lines are 95 % intervals.",
-  },
-  {
-    id: "pairs",
-    title: "Pairs",
-    draw: drawPairs,
-    filters: true,
-    about: "Each model against each other: how large the difference is, and whether it is more than chance.",
-  },
-  {
-    id: "models",
-    title: "Models",
-    draw: drawModels,
-    filters: true,
-    about:
-      "Score by size, release date, family and kind of model. The dashed line joins the models that nothing smaller, or earlier, beats.",
-  },
-  {
-    id: "cost",
-    title: "Cost",
-    draw: drawCost,
-    filters: true,
-    about: "What a score costs: upwards is better, leftwards is cheaper. The dashed line joins the models that nothing cheaper beats.",
-  },
-  {
-    id: "strategies",
-    title: "Strategies",
-    draw: drawStrategies,
-    filters: true,
-    about:
-      "What reasoning step by step, or five worked examples, change against asking directly (zero-shot). Right of the zero line is better.",
-  },
-  ...(report.labels
-    ? [
-        {
-          id: "labels",
-          title: "Labels",
-          draw: drawLabels,
-          filters: true,
-          about:
-            "Scores on the documents with one label alone: a level of difficulty, a department, seen in training or not. Beside each stands the score on all documents of the same tasks.",
-        },
-      ]
-    : []),
-  {
-    id: "validity",
-    title: "Validity",
-    draw: drawValidity,
-    filters: true,
-    about:
-      "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
-  },
-  ...(report.sureness.length
-    ? [
-        {
-          id: "sureness",
-          title: "Sureness",
-          draw: drawSureness,
-          filters: true,
-          about:
-            "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
-        },
-      ]
-    : []),
-  {
-    id: "judges",
-    title: "Judges",
-    draw: drawJudges,
-    filters: true,
-    about:
-      "Open answers are scored by other models. How far these judges agree says how far their scores can be trusted.",
-  },
-  {
-    id: "coverage",
-    title: "Coverage",
-    draw: drawCoverage,
-    filters: true,
-    about: "Which tasks were run with which strategy, which were not, and why.",
-  },
-  {
-    id: "tasks",
-    title: "Tasks",
-    draw: drawTasks,
-    filters: true,
-    about: "All tasks with what they ask; each has a page with prompts, scoring rule, scores and examples.",
-  },
-];
 const PAGES = {
   task: { title: () => datasets[datasetAt.get(viewId)]?.name ?? viewId, draw: drawTask, parent: "tasks" },
   model: { title: () => viewId, draw: drawModel, parent: "leaderboard" },
@@ -221,7 +105,7 @@ function show() {
   const shown = page ? { ...page, title: page.title(), filters: false } : part;
   for (const item of partsBar.querySelectorAll("a")) {
     const here = item.dataset.part === (page ? page.parent : part.id);
-    item.href = address(item.dataset.part);
+    item.href = addressOfPart(PARTS.find(({ id }) => id === item.dataset.part));
     if (here) item.setAttribute("aria-current", page ? "true" : "page");
     else item.removeAttribute("aria-current");
   }
@@ -230,7 +114,7 @@ function show() {
   hideTip();
   forgetPictures();
   keepFocus(() =>
-    main.replaceChildren(...(onPaper && allParts && !page ? PARTS.flatMap((item) => section(item)) : section(shown, page))),
+    main.replaceChildren(...(onPaper && allParts && !page ? PARTS.filter(isHere).flatMap((item) => section(item)) : section(shown, page))),
   );
   main.querySelectorAll(".scroll:not(.sideways)").forEach(settle);
   document.title = shown === PARTS[0] ? report.title : `${shown.title} · ${report.title}`;

@@ -2,10 +2,9 @@
 
 function drawOverview() {
   return [
-    standingsPart(),
-    ...(ownEntries.length
-      ? [evaluated(), atAGlance(), thingsToKnow(), publishedPart()]
-      : [note("This report holds published results only."), publishedPart(), thingsToKnow()]),
+    ...(ownEntries.length ? [standingsPart(), evaluated(), atAGlance()] : drawPublished()),
+    thingsToKnow(),
+    publishedPart(),
     howToRead(),
   ];
 }
@@ -43,7 +42,6 @@ function evaluated() {
     },
     { key: "usd", title: "Cost", numeric: true, value: (entry) => entries[entry].usd, cell: wholeCost },
   ];
-  const noted = ownEntries.filter((entry) => entries[entry].notes?.length);
   return titled(
     "What was evaluated",
     table({
@@ -54,15 +52,6 @@ function evaluated() {
       sort: "model",
       limit: 12,
     }),
-    noted.length
-      ? make(
-          "ul",
-          { className: "notes" },
-          ...noted.map((entry) =>
-            make("li", {}, text("b", "", entries[entry].label), ": ", entries[entry].notes.join(" · ")),
-          ),
-        )
-      : null,
   );
 }
 
@@ -158,13 +147,7 @@ function thingsToKnow() {
     { id: "know" },
     make("h3", { textContent: "Know before comparing" }),
     differences.length
-      ? make(
-          "div",
-          {},
-          text("h4", "", "Differences in settings"),
-          note("Scores made under different settings are different numbers."),
-          make("ul", { className: "differences" }, ...differences),
-        )
+      ? make("ul", { className: "differences" }, ...differences)
       : note("No differences in settings were found between entries of one model, or between tasks of one group."),
     faults.length
       ? make(
@@ -174,30 +157,24 @@ function thingsToKnow() {
           note("What could not be read, or was left out, and how to mend it."),
           make("ul", { className: "faults" }, ...faults),
         )
-      : note("All runs could be read in full."),
+      : ownEntries.length
+        ? note("All runs could be read in full.")
+        : null,
   );
 }
 
+// Which suites' models stand in the report; what to know of them stands above.
 function publishedPart() {
-  const bySuite = suites
-    .map((suite) => [
-      suite,
-      entries.map((_, index) => index).filter((index) => !isOwn(index) && entries[index].suite === suite),
-    ])
-    .filter(([, found]) => found.length);
-  if (!bySuite.length) return null;
+  const n = (suite) => entries.filter((entry) => entry.kind === "published" && entry.suite === suite).length;
+  const found = suites.filter((suite) => n(suite));
+  if (!found.length) return null;
   return titled(
     ownEntries.length ? "Published results beside them" : "Published results",
     make(
       "ul",
-      {},
-      ...bySuite.map(([suite, found]) =>
-        make(
-          "li",
-          {},
-          make("b", {}, link(`#leaderboard?suite=${suite}`, `${suiteTitle(suite)}: ${plural(found.length, "model")}`)),
-          `. ${[...new Set(found.flatMap((entry) => entries[entry].notes ?? []))].join("; ")}`,
-        ),
+      { className: "suites" },
+      ...found.map((suite) =>
+        make("li", {}, link(address("leaderboard", "", { suite }), `${suiteTitle(suite)}: ${plural(n(suite), "model")}`)),
       ),
     ),
   );
@@ -222,6 +199,7 @@ function howToRead() {
       "~",
       "behind an interval: a rough one, of clusters of documents with a score near 0 or 1. It may hold the truth in less than 90 %.",
     ],
+    ["p", "behind an interval: the one that the suite’s paper prints."],
     [
       "partial",
       "some of the selected tasks have no score for this model. Its mean is over other tasks than that of its neighbours, so it is shown but not ranked.",
@@ -235,7 +213,7 @@ function howToRead() {
     ["SAMPLE", "synthetic rows that show how the software works. Such a score says nothing about a model."],
     [
       "published",
-      "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data. Intervals are not known per task.",
+      "printed in a paper or on its leaderboard, with its own prompts, settings and, in part, data. Papers print no intervals of single tasks.",
     ],
   ];
   return folded(
@@ -249,6 +227,6 @@ function howToRead() {
           make("dd", { textContent: meaning }),
         ]),
       ),
-    { open: true, className: "plain" },
+    { open: onPaper, className: "plain" },
   );
 }

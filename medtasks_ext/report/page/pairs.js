@@ -8,17 +8,13 @@ const ADJUSTMENTS = [
 const P_COLUMN = { holm: "p_holm", bh: "p_bh", none: "p" };
 
 function drawPairs() {
-  if (!report.comparisons.length)
-    return [note("This report holds no comparisons: they need at least two models with scores on the same tasks.")];
   const wanted = [chosen("suite"), chosen("strategy")];
   const fits = report.comparisons.filter(
     (item) =>
       (!wanted[0].length || wanted[0].includes(item.suite)) && (!wanted[1].length || wanted[1].includes(item.strategy)),
   );
   if (!fits.length)
-    return [
-      note("No comparison for this suite and strategy: it needs at least two models with scores on the same tasks."),
-    ];
+    return [nothing("No comparison for this suite and strategy: it needs at least two models with scores on the same tasks.")];
   return [
     make(
       "div",

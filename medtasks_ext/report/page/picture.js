@@ -82,7 +82,8 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
     : box;
   const save = (kindOfFile, action) =>
     make("button", { type: "button", className: "small", textContent: kindOfFile, onclick: action, title: `Save this picture as ${kindOfFile}` });
-  const light = () => viewOf(pictureSpec(kind, rows, words, false));
+  const title = wrapped(label, Math.max(40, Math.floor((words.width ?? 640) / 8)));
+  const light = () => viewOf(pictureSpec(kind, rows, { ...words, caption: title, heading: title }, false)); // alone it needs a title
   const tools = make(
     "div",
     { className: "tools" },
@@ -107,12 +108,15 @@ function forgetPictures() {
   shownViews = [];
 }
 
-// Pixels for a picture's width.
-function roomOf(most = 1080) {
+// Pixels for a picture's width: that of the page.
+function roomOf(most = Infinity) {
   const { paddingLeft, paddingRight } = getComputedStyle(main);
   const free = main.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
   return onPaper ? 940 : Math.max(280, Math.min(most, free));
 }
+
+// The same in the first column of `.beside-it`.
+const besideRoom = () => (!onPaper && matchMedia("(min-width: 64rem)").matches ? Math.floor((roomOf() - 32) * 0.6) : roomOf());
 
 const isNarrow = () => !onPaper && innerWidth < 600;
 const nameRoom = () => (onPaper ? 170 : isNarrow() ? 140 : 240);
@@ -164,8 +168,8 @@ function act(item) {
 // As wide as the screen allows, with numbers where they fit; names of columns on several lines, aslant or upright.
 function matrixSize(rows, columns) {
   const { names: lines, deep } = namesOf(rows);
-  const free = roomOf(2000) - nameRoom() - 16;
-  const step = Math.max(onPaper ? 6 : 13, Math.min(108, Math.floor(free / columns.length)));
+  const free = roomOf() - nameRoom() - 16;
+  const step = Math.max(onPaper ? 6 : 13, Math.min(150, Math.floor(free / columns.length)));
   const titles = columns.map(({ title }) => String(title));
   const letters = Math.floor((step - 6) / 6.4); // that fit beside each other
   const level = Math.max(...titles.flatMap((title) => title.split(" ")).map((word) => word.length)) <= letters;
@@ -233,6 +237,29 @@ function dots({ label, heading = "Model", series, rows, words, format = fixed })
       ...words,
     },
     values: () => matrixTable({ label, heading, rows, columns: series.map((title) => ({ title })), cell }),
+  });
+}
+
+// ------------------------------------------------------------------ shares of others below
+
+const PERCENTILES = 420; // pixels where several stand beside each other
+
+// {label, heading, rows: [{title, value: share below, lead, words: behind the line, tip}], beside: pixels for these, values}
+function percentiles({ label, heading, rows, beside, values }) {
+  const room = isNarrow() ? 130 : 190;
+  const lines = rows.map(({ title }) => wrapped(title, Math.floor(room / 6.5)));
+  return picture({
+    kind: "percentiles",
+    label,
+    rows: rows.map((row, line) => ({ ...row, line })),
+    words: {
+      heading,
+      lines,
+      step: Math.max(24, NAME_LINE * Math.max(...lines.map((parts) => parts.length))),
+      width: onPaper || innerWidth > 1000 ? PERCENTILES : roomOf(620) - 44,
+      beside,
+    },
+    values,
   });
 }
 

@@ -34,9 +34,9 @@ function drawProfile() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   rankedRows(rows);
-  const known = taskAxes.filter((axis) => tasks.some((task) => valuesOf(datasets[task], axis.key).length));
-  const usual = known.find((axis) => axis.key === "task_type") ?? known[0];
-  const key = known.find((axis) => axis.key === option("axis"))?.key ?? usual.key;
+  const known = columnAxes(tasks, rows);
+  const key = known.find((axis) => axis === option("axis")) ?? known[0];
+  if (!key) return [nothing("These tasks lie on no axis with several values.")];
   const compared = comparedRows(rows);
   const several = selectedStrategies().length > 1;
   const lines = bySection(tasks, key)
@@ -56,7 +56,7 @@ function drawProfile() {
       selector(
         "Axis",
         "axis",
-        known.map((axis) => [axis.key, axisTitle(axis.key)]),
+        known.map((axis) => [axis, axisTitle(axis)]),
         key,
       ),
       modelPicker(rows, compared, several),
@@ -64,7 +64,7 @@ function drawProfile() {
     compared.length
       ? dots({
           heading: axisTitle(key),
-          label: `Mean score by ${axisTitle(key).toLowerCase()}: ${selectionInWords()}`,
+          label: `Mean score by ${axisWords(key)}: ${selectionInWords()}`,
           series: compared.map((row) => rowTitle(row, several)),
           rows: lines,
           words: { domain: domainOf(points), measure: "mean score, 95 % interval" },

@@ -96,16 +96,20 @@ function aggregate(entry, strategy, all, asGroups = groupsOf(all)) {
   for (const { axis, value, suite } of asGroups) {
     const row = groupRow.get([entry, strategy, axis, value, suite].join(" "));
     if (row === undefined || !isNumber(groups.score[row])) continue;
-    const names = ["score", "low", "high", "rough"];
-    const { score, low, high, rough } = Object.fromEntries(names.map((name) => [name, groups[name]?.[row]]));
+    const names = ["score", "low", "high", "rough", "paper_low", "paper_high", "valid", "cut"];
+    const { score, rough, ...found } = Object.fromEntries(names.map((name) => [name, groups[name]?.[row] ?? null]));
+    const ofPaper = !isNumber(found.low) && isNumber(found.paper_low);
     const printed = !rows.length; // a paper's own average, without its tasks
     const total = groups.tasks[row] ?? tasks.length;
     return {
       ...rest,
       score,
-      low,
-      high,
+      low: ofPaper ? found.paper_low : found.low,
+      high: ofPaper ? found.paper_high : found.high,
       rough,
+      ofPaper,
+      valid: rest.valid ?? found.valid,
+      cut: rest.cut ?? found.cut,
       approximate: false,
       group: true,
       printed,

@@ -72,7 +72,7 @@ function placesPicture(item) {
       label: item.sentence,
       rows,
       words: {
-        width: roomOf(940) - (isNarrow() ? 34 : 44),
+        width: roomOf() - (isNarrow() ? 34 : 44),
         quarters: [{ q1: quantile(0.25), q2: quantile(0.5), q3: quantile(0.75) }],
         align: place < 0.25 ? "left" : place > 0.75 ? "right" : "center",
         own_fill: item.placed ? colour : ground,
@@ -102,7 +102,7 @@ function byValue(item) {
       .filter(([key]) => key === axis)
       .map(stripOf)
       .sort((one, other) => (rank.get(one.value) ?? 0) - (rank.get(other.value) ?? 0));
-    return strips.length ? [percentiles(item, axis, strips)] : [];
+    return strips.length ? [axisPicture(item, axis, strips)] : [];
   });
   return make(
     "div",
@@ -114,28 +114,19 @@ function byValue(item) {
   );
 }
 
-function percentiles(item, axis, strips) {
+function axisPicture(item, axis, strips) {
   const label = `${axisTitle(axis)}: share of the published models that ${entries[item.entry].model} is above`;
-  const wide = onPaper || innerWidth > 1000;
-  const room = isNarrow() ? 130 : 190;
-  const lines = strips.map(({ value, n }) => wrapped(`${valueTitle(axis, value)} (${n})`, Math.floor(room / 6.5)));
-  return picture({
-    kind: "percentiles",
+  return percentiles({
     label,
-    rows: strips.map(({ value, n, score, lead, below }, line) => ({
-      line,
+    heading: axisTitle(axis),
+    rows: strips.map(({ value, n, score, lead, below }) => ({
+      title: `${valueTitle(axis, value)} (${n})`,
       value: below,
       lead,
       words: `${fixed(score, 2)}  ${signed(lead, 2)}`,
       tip: `${valueTitle(axis, value)}\n${fixed(score)} on ${plural(n, "task")}, ${signed(lead)} from the median`,
     })),
-    words: {
-      heading: axisTitle(axis),
-      lines,
-      step: Math.max(24, 14 * Math.max(...lines.map((parts) => parts.length))),
-      width: wide ? 452 : roomOf(620) - 44,
-      beside: 92,
-    },
+    beside: 92,
     values: () =>
       matrixTable({
         label,

@@ -5,7 +5,7 @@ const FILTER_KEYS = ["suite", "strategy", ...taskAxes.map((axis) => axis.key).fi
 const KINDS = [
   ["own", "own runs"],
   ["published", "published"],
-];
+].filter(([kind]) => entries.some((_, entry) => isOwn(entry) === (kind === "own")));
 
 const filterValues = new Map(
   FILTER_KEYS.map((key) => [
@@ -115,8 +115,8 @@ function selectedEntries() {
   return entries
     .map((_, index) => index)
     .filter((index) => {
-      const { label, details } = entries[index];
-      const text = `${label} ${details?.organisation ?? details?.creator ?? ""}`.toLowerCase();
+      const { label, facts } = entries[index];
+      const text = `${label} ${facts.maker ?? ""}`.toLowerCase();
       return (
         (!kinds.length || kinds.includes(isOwn(index) ? "own" : "published")) &&
         words.every((word) => text.includes(word))

@@ -4,7 +4,7 @@ function drawStrategies() {
   const tasks = selectedTasks();
   const base = strategyAt.get("zero_shot");
   const others = [...strategies.keys()].filter((strategy) => strategy !== base);
-  if (base === undefined || !others.length) return [note("This report holds one strategy only.")];
+  if (base === undefined || !others.length) return [nothing("This report holds one strategy only.")];
   const parts = bySection(tasks, "suite")
     .map(([suite, members]) => strategySection(suite, members, base, others))
     .filter(Boolean);
@@ -12,7 +12,7 @@ function drawStrategies() {
     note(
       "The filter for strategies does not apply here. Both strategies answered the same documents, and are paired by these; ≈ intervals take the normal distribution.",
     ),
-    ...(parts.length ? parts : [note("No model has results with two strategies on the selected tasks.")]),
+    ...(parts.length ? parts : [nothing("No model has results with two strategies on the selected tasks.")]),
   ];
 }
 

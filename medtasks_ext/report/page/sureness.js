@@ -8,7 +8,7 @@ const mixedOf = (items) =>
 function drawSureness() {
   const [tasks, kept, asked] = [new Set(selectedTasks()), new Set(selectedEntries()), new Set(selectedStrategies())];
   const found = report.sureness.filter((item) => tasks.has(item.dataset) && kept.has(item.entry) && asked.has(item.strategy));
-  if (!found.length) return [note("No task of this selection was asked by likelihood: choose that strategy above.")];
+  if (!found.length) return [nothing("No task of this selection was asked by likelihood.")];
   const rows = grouped(found, (item) => `${item.entry} ${item.strategy}`).map((items) => ({
     entry: items[0].entry,
     strategy: items[0].strategy,

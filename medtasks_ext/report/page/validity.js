@@ -11,7 +11,7 @@ function drawValidity() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   const known = rows.filter((row) => FAULT_SHARES.some(([key]) => isNumber(shareOfRow(row, key))));
-  if (!known.length) return [note("No model of this selection has such counts: papers do not print them per task.")];
+  if (!known.length) return [nothing("No model of this selection has such counts.")];
   const columns = [
     MODEL_COLUMN,
     ...strategyColumns(known),

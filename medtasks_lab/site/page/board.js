@@ -1,13 +1,11 @@
 // A table of models: filters, axes, sorting; ranks among results that were asked alike.
 
+const [SMALLEST, ...LARGER] = SIZE_CLASSES;
 const SIZES = [
   ["", "any size", () => true],
-  ["4", "up to 4 B", (size) => isNumber(size) && size <= 4],
+  SMALLEST,
   ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10],
-  ["10", "4 to 10 B", (size) => isNumber(size) && size > 4 && size <= 10],
-  ["35", "10 to 35 B", (size) => isNumber(size) && size > 10 && size <= 35],
-  ["more", "more than 35 B", (size) => isNumber(size) && size > 35],
-  ["unknown", "size unknown", (size) => !isNumber(size)],
+  ...LARGER,
 ];
 const SHOWN = 100;
 const PART = "part";
@@ -36,7 +34,7 @@ function drawBoard() {
     text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
     controls(strategies[strategy], site.axes[axis][0]),
-    pinned.length ? null : part(shown, strategy, by, 640),
+    pinned.length ? null : part(shown, strategy, by, besideRoom()),
     text("p", "note", counted(shown, rows, by)),
     shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
     table({
@@ -52,7 +50,7 @@ function drawBoard() {
       classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
       pinned: { heading, rows: pinned },
     }),
-    pinned.length ? part(shown, strategy, by, 640) : null,
+    pinned.length ? part(shown, strategy, by, besideRoom()) : null,
   ];
 }
 

@@ -1,8 +1,8 @@
 // Scores against what is known of models: one picture, with the line of the best, and a table of groups.
 
 const AGAINST = [
-  { key: "size", name: "size", heading: "by size", title: "parameters in billions, logarithmic", type: "quantitative", scale: "log", format: "~g", value: ({ size }) => size, said: (value) => `${value} B`, better: "smaller" },
-  { key: "date", name: "release date", heading: "by date", title: "release date", type: "temporal", scale: "time", format: "%b %Y", value: ({ date }) => (/^\d{4}-\d\d-\d\d$/.test(date ?? "") ? date : null), said: (value) => value, better: "earlier" },
+  { ...SIZE, heading: "by size", value: ({ size }) => size },
+  { ...DATE, heading: "by date", value: ({ date }) => dayOf(date) },
   { key: "price", name: "price", heading: "by price", title: "USD per million tokens of output, logarithmic", type: "quantitative", scale: "log", format: "$~g", value: ({ price }) => price, said: (value) => `$${value}`, better: "cheaper" },
 ];
 const COLOURS = [
@@ -10,7 +10,6 @@ const COLOURS = [
   ["access", "weights", { open: "open", proprietary: "proprietary" }],
   ["reasoning", "reasoning", { yes: "reasoning", no: "no reasoning" }],
 ];
-const UNKNOWN = "unknown";
 
 // The picture of a column, what it stands against, and the groups that its colours mean.
 function part(shown, strategy, by, width) {
@@ -28,7 +27,7 @@ function part(shown, strategy, by, width) {
     "section",
     { className: "against", id: "pictures", "aria-label": "Picture" },
     text("h3", "", `${columnTitle(by)} ${fact.heading}`),
-    make("div", { className: "beside-it" }, make("div", {}, chosen, drawn), make("div", {}, groupsTable(scored, by, colour), note(caption))),
+    make("div", { className: "beside-it" }, make("div", {}, chosen, drawn), make("div", {}, groupsPart(scored, by, colour), note(caption))),
   );
 }
 
@@ -73,10 +72,10 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
     fact.key === "price" ? steps(front) : null,
   ];
   const drawn = () =>
-    picture({
-      kind: "scatter",
+    scatter({
       label: `${heading}, ${site.strategies[strategy][1]}`,
-      rows: points.map((point) => ({
+      fact,
+      points: points.map((point) => ({
         x: fact.value(point),
         value: point.score,
         low: point.low,
@@ -86,24 +85,16 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
         entry: point.entry,
         tip: [label[point.entry], point.score.toFixed(3), point.rank ? `rank ${point.rank} of ${point.of}` : null, `${fact.name}: ${fact.said(fact.value(point))}`].filter(Boolean).join("\n"),
       })),
+      front,
+      groups,
       words: {
         width: Math.min(width, roomOf()),
         tall: isNarrow() ? 220 : 290,
-        x_type: fact.type,
-        x_scale: fact.scale,
-        x_title: fact.title,
-        x_format: fact.format,
         x_ticks: 4,
         measure: columnTitle(by),
-        format: ".4~f",
-        groups,
-        ...looksOf(groups),
         legend: { title: null, columns: 0, orient: "top" },
-        front: front.map((point) => ({ x: fact.value(point), value: point.score })),
       },
-      pick: ({ entry }) => {
-        if (isNumber(entry)) location.assign(`${site.home}models/${page[entry]}`);
-      },
+      open: (entry) => location.assign(`${site.home}models/${page[entry]}`),
       values: () => pointsTable(points, fact, by, kindOf),
     });
   return [drawnLater(340, drawn), caption.filter(Boolean).join(" ")];
@@ -136,28 +127,19 @@ function pointsTable(points, fact, by, kindOf) {
   });
 }
 
-// Of each group of published models: how many, the best, the median.
-function groupsTable(scored, by, colour) {
+// Of each group of published models: how many, the median, the best.
+function groupsPart(scored, by, colour) {
   const { label, page, published } = site.entries;
-  const found = [...Object.values(colour[2]), UNKNOWN].map((name) => {
-    const members = scored.filter((point) => published[point.entry] && groupOf(point, colour) === name);
-    const scores = members.map((point) => point.score).sort((one, other) => one - other);
-    const half = scores.length / 2;
-    const middle = scores.length ? (scores[Math.floor(half - 0.25)] + scores[Math.floor(half)]) / 2 : null;
-    return { name, n: members.length, best: members.reduce((one, other) => (one && one.score >= other.score ? one : other), null), middle };
-  });
-  const rows = found.filter(({ n }) => n);
-  if (!rows.length) return null;
-  return table({
+  const groups = [...Object.values(colour[2]), UNKNOWN].map((name) => [
+    name,
+    scored.filter((point) => published[point.entry] && groupOf(point, colour) === name),
+  ]);
+  if (!groups.some(([, members]) => members.length)) return null;
+  return groupsTable({
     name: "groups",
     caption: `${columnTitle(by)} by ${colour[1]}`,
-    rows,
-    sort: "-n",
-    columns: [
-      { key: "name", title: colour[1][0].toUpperCase() + colour[1].slice(1), head: true, value: ({ name }) => name, cell: ({ name }) => name },
-      { key: "n", title: "Models", numeric: true, value: ({ n }) => n, cell: ({ n }) => count(n) },
-      { key: "middle", title: "Median", numeric: true, value: ({ middle }) => middle, cell: ({ middle }) => fixed(middle) },
-      { key: "best", title: "Best", value: ({ best }) => best.score, cell: ({ best }) => make("span", {}, link(`${site.home}models/${page[best.entry]}`, label[best.entry]), ` ${fixed(best.score)}`) },
-    ],
+    heading: colour[1][0].toUpperCase() + colour[1].slice(1),
+    groups,
+    nameOf: ({ entry }) => link(`${site.home}models/${page[entry]}`, label[entry]),
   });
 }

@@ -46,35 +46,29 @@ function profilePart(lead) {
     side("Ranks higher in", "strong", strong),
     side("Ranks lower in", "weak", weak),
     note("Of values with at least 3 tasks and 100 documents; ranks are among results that were asked alike. In the pictures, at 0 % no other model scores less, at 100 % all do; beside it the score, and how far it is from the median."),
-    make("div", { className: "percentiles" }, ...lead.axes.map((axis) => drawnLater(160, () => percentiles(lead, axis)))),
+    make("div", { className: "percentiles" }, ...lead.axes.map((axis) => drawnLater(160, () => axisPicture(lead, axis)))),
     text("h3", "", `Neighbours in ${lead.title}`),
     neighbours(lead),
   );
 }
 
-function percentiles(lead, [axis, values]) {
+function axisPicture(lead, [axis, values]) {
   const label = `${axis}: share of the other models that ${lead.line.label} is above, ${lead.title}`;
-  const room = isNarrow() ? 130 : 190;
-  const lines = values.map(([title, n]) => wrapped(`${title} (${n})`, Math.floor(room / 6.5)));
   const lead_ = ([, , value, middle]) => nearest(value) - nearest(middle);
-  const below = ([, , , , rank, of]) => (of - rank) / (of - 1);
-  return picture({
-    kind: "percentiles",
+  return percentiles({
     label,
-    rows: values.map((row, line) => ({
-      line,
-      value: below(row),
-      lead: lead_(row),
-      words: `${score(row[2])}  ${signed(lead_(row), 2)}`,
-      tip: `${row[0]}\n${score(row[2])} on ${plural(row[1], "task")}, rank ${row[4]} of ${row[5]}, ${signed(lead_(row))} from the median`,
-    })),
-    words: {
-      heading: axis,
-      lines,
-      step: Math.max(24, 14 * Math.max(...lines.map((parts) => parts.length))),
-      width: onPaper || innerWidth > 1000 ? 452 : roomOf(620) - 44,
-      beside: 96,
-    },
+    heading: axis,
+    rows: values.map((row) => {
+      const [title, n, value, , rank, of] = row;
+      return {
+        title: `${title} (${n})`,
+        value: (of - rank) / (of - 1),
+        lead: lead_(row),
+        words: `${score(value)}  ${signed(lead_(row), 2)}`,
+        tip: `${title}\n${score(value)} on ${plural(n, "task")}, rank ${rank} of ${of}, ${signed(lead_(row))} from the median`,
+      };
+    }),
+    beside: 96,
     values: () =>
       matrixTable({
         label,

@@ -1,0 +1,157 @@
+"""Pages of facts that the code holds: columns, terms, defects of scorers, ready files, what modules say.
+
+Each page is made of the data, or of the docstrings, that it shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from medtasks_ext import registry
+from medtasks_ext.metrics.known_defects import known_defects
+from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
+
+_HEAD = "<!-- written by `medtasks dev build` from {source} -->"
+#: Columns of the page of ready files: its title, and where the facts stand in a file.
+_MODEL_COLUMNS = ("`--config`", "model", "reasons", "decoding", "context", "GPUs of 80 GB")
+
+
+def pages(folder: Path) -> dict[str, str]:
+    """File below the documentation -> its text, for the checkout in `folder`."""
+    made = {
+        "columns.md": _columns(),
+        "known_defects.md": _defects(),
+        "glossary.md": _glossary(),
+        "models.md": _models(folder / "model_configs"),
+    }
+    return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def _columns() -> Iterator[str]:
+    yield from (
+        _HEAD.format(source="the schemas of the frames"),
+        "# Columns",
+        "",
+        "Every table that medtasks writes or prints has the columns of one of these frames. In Python,",
+        "`medtasks_ext.results.frames.schema(NAME)` gives each as an Arrow schema. In CSV and Parquet,",
+        "several values are joined by `;`, and empty is unknown.",
+    )
+    for frame in FRAMES:
+        yield from ("", f"## `{frame}`", "", ROW_OF[frame], "", "| columns | meaning |", "| --- | --- |")
+        yield from documented(frame)
+
+
+def _defects() -> Iterator[str]:
+    yield from (
+        _HEAD.format(source="medtasks_ext/metrics/known_defects.yaml"),
+        "# Known defects of official scorers",
+        "",
+        "The official metric remains the score, because published numbers were computed with it. Beside a",
+        "defect stands the metric without it, where there is one. Such a metric (`_repaired`) guesses",
+        "nothing and accepts right answers that the official rule misses, so it may be lower or higher.",
+    )
+    for group in known_defects():
+        yield from ("", f"## {group.of}", "")
+        if group.beside:
+            yield from ("Beside all of them: " + ", ".join(f"`{name}`" for name in group.beside) + ".", "")
+        yield from ("| rule | example | beside it |", "| --- | --- | --- |")
+        for defect in group.defects:
+            yield f"| {_cell(defect.rule)} | {_cell(defect.example)} | {_cell(defect.beside)} |"
+
+
+def _glossary() -> Iterator[str]:
+    yield from (
+        _HEAD.format(source="medtasks_ext/registry/terms.yaml"),
+        "# Glossary",
+        "",
+        "Words that medtasks uses in a meaning of its own.",
+        "",
+        "| word | meaning |",
+        "| --- | --- |",
+    )
+    terms = read_yaml(Path(registry.__file__).with_name("terms.yaml"))
+    yield from (f"| **{word}** | {_cell(meaning)} |" for word, meaning in sorted(terms.items()))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# ---------------------------------------------------------------------- ready files
+
+
+def _models(folder: Path) -> Iterator[str]:
+    yield from (
+        _HEAD.format(source="the files in model_configs"),
+        "# Ready files of models",
+        "",
+        "`medtasks run --config NAME` takes one by its name, `lm_eval --config` by its path.",
+        "[model_configs](../model_configs/README.md) says what their keys mean.",
+    )
+    for title, part in (("Open models", "open"), ("APIs", "api")):
+        yield from ("", f"## {title}", "", f"| {' | '.join(_MODEL_COLUMNS)} |", "|" + " --- |" * 6)
+        for path in sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower()):
+            yield f"| {' | '.join(_model(path))} |"
+
+
+def _model(path: Path) -> list[str]:
+    said: Mapping[str, Any] = read_yaml(path)
+    arguments, about = said["model_args"], said.get("metadata", {})
+    served = re.findall(r"(?:tensor|pipeline|data)-parallel-size (\d+)", about.get("serve", ""))
+    gpus = int(arguments.get("tensor_parallel_size", 1))
+    for number in served:
+        gpus *= int(number)
+    context = arguments.get("max_model_len") or arguments.get("max_length") or "–"
+    return [
+        f"`{path.stem}`",
+        str(arguments.get("pretrained") or arguments.get("model")),
+        {True: "yes", False: "no"}.get(about.get("thinking"), "–"),
+        str(about.get("decoding", "–")),
+        str(context),
+        str(gpus) if path.parent.name == "open" else "–",
+    ]
+
+
+# ---------------------------------------------------------------------- what modules say
+
+
+def internals(folder: Path) -> str:
+    """What packages and modules of the checkout in `folder` say of themselves, as a page of the site."""
+    return "\n".join(_internals(folder)) + "\n"
+
+
+def _internals(folder: Path) -> Iterator[str]:
+    yield from (
+        "# How it works",
+        "",
+        "What packages and modules say of themselves: rules of readers and metrics with their sources,",
+        "statistics, what a run's folder holds. A module stands here if it says more than its first line.",
+    )
+    for root in ("medtasks_ext", "medtasks_lab"):
+        for package in sorted((folder / root).rglob("__init__.py")):
+            modules = sorted(path for path in package.parent.glob("*.py") if path != package)
+            yield from _said(package, _dotted(folder, package.parent), "##", always=True)
+            for module in modules:
+                yield from _said(module, _dotted(folder, module.with_suffix("")), "###", always=False)
+
+
+def _dotted(folder: Path, path: Path) -> str:
+    return ".".join(path.relative_to(folder).parts)
+
+
+def _said(file: Path, name: str, level: str, *, always: bool) -> Iterator[str]:
+    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    paragraphs = inspect.cleandoc(said).split("\n\n")
+    if not said or (len(paragraphs) == 1 and not always):
+        return
+    yield from ("", f"{level} {name}")
+    for paragraph in paragraphs:
+        # columns of a text, or lines of code: as they stand
+        laid_out = re.search(r"^ {2,}\S|\S {3,}\S", paragraph, flags=re.MULTILINE) and "\n- " not in paragraph
+        yield from ("", *(("```", paragraph, "```") if laid_out else (paragraph,)))

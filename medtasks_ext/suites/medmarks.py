@@ -1,0 +1,120 @@
+"""Medmarks: the code of an environment makes one turn of a row, and names what stands in the system turn.
+
+Each environment is a file of its own in the authors' repository; some of its texts stand in the packages that
+it imports.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.folding import FoldedText
+from medtasks_ext.prompts.official.words import (
+    Filling,
+    Held,
+    OfficialTurn,
+    origin_of,
+    source_of,
+    strict_sandbox,
+)
+from medtasks_ext.registry.official import Official, TextLocation
+from medtasks_ext.rows.options import lettered
+
+if TYPE_CHECKING:
+    from medtasks_ext.rows.row import Row
+
+_AGE = re.compile(r"\b(\d+)\s*[-\s]?(?:year[- ]old|yo)\b", re.IGNORECASE)
+_SEED, _MOST_YEARS = 2718, 0.04
+
+
+class OfficialEnvironment(Official):
+    """An environment makes the prompt (Medmarks).
+
+    Attributes:
+        user: the text of the user's turn.
+        system: the text of the system turn, where there is one.
+        pieces: name -> further texts, which slots call: `asked()`.
+    """
+
+    user: TextLocation
+    system: TextLocation | None = None
+    pieces: dict[str, TextLocation] = Field(default_factory=dict)
+
+    @property
+    def artefacts(self) -> list[str]:
+        """Those of its texts; that of the user's turn is the first."""
+        places = filter(None, [self.user, self.system, *self.pieces.values()])
+        return list(dict.fromkeys(place.artefact for place in places if place.artefact))
+
+
+def aged(question: str, place: int) -> str:
+    """A question with up to two weeks added to each age in it, as M-ARC's environment does.
+
+    Args:
+        question: of a row.
+        place: of the row in its file, from 0, on which the numbers depend.
+    """
+    drawn = random.Random(_SEED + place)
+    return _AGE.sub(lambda age: f"{int(age[1]) + drawn.uniform(0, _MOST_YEARS):.3f} year-old", question)
+
+
+class _Filling(Filling):
+    environment: ClassVar = strict_sandbox({"aged": aged, "lettered": lettered})
+
+
+class EnvironmentWords:
+    """Words of an environment (`prompts.official.words.Words`).
+
+    Args:
+        block: `official` of the task's file.
+        held: the files that hold them.
+        where: the task's file.
+
+    Raises:
+        MedtasksError: a file has no such place, or its slots are others than those of the block.
+    """
+
+    #: what `official` of a task's file may say
+    Block = OfficialEnvironment
+
+    def __init__(self, block: OfficialEnvironment, held: Mapping[str, Held], where: Path) -> None:
+        self.block, self.where = block, where
+        main, slots = next(iter(held)), frozenset(block.slots)
+
+        def taken(place: TextLocation) -> FoldedText:
+            artefact, path = held[place.artefact or main]
+            return source_of(artefact, path, place.file).taken(place, slots)
+
+        self.user = taken(block.user)
+        self.system = taken(block.system) if block.system else None
+        self.pieces = {name: taken(place) for name, place in block.pieces.items()}
+        used: set[str] = set().union(*(text.slots for text in self._texts))
+        if wrong := sorted(used ^ block.slots.keys()):
+            what = "is not filled" if wrong[0] in used else "is in none of the texts"
+            raise MedtasksError(
+                f"official.slots: {wrong[0]!r} {what}", where=where, remedy="complete or correct `slots`"
+            )
+        self.origin = origin_of(held[main].artefact, self.shown())
+
+    @property
+    def _texts(self) -> list[FoldedText]:
+        return [*([self.system] if self.system else []), self.user, *self.pieces.values()]
+
+    def shown(self) -> str:
+        """The words, with the names of slots in their places."""
+        return "\n\n".join(text.shown() for text in self._texts)
+
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
+        """The row as the user's turn, and the system turn."""
+        filling = _Filling(self.block.slots, self.where, fields, place, self.pieces)
+        system = self.system.filled(filling.slot) if self.system else ""
+        return OfficialTurn("", self.user.filled(filling.slot), system=system)

@@ -1,0 +1,170 @@
+"""The page of `medtasks report --published all`: where it begins, what it offers, and its numbers."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.browser.report_page import go, on_all, open_tables, table, texts, whole
+
+#: billions of parameters: from, to
+SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "more than 35 B": (35, 1e9)}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder of the report."""
+    folder = tmp_path_factory.mktemp("published")
+    call = [sys.executable, "-m", "medtasks_ext", "report", "--published", "all", "-o", str(folder)]
+    subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture
+def opened(made, report_browser):
+    """Open the report at an address."""
+
+    def open_at(address="", width=1440, dark=False):
+        browser = report_browser
+        browser.call("Emulation.setEmulatedMedia", media="")
+        browser.screen(width, 900, dark=dark, phone=width < 500)
+        browser.call("Page.navigate", url="about:blank")
+        browser.events.clear()
+        browser.call("Page.navigate", url=f"{(made / 'report.html').as_uri()}#{address}")
+        browser.wait("document.readyState === 'complete' && !!document.querySelector('main h2')")
+        return browser
+
+    return open_at
+
+
+@pytest.fixture(scope="module")
+def data(made):
+    """The page's data."""
+    page = (made / "report.html").read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def suite_rows(made):
+    """Rows of groups.csv of whole suites: (suite, strategy) -> model -> row."""
+    found = {}
+    with (made / "groups.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["axis"] == "suite" and row["score"]:
+                found.setdefault((row["suite"], row["strategy"]), {})[row["model"]] = row
+    return found
+
+
+@pytest.mark.parametrize("width", [1440, 768, 420])
+def test_it_opens_on_a_picture_the_best_of_each_size_and_a_small_heat_map(opened, suite_rows, data, width):
+    browser = opened("", width)
+    assert texts(browser, "main h3") == [
+        "Score by size", "Best of each size", "The best 12 by kind of task", "Know before comparing",
+        "Published results",
+    ]  # fmt: skip
+    [top, *_] = on_all(browser, "main .drawing svg", "one.getBoundingClientRect().top")
+    assert top < (700 if width == 420 else 600)
+    rows = suite_rows["bridge", "zero_shot"]
+    scores = {model: float(row["score"]) for model, row in rows.items()}
+    sizes = {item["model"]: item["facts"]["size"] for item in data["entries"] if item["suite"] == "bridge"}
+    shown = table(browser, ".beside-it table")
+    for title, (least, most) in SIZES.items():
+        members = [model for model, size in sizes.items() if size is not None and least < size <= most]
+        best = max(members, key=scores.get)
+        assert shown[title][0] == str(len(members)) and shown[title][2] == f"{best} {scores[best]:.3f}"
+    drawn = on_all(browser, "main section:nth-of-type(2) svg .mark-rect path[d]", "one.getAttribute('d')")
+    assert len(drawn) >= 12 * 8
+    assert browser.js("document.documentElement.scrollWidth <= innerWidth") and browser.complaints() == []
+
+
+def test_what_to_know_is_said_once(opened, data):
+    browser = opened()
+    said = whole(browser)
+    assert len(data["differences"]) >= 5
+    for item in data["differences"]:
+        assert said.count(item["text"].partition(" are from ")[2] or item["text"]) == 1
+    assert "(published)" not in said and "published results only" not in said
+    assert not browser.js("document.querySelector('main details.plain').open")
+
+
+def test_every_view_that_is_offered_shows_something(opened):
+    browser = opened()
+    links = dict(on_all(browser, "#views a", "[one.textContent, one.getAttribute('href').slice(1)]"))
+    assert not {"Pairs", "Judges", "Coverage", "Labels", "Sureness"} & set(links)
+    assert {"Leaderboard", "Heat map", "Profiles", "Models", "Cost", "Strategies", "Validity"} <= set(links)
+    assert "suite=medhelm" in links["Cost"] and "suite=" not in links["Models"]
+    for address in links.values():
+        go(browser, address)
+        assert on_all(browser, "main figure svg, main canvas, main table tbody tr", "1"), address
+        assert not re.search(r"No (model|task|comparison)s? .*(selection|score)", whole(browser)), address
+    # an address that somebody wrote leads on
+    go(browser, "cost?suite=bridge")
+    browser.click("main .note a")
+    browser.wait("location.hash.includes('suite=medhelm') && !!document.querySelector('main figure svg')")
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("suite", "most"), [("bridge", 20), ("medhelm", 20), ("clinicbench", 20), ("mlb", 5)]
+)
+def test_the_heat_map_has_several_columns_with_scores(opened, suite, most):
+    browser = opened(f"heatmap?suite={suite}")
+    open_tables(browser)
+    rows = table(browser, "table.values")
+    columns = [name for name in texts(browser, "table.values thead th") if name]
+    assert 2 < len(columns) <= most + 1 and len(rows) >= 6
+    assert all(any(re.match(r"\d\.\d", cell) for cell in cells) for cells in rows.values())
+    assert sum(cell == "–" for cells in rows.values() for cell in cells) <= len(rows)
+
+
+def test_readable_answers_and_the_papers_intervals_stand_as_in_the_terminal(opened, suite_rows):
+    browser = opened("leaderboard")
+    rows = suite_rows["bridge", "zero_shot"]
+    titles = texts(browser, "main thead th")
+    valid = next(place for place, title in enumerate(titles) if title.startswith("Valid"))
+    parts = ["one.querySelector('.name')", "one.querySelector('.interval')", f"one.cells[{valid}]"]
+    read = ", ".join(f"{part}.textContent" for part in parts)
+    shown = on_all(browser, "main tbody tr", f"[{read}]")
+    assert len(shown) == len(rows) == 98 and sum(interval != "" for _, interval, _ in shown) > 90
+    for name, interval, share in shown:
+        row = rows[re.sub(r" \(BRIDGE\)$", "", name)]
+        ends = [row[f"paper_interval_{end}"] for end in ("low", "high")]
+        assert interval == (f"[{float(ends[0]):.3f}, {float(ends[1]):.3f}]p" if ends[0] else "")
+        assert share == (f"{100 * float(row['valid']):.1f} %" if row["valid"] else "–")
+    assert sum(share != "–" for *_, share in shown) > 90
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_names_of_axes_are_words_and_no_cell_of_the_tasks_lies_over_another(opened, width):
+    browser = opened("tasks", width)
+    cells = [cell for row in table(browser).values() for cell in row[:4]]
+    assert "Named entity recognition" in cells and "German" in cells
+    assert not [cell for cell in cells if "_" in cell or cell in ("en", "zh", "de")]
+    over = on_all(
+        browser,
+        "main tbody tr:nth-child(-n+30) :is(th, td)",
+        "Math.max(...[...one.querySelectorAll('*')].map((part) => part.getBoundingClientRect().right)) "
+        "> one.getBoundingClientRect().right + 1",
+    )
+    assert len(over) > 100 and not any(over)
+
+
+@pytest.mark.parametrize("width", [1440, 1920, 768])
+def test_all_views_have_one_width(opened, width):
+    browser = opened(width=width)
+    wide = {}
+    for address in ("leaderboard", "heatmap", "models", "cost?suite=medhelm", "profile", "validity", "tasks"):
+        go(browser, address)
+        shown = "[...document.querySelectorAll('main figure, main .scroll')]"
+        wide[address] = browser.js(f"Math.max(...{shown}.map((one) => one.getBoundingClientRect().width))")
+        [drawn] = on_all(browser, "main .drawing svg", "one.getBoundingClientRect().width")[:1] or [None]
+        if address in ("models", "profile", "cost?suite=medhelm"):
+            assert wide[address] - 16 <= drawn <= wide[address], address
+    assert len(set(wide.values())) == 1 and wide["tasks"] >= min(width - 60, 1472)
+    for address in ("leaderboard", "validity", "tasks"):
+        go(browser, address)
+        [table_] = on_all(browser, "main .scroll > table", "one.getBoundingClientRect().width")
+        assert table_ >= wide[address], address

@@ -1,0 +1,170 @@
+"""Tasks that share a long record are asked in turn, document by document; nothing else changes by it."""
+
+import json
+import shutil
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import yaml
+
+from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
+from medtasks_ext.engines import choose as chosen
+from medtasks_ext.registry import forget
+from tests.cli.test_plan import tokenizers  # noqa: F401  a fixture
+from tests.conftest import ROOT, write_jsonl
+
+NAME, N = "allergie_farmaci", 8
+BOTH = f"{NAME},{NAME}_cot"
+WORD = {"instruction": "", "input": "{{ testo }}\n\nAllergia a un farmaco? sì o no. {{ strategy }}"}
+
+
+class Keeps(Engine):
+    """Answers with the gold, one after another, and keeps the beginnings of prompts."""
+
+    window = 4
+    keeps_prefixes: ClassVar[bool] = True
+    seen: ClassVar[list] = []
+    faulty: ClassVar[set] = set()
+
+    def run(self, feed, done):
+        while not feed.over:
+            if (request := feed.take()) is None:
+                feed.wait(0.01)
+                continue
+            self.seen.append(request)
+            fault = (request.task, request.document) in self.faulty
+            answer = Answer(f"Result: {request.row['target']}", "stop", Usage(7, 2))
+            done(request, Fault(FaultKind.BUSY, "busy") if fault else answer)
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch, data_dir):
+    """Eight notes whose task asks behind the note; `notes(repeat)` sets how long they are."""
+    folder = tmp_path / "mine" / NAME
+    shutil.copytree(ROOT / "tests" / "own_tasks" / NAME, folder)
+    task = yaml.safe_load(text := (folder / "task.yaml").read_text().replace("!function ", ""))
+    task["prompt"] |= WORD
+    folder.joinpath("task.yaml").write_text(
+        yaml.safe_dump(task, allow_unicode=True, sort_keys=False).replace("class: ", "class: !function ")
+    )
+    assert "strategy" in text
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder.parent))
+    monkeypatch.setattr(Keeps, "seen", [])
+    monkeypatch.setattr(Keeps, "faulty", set())
+    monkeypatch.setattr(chosen, "engine_of", lambda model, **_: Keeps())
+
+    def long(repeat, n=N):
+        rows = [
+            {"id": f"t{i}", "testo": f"Nota {i}. " * repeat, "allergia": ["sì", "no"][i % 2]}
+            for i in range(n)
+        ]
+        write_jsonl(data_dir / "own" / NAME / "test.jsonl", rows)
+        shots = [{"id": f"s{i}", "testo": f"Esempio {i}", "allergia": "no"} for i in range(5)]
+        write_jsonl(data_dir / "own" / NAME / "fewshot.jsonl", shots)
+        forget()
+
+    yield long
+    forget()
+
+
+def order():
+    return [(request.task.removeprefix(NAME) or "zero", request.document) for request in Keeps.seen]
+
+
+def run(medtasks, folder, *more):
+    outcome = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", folder, *more)
+    assert outcome.code == 0, outcome.text
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).glob("samples_*.jsonl"))} | {
+        path.name: json.loads(path.read_bytes())["metrics"] for path in Path(folder, "tasks").glob("*.json")
+    }
+
+
+def test_strategies_of_a_long_record_stand_in_turn(medtasks, notes, monkeypatch):
+    notes(400)
+    in_turn = run(medtasks, "turns")
+    documents = [document for document, _ in groupby(order(), key=lambda item: item[1])]
+    assert len(documents) == N and len(order()) == 2 * N
+    assert {task for task, _ in order()[:2]} == {"zero", "_cot"}
+    records = [
+        [item.record for item in some] for _, some in groupby(Keeps.seen, key=lambda item: item.document)
+    ]
+    assert all(one == other != "" for one, other in records) and len({one for one, _ in records}) == N
+    Keeps.seen.clear()
+    monkeypatch.setattr(Keeps, "keeps_prefixes", False)
+    assert run(medtasks, "apart") == in_turn  # an engine that keeps nothing is asked task by task
+    assert [task for task, _ in groupby(order(), key=lambda item: item[0])] in (
+        ["zero", "_cot"],
+        ["_cot", "zero"],
+    )
+
+
+def test_tasks_that_share_little_stay_apart(medtasks, notes):
+    notes(5)
+    run(medtasks, "apart")
+    assert len(list(groupby(order(), key=lambda item: item[0]))) == 2
+    assert not any(request.record for request in Keeps.seen)
+
+
+def test_what_has_no_answer_is_asked_again_in_turn(medtasks, notes):
+    notes(400)
+    Keeps.faulty |= {(NAME, f"t{i}") for i in (1, 5)} | {(f"{NAME}_cot", "t5")}
+    missing = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", "run", "--limit", "6")
+    assert missing.code == 1 and len(order()) == 12
+    Keeps.faulty.clear()
+    Keeps.seen.clear()
+    run(medtasks, "run", "--limit", "6")
+    assert [document for _, document in order()] == ["t1", "t5", "t5"]
+
+
+def test_a_task_whose_prompts_cannot_be_built_does_not_cost_the_other(medtasks, notes, monkeypatch):
+    notes(400)
+    from medtasks_ext.runner.requests import RequestBuilder
+
+    right = RequestBuilder.build
+
+    def build(self, place):
+        if self._task.task_name.endswith("_cot") and place == 4:
+            raise ValueError("no")
+        return right(self, place)
+
+    monkeypatch.setattr(RequestBuilder, "build", build)
+    outcome = medtasks("run", "--model", "oracle", "--tasks", BOTH, "--output_path", "run")
+    assert outcome.code == 1
+    assert order()[:8] == [item for i in range(4) for item in order()[2 * i : 2 * i + 2]]
+    assert [document for task, document in order() if task == "zero"] == [f"t{i}" for i in range(N)]
+
+
+def test_rounds_of_an_estimate_ask_in_turn(medtasks, notes):
+    """In a round, those documents that were drawn for both tasks are asked about together."""
+    notes(300, n=200)
+    run(medtasks, "run", "--error", "20", "--error-of", BOTH)
+    zero, cot = ({name for task, name in order() if task == wanted} for wanted in ("zero", "_cot"))
+    assert 0 < len(zero) < 200 and all(request.record for request in Keeps.seen)
+    pairs = [name for name, some in groupby(order(), key=lambda item: item[1]) if len(list(some)) == 2]
+    assert zero == cot == set(pairs)  # the same documents are drawn for both
+
+
+@pytest.mark.parametrize(
+    ("repeat", "strategies", "least"),
+    [(400, ("", "_cot"), 0.48), (5, ("_5shot",), 0.6), (400, ("", "_cot", "_5shot"), 0.3), (400, ("",), 0)],
+)
+@pytest.mark.usefixtures("tokenizers")
+def test_a_plan_knows_what_a_cache_keeps(medtasks, notes, repeat, strategies, least):
+    """Against a cache of blocks that forgets nothing, fed with the prompts of the run."""
+    notes(repeat, n=40)
+    tasks = ",".join(NAME + suffix for suffix in strategies)
+    planned = medtasks("plan", "ORG/Model-8B", "--tasks", tasks, "--json")
+    found = json.loads(planned.out)["total"]
+    command = ("run", "--model", "oracle", "--tasks", tasks, "--output_path", "run", "--apply_chat_template")
+    assert medtasks(*command).code == 0
+    blocks, cached, tokens = set(), 0, 0
+    for request in Keeps.seen:
+        tokens += len(request.prompt)
+        starts = [request.prompt[:end] for end in range(16, len(request.prompt) + 1, 16)]
+        cached += 16 * next((n for n, start in enumerate(starts) if start not in blocks), len(starts))
+        blocks.update(starts)
+    assert tokens == pytest.approx(found["prompt_tokens"], rel=0.01)
+    assert cached / tokens == pytest.approx(found["cached_tokens"] / found["prompt_tokens"], abs=0.02)
+    assert cached / tokens >= least
