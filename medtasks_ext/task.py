@@ -22,7 +22,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
@@ -39,6 +39,7 @@ from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
+without_frames()
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 #: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
@@ -88,6 +89,12 @@ class MedicalTask(ConfigurableTask):
         self._check(config, source)
         #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
         self.strategy: str = config.get("strategy", "zero_shot")
+        if not isinstance(self.strategy, str):
+            raise MedtasksError(
+                f"strategy is {type(self.strategy).__name__}, no name",
+                where=source,
+                remedy="write zero_shot or cot",
+            )
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         if not self.dataset_given.has(self.strategy):
             raise MedtasksError(
