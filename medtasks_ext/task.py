@@ -89,12 +89,6 @@ class MedicalTask(ConfigurableTask):
         self._check(config, source)
         #: `zero_shot`, `cot`, `five_shot`, or `likelihood`: the likeliest of the possible answers
         self.strategy: str = config.get("strategy", "zero_shot")
-        if not isinstance(self.strategy, str):
-            raise MedtasksError(
-                f"strategy is {type(self.strategy).__name__}, no name",
-                where=source,
-                remedy="write zero_shot or cot",
-            )
         self.dataset_given = _dataset(config, self.strategy, source)  # the dataset, as the task's file has it
         if not self.dataset_given.has(self.strategy):
             raise MedtasksError(
@@ -168,7 +162,7 @@ class MedicalTask(ConfigurableTask):
             raise MedtasksError(
                 "metadata.version: missing key", where=source, remedy="write N-X, for example 1-A"
             )
-        if config.get("strategy", "zero_shot") not in _SHOTS:
+        if config.get("strategy", "zero_shot") not in list(_SHOTS):  # what is said may be no name
             raise MedtasksError(
                 f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(_SHOTS)}"
             )
