@@ -68,21 +68,21 @@ def test_a_second_set_is_misread_in_less_than_two_of_a_hundred():
 
 
 def test_a_third_set_as_models_write_is_read():
-    """First reading: 12 of 180 were not read, none was read wrongly (docs/answers.md)."""
+    """First reading: 12 of 180 were not read, none was read wrongly (tests/answers/first_readings.csv)."""
     counts = Counter(item.language for item in written_third())
     assert len(counts) == 12 and set(counts.values()) == {15}
     assert not [(item.text, item.gold, item.read()) for item in written_third() if item.read() != item.gold]
 
 
 def test_a_fourth_set_whose_options_are_phrases_is_read():
-    """First reading: 26 of 240 were not read, and 8 were read wrongly (docs/answers.md)."""
+    """First reading: 26 of 240 were not read, and 8 were read wrongly (docs/read_results.md)."""
     counts = Counter(item.language for item in written_fourth())
     assert len(counts) == 12 and set(counts.values()) == {20}
     assert not [(item.text, item.gold, item.read()) for item in written_fourth() if item.read() != item.gold]
 
 
 def test_a_fifth_set_of_a_hundred_in_each_language_is_read():
-    """First reading: 15 of 1,200 were not read, and 7 were read wrongly (docs/answers.md)."""
+    """First reading: 15 of 1,200 were not read, and 7 were read wrongly (docs/read_results.md)."""
     counts = Counter(item.language for item in written_fifth())
     assert len(counts) == 12 and set(counts.values()) == {100}
     assert not [(item.text, item.gold, item.read()) for item in written_fifth() if item.read() != item.gold]
