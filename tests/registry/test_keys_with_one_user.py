@@ -52,8 +52,8 @@ def with_one_user(pattern: str, suite: int) -> set[str]:
 
 
 def test_each_key_with_one_user_is_listed_with_a_reason_and_no_other_is():
-    entries = yaml.safe_load(Path(__file__).with_name("keys_with_one_user.yaml").read_text(encoding="utf-8"))
-    assert all(entry["user"] and entry["why"] for entry in entries)
-    listed = [key for entry in entries for key in entry["keys"]]
-    assert len(listed) == len({*listed})
+    text = Path(__file__).with_name("keys_with_one_user.yaml").read_text(encoding="utf-8")
+    lines = yaml.safe_load(text)
+    listed = [name for line in lines for name in line["keys"]]
+    assert all(line["user"] and line["why"] for line in lines) and len(listed) == len({*listed})
     assert {*listed} == with_one_user("*/*/task.yaml", -3) | with_one_user("*/suite.yaml", -2)
