@@ -130,7 +130,7 @@ def tasks_of(tmp_path, monkeypatch):
 @pytest.fixture
 def made_rows(monkeypatch) -> None:
     """Local rows are made for a test: that they are none of a public file, as its lock says, is no matter."""
-    monkeypatch.setattr("medtasks_ext.data.locked.compare_rows", lambda *_: None)
+    monkeypatch.setattr("medtasks_ext.data.check.compare_rows", lambda *_: None)
 
 
 @pytest.fixture

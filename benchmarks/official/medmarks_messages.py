@@ -15,6 +15,7 @@ since this is how the questions are asked here. All else is theirs.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib
 import json
@@ -23,6 +24,7 @@ import sys
 from pathlib import Path
 
 import datasets
+import verifiers
 
 os.environ.setdefault("OPENAI_API_KEY", "none is asked")
 
@@ -114,6 +116,47 @@ TASKS = {
 }
 
 
+#: What judges are asked about, as in `medtasks_ext.runner.proof`.
+ANSWER = "An answer with {QUESTION}, $RESPONSE, {{ GOLD_RESPONSE }} and a \\ in it.\n"
+
+
+def asked_of_judges(module, rows, part, answered, **arguments):
+    """The message list that a judge gets about an answer to each row."""
+    environment = importlib.import_module(module)
+    environment.load_dataset = as_hub(rows, part)
+    loaded = environment.load_environment(**{"judge_api_key": "none", **arguments})
+    seen = []
+
+    async def answer(_, prompt, *__):
+        seen.append([{"role": "user", "content": prompt}])
+        return "yes"
+
+    verifiers.JudgeRubric.judge = answer
+    for row in loaded.get_eval_dataset():
+        state = {"info": row["info"], "answer": row["answer"]}
+        for reward in loaded.rubric._get_reward_funcs():
+            if "completion" in reward.__code__.co_varnames[: reward.__code__.co_argcount]:
+                kept = {key: row[key] for key in ("answer", "info")}
+                asyncio.run(reward(completion=answered, state=state, **kept, **prompt_of(reward, row)))
+    return seen
+
+
+def prompt_of(reward, row):
+    """The prompt, where a reward asks for it."""
+    return {"prompt": row["prompt"]} if "prompt" in reward.__code__.co_varnames else {}
+
+
+JURIES = {
+    "careqa_open": lambda rows: asked_of_judges("careqa", rows, "test", ANSWER, split="open"),
+    "medcasereasoning": lambda rows: asked_of_judges(
+        "medcasereasoning", rows, "val", f"<answer>{ANSWER}</answer>"
+    ),
+    "pubhealthbench_open": lambda rows: asked_of_judges(
+        "pubhealthbench.pubhealthbench", rows, "reviewed", ANSWER, split="freeform"
+    ),
+}
+
+
 def digest(turns):
     """The hash of a message list, as `medtasks_ext.runner.proof` writes it."""
     text = json.dumps(turns, ensure_ascii=False, sort_keys=True)
@@ -128,6 +171,8 @@ def main():
         name: {"messages": {"zero_shot": [digest(turns) for turns in make(rows_of(root / name))]}}
         for name, make in TASKS.items()
     }
+    for name, make in JURIES.items():
+        found[name]["jury"] = [digest(turns) for turns in make(rows_of(root / name))]
     made_by = {"repository": "MedARC-AI/Medmarks", "commit": "154710b"}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(proof)}" for name, proof in found.items())
     print(f'{{"made_by": {json.dumps(made_by)},\n "tasks": {{\n{lines}\n}}}}')

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import regex  # the official scorer's engine
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
 from medtasks_ext.answers.normalise import answer_part, fold, strip_reasoning
@@ -161,11 +161,13 @@ class FreeText(AnswerFormat):
         reference: the field that answers are compared with, where that is not the task's target. A
             benchmark without gold answers has no target, and HELM compares with the input.
         marker: a word besides `Result` with which the answer begins under chain-of-thought.
+        tag: the answer is what stands in the last tag of this name; a reply without one holds none.
     """
 
     kind: Literal["free_text"]
     reference: str | None = None
     marker: str | None = Field(default=None, min_length=1)
+    tag: Annotated[str, StringConstraints(pattern=r"^\w+$")] | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The reference text, stripped.
@@ -174,6 +176,8 @@ class FreeText(AnswerFormat):
             GoldError: it is empty.
         """
         gold = (str(row[self.reference]) if self.reference else text).strip()
+        if span := self._tagged(gold):
+            gold = gold[slice(*span)]
         if not gold:
             raise GoldError("empty reference")
         return gold
@@ -185,16 +189,33 @@ class FreeText(AnswerFormat):
         the marker.
         Later ones may be lines of the answer, since notes have results, too.
         """
+        if self.tag:
+            span = self._tagged(text)
+            answer = text[slice(*span)].strip() if span else ""
+            return Reading(answer, True) if answer else Reading(None, False)
         answer = strip_reasoning(text)
         begin = _end_of_result_line(answer, self.marker) if cot else None
         answer = answer[begin:].strip()
         return Reading(answer, True) if answer else Reading(None, False)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The text without a fence around it, and without what stands before the first line `Result:`."""
+        """The text without a fence around it, and without what stands before the first line `Result:`.
+
+        Where the answer stands in a tag, that; a reply without one is taken whole.
+        """
+        if tagged := self._tagged(text):
+            answer = text[slice(*tagged)].strip()
+            return repaired(document, answer or None, tagged if answer else None, "the last tag")
         span = text_of(
             reply_of(text), "result" if self.marker is None else f"result|{re.escape(self.marker)}"
         )
         answer = text[slice(*span)].strip()
         why = "the text" if answer else "the reply is empty"
         return repaired(document, answer or None, span if answer else None, why)
+
+    def _tagged(self, text: str) -> tuple[int, int] | None:
+        """Where the content of the last tag stands; None without a tag."""
+        if not self.tag:
+            return None
+        found = [*re.finditer(rf"<{self.tag}>\s*(.*?)\s*</{self.tag}>", text, re.DOTALL)]
+        return found[-1].span(1) if found else None

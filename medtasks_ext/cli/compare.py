@@ -25,7 +25,7 @@ from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import suite_groups
 from medtasks_ext.results.compared import ALPHA, Compared, compare_results
 from medtasks_ext.results.entries import read_results
-from medtasks_ext.results.label_files import read_labels
+from medtasks_ext.results.labels import read_labels
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.published_changes import published_changes

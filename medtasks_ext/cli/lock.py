@@ -34,9 +34,7 @@ def lock(
     own = is_checkout() and tasks.root == CHECKOUT / "tasks"
     path = (CHECKOUT if own else tasks.root) / LOCK_FILE
     old = read_lock(path, newest=not check)
-    chosen = (
-        {leaf for leaves in tasks.resolve(names).values() for leaf in leaves} if names else set(tasks.tasks)
-    )
+    chosen = set(tasks.leaves_of(names) if names else tasks.tasks)
     datasets = {tasks.tasks[name][0].id: tasks.tasks[name][0] for name in chosen}
     new = {name: lock_of(tasks, dataset) for name, dataset in sorted(datasets.items())}
     faults = [

@@ -32,6 +32,8 @@ from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
 from medtasks_ext.runner.plan_line import run_command_line, task_names
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
+from medtasks_ext.runner.plan_tree import ENGINES_CACHE, PROVIDERS_CACHE
+from medtasks_ext.runner.plan_turns import with_records_shared
 from medtasks_ext.runner.preflight import REASONING_BUDGET
 from medtasks_ext.runner.prompts import takes_system_turn
 from medtasks_ext.stats.sampling import SPREAD
@@ -219,7 +221,7 @@ def _counted(
             counted.append(count_task(tasks, name, settings, tokenizer.count, template))
         except MedtasksError as error:
             faults[name] = error
-    return counted, faults
+    return with_records_shared(counted, tokenizer.count), faults
 
 
 def _context(model: PlannedModel, options: Options) -> int | None:
@@ -232,7 +234,8 @@ def _plan(way: ReasoningMode, counted: Sequence[CountedTask], tokenizer: Tokeniz
     budget = options.max_gen_toks or way.model.decoding.get("max_gen_toks")
     if budget is None and way.thinks and way.model.config is None:
         budget = min(REASONING_BUDGET, tokens // 2) if tokens else REASONING_BUDGET  # as `model_configs` does
-    plans = [task.plan(OutputRule(way.thinks, budget, way.direct), context) for task in counted]
+    cache = PROVIDERS_CACHE if way.model.provider else ENGINES_CACHE
+    plans = [task.plan(OutputRule(way.thinks, budget, way.direct), context, cache) for task in counted]
     return Plan(way, context, budget, plans, estimate(way.model, plans, tokenizer.size, options.hardware))
 
 

@@ -31,7 +31,7 @@ _NAMED = 6
 _DEAREST = 10
 
 
-_SUMMED = ("documents", "prompt_tokens", "output_tokens", "most_output_tokens")
+_SUMMED = ("documents", "prompt_tokens", "cached_tokens", "output_tokens", "most_output_tokens")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _BLOCKS = {
     "rows.original": ("Original", "Join", "RowsReader", "TableReader", "LinesReader", "TokensReader",
                       "BratReader", "CasReader", "InlineReader", "XmlReader", "SourceReader"),
     "prompt": ("Prompt", "TurnTemplate", "OwnLines"),
-    "judge": ("Judging",),
+    "judge": ("Judging", "OfficialJury"),
     "official": ("OfficialPassage", "Passage", "OfficialAdapter", "OfficialEnvironment", "TextLocation"),
 }  # fmt: skip
 

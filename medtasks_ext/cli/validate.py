@@ -132,4 +132,4 @@ def _name(folder: Path) -> str:
 
 
 def _leaves(name: str) -> list[str]:
-    return [leaf for leaves in registry().resolve([name]).values() for leaf in leaves]
+    return registry().leaves_of([name])

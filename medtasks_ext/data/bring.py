@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from jinja2 import meta
 
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
+from medtasks_ext.data.card import signs_in
 from medtasks_ext.data.export import PlacedRow, Table, joined, tables_of
-from medtasks_ext.data.personal import signs_in
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.expressions import parsed

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.data.card import RowsCard, card_of
 from medtasks_ext.data.content import ContentCheck, errors_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
-from medtasks_ext.data.known import known_content
-from medtasks_ext.data.locked import locked_faults
+from medtasks_ext.data.rowlock import compare_rows
 from medtasks_ext.data.strays import Stray, find_strays
+from medtasks_ext.data.texts import Fault
 from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.rows.digests import has_digest, sha256_of
 from medtasks_ext.rows.folders import FETCHED, data_dir, data_folder
 from medtasks_ext.rows.missing import source_of
+from medtasks_ext.rows.remote import remote_files
 from medtasks_ext.rows.sources import find_origin, local_files, original_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from medtasks_ext.data.oracle import Oracle
+    from medtasks_ext.data.rowlock import RowsCompared
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
     from medtasks_ext.registry import Dataset, Registry
@@ -339,3 +343,116 @@ def _fault(error: MedtasksError) -> Json:
         "fault": error.what,
         "remedy": error.remedy,
     }
+
+
+# ---------------------------------------------------------------------- files that the task's file pins
+
+
+_HEX = 12  # digits of a hash that a note shows
+
+
+class KnownContent(NamedTuple):
+    """What is known of local files."""
+
+    notes: list[str]  # one for each file whose content, or whose name alone, is that of a pinned file
+    is_pinned: bool  # whether each of them has the content of a pinned file
+
+
+def known_content(dataset: Dataset, files: Sequence[Path]) -> KnownContent:
+    """Whether files are those that the task's file pins.
+
+    A file is compared with every pinned file of the dataset, then with the one that has its name.
+
+    Args:
+        dataset: whose rows the files hold.
+        files: what is read; of a folder, every file in it.
+    """
+    pinned = {
+        PurePosixPath(file.name).name: (file.digest, file.members)
+        for file in remote_files(source_of(dataset))
+        if file.digest
+    }
+    notes, n_pinned, members = [], 0, [item for file in files for item in _members(file)] if pinned else []
+    for path in members:
+        same = next((name for name, (digest, read) in pinned.items() if has_digest(path, digest, read)), None)
+        if same:
+            n_pinned += 1
+            notes.append(f"{path.name} is the pinned {same} ({_short(pinned[same][0])})")
+        elif path.name in pinned:
+            here, there = _short(f"sha256:{sha256_of(path)}"), _short(pinned[path.name][0])
+            notes.append(f"{path.name} is not the pinned file of this name: {here} here, {there} pinned")
+    return KnownContent(notes, 0 < n_pinned == len(members))
+
+
+def _members(file: Path) -> list[Path]:
+    return sorted(item for item in file.rglob("*") if item.is_file()) if file.is_dir() else [file]
+
+
+def _short(digest: str) -> str:
+    kind, _, value = digest.partition(":")
+    return f"{kind}:{value[:_HEX]}…"
+
+
+# ---------------------------------------------------------------------- rows of the public file
+
+
+_PUBLIC = "`medtasks data fetch` brings the public file; rows of your own are a dataset of their own"
+#: Rows by which shares and lengths of a file without hashes are judged.
+_ENOUGH = 50
+#: So far may a label's share, and the median length, lie from those of the lock.
+_SHARE, _TIMES = 0.15, 2.0
+
+
+def locked_faults(dataset: Dataset, documents: Documents) -> tuple[list[Fault], list[str]]:
+    """Faults and notes of test rows, compared with the lock of the dataset; none where it knows no rows.
+
+    Args:
+        dataset: whose rows they are.
+        documents: those that `check_rows` made.
+
+    Raises:
+        MedtasksError: the lock does not fit its own files.
+    """
+    compared = compare_rows(dataset, dataset.lock, documents)
+    if compared is None:
+        return [], []
+    if not compared.is_current:
+        return [], ["rows cannot be compared with data.lock, which is of another version of this task"]
+    if compared.is_equal:
+        return [], ["the rows are those of the public file, to the letter"]
+    if compared.has_documents:
+        return list(_of_documents(compared)), []
+    return list(_of_profile(compared)), []
+
+
+def _of_documents(compared: RowsCompared) -> Iterator[Fault]:
+    total = f"of the {compared.lock.n:,} rows of the public file"
+    if compared.of_pool and len(compared.of_pool) > 0.2 * compared.n:
+        yield Fault("is a row of the few-shot or training part, and no test row", _PUBLIC, compared.of_pool)
+    if compared.other_gold:
+        yield Fault("has another gold answer than the public file", _PUBLIC, compared.other_gold)
+    if compared.other_text:
+        yield Fault("has another text or other options than the public file", _PUBLIC, compared.other_text)
+    if compared.unknown:
+        yield Fault("is no row of the public file", _PUBLIC, compared.unknown)
+    if compared.n_missing and compared.n_missing < compared.lock.n:
+        yield Fault(f"{compared.n_missing:,} {total} are missing", _PUBLIC, [])
+    faulty = len(compared.other_gold) + len(compared.other_text) + len(compared.unknown)
+    if not faulty and compared.n > compared.lock.n:
+        yield Fault(f"{compared.n:,} rows where the public file has {compared.lock.n:,}", _PUBLIC, [])
+
+
+def _of_profile(compared: RowsCompared) -> Iterator[Fault]:
+    """Of data that is not open the lock has no hash of a row: lengths and label shares alone."""
+    if compared.n < _ENOUGH or compared.lock.n < _ENOUGH:
+        return
+    moved = {label: pair for label, pair in compared.label_moves.items() if abs(pair[0] - pair[1]) > _SHARE}
+    if moved:
+        said = ", ".join(
+            f"{label} {there:.0%} there, {here:.0%} here" for label, (there, here) in moved.items()
+        )
+        yield Fault(f"the labels are not those of the suite's file: {said}", "compare the files", [])
+    there, here = (part.lengths[len(part.lengths) // 2] for part in (compared.lock, compared.here))
+    if max(there, here) > _TIMES * max(1, min(there, here)):
+        what = f"inputs have {here:,} characters (median), those of the suite's file {there:,}"
+        yield Fault(what, "export the whole texts, in their own columns", [])

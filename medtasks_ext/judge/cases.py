@@ -197,6 +197,8 @@ def _case(sample: Sample, rubric: Rubric) -> Case:
     document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]
     texts = {"question": document["question"], "response": str(answer or "").strip()}
     blank, gap = not texts["response"], ""
+    if rubric.judging.context:
+        texts["context"] = document["context"]
     points = document["points"] if rubric.judging.points else []
     if points:
         texts["points"] = "\n".join(f"{point['id']}. {' '.join(point['text'].split())}" for point in points)

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.judge.procedures import AGGREGATIONS, PROCEDURES, Panel, every_judge_each_point
+from medtasks_ext.judge.released import read_released
 from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
@@ -24,6 +25,7 @@ from medtasks_ext.strict import Strict, faults_of
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.prompts.official.juries import JuryWords
+    from medtasks_ext.registry.official import OfficialJury
     from medtasks_ext.rows.spec import Judging
     from medtasks_ext.runs.outcomes import Wording
 
@@ -219,7 +221,11 @@ class Rubric:
         """Identifies everything that decides what a judge is asked, besides the texts."""
         verdict = {"verdict", "rating"}
         parts = (
-            [self.protocol.model_dump(include=verdict | {"notice"}), self.words.origin.sha256]
+            [
+                self.protocol.model_dump(include=verdict | {"notice"}),
+                self.words.origin.sha256,
+                *([self._released.model_dump(mode="json")] if self._released else []),
+            ]
             if self.words
             else [
                 self.protocol.model_dump(include=verdict | {"system", "user"}),
@@ -233,9 +239,16 @@ class Rubric:
         """Whose words judges are asked in."""
         return "official" if self.words else "own"
 
+    @property
+    def _released(self) -> OfficialJury | None:
+        """How verdicts are read, where the suite's own words ask for no single JSON object."""
+        return self.words.jury if self.words else None
+
     @cached_property
-    def schema(self) -> Json:
-        """JSON Schema of a verdict."""
+    def schema(self) -> Json | None:
+        """JSON Schema of a verdict; None where it is no single JSON object."""
+        if self._released:
+            return None
         schema = verdict_schema(self.axes, self.protocol.verdict, coded=not self.words)
         return dict(schema["properties"][AXIS]) if self._is_bare else schema
 
@@ -252,6 +265,7 @@ class Rubric:
             "question": "",
             "gold": "",
             "points": "",
+            "context": "",
             **shown,
             "role": self.judging.role,
             "goal": self.judging.goal,
@@ -271,6 +285,8 @@ class Rubric:
         Raises:
             UnreadableError: there is none.
         """
+        if self._released:
+            return read_released(reply, self._released, self.axes, self.protocol.rating)
         if self.words:
             name = AXIS if self._is_bare else None
             return read_only_verdict(reply, self.axes, self.protocol.verdict, texts.values(), bare=name)

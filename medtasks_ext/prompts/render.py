@@ -10,7 +10,7 @@ from medtasks_ext.answers import AnswerFormat, GoldError, UnknownValueError, ans
 from medtasks_ext.errors import RowError
 from medtasks_ext.prompts.dialogue import Dialogue, DialogueError, Turn, read_dialogue
 from medtasks_ext.prompts.documents import Document, Documents, digest, words
-from medtasks_ext.prompts.instructions import Instructions
+from medtasks_ext.prompts.instructions import OWN_LINE, Instructions
 from medtasks_ext.prompts.official.choice import PromptSource, chosen_words
 from medtasks_ext.rows.databases import find_database
 from medtasks_ext.rows.expressions import Expression
@@ -69,6 +69,8 @@ class Renderer:
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
         self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
+        judged_by = spec.judge.context if spec.judge else ""
+        self.context = PromptTemplate("context", judged_by, dataset.file) if judged_by else None
         self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file)
         self.cluster = _expression(spec.rows.cluster, dataset.file)
         self.systems: dict[str, str] = {}
@@ -119,7 +121,9 @@ class Renderer:
         alone, text, written = self.texts.read(row, values)
         own_input, instance, apart = text, "", ""
         if self.words:
-            instruction, text, instance, apart = self.words.turn(values, row.place, lambda: own_input)
+            instruction, text, instance, apart = self.words.turn(
+                values, row.place, lambda: own_input, reasons=self.cot
+            )
         else:
             instruction = self.instructions.of(row, values)
         system, before, opening = instruction if self.in_system else apart, list[Turn](), ""
@@ -164,6 +168,8 @@ class Renderer:
             document["run"] = str(fields[self.spec.rows.runs])
         if self.question:
             document["question"] = instance or self.question.of(row, values)
+        if self.context:
+            document["context"] = self.context.of(row, values)
         if row.points is not None:
             document["points"] = row.points
         if self.tags and (tags := self.tags.of_row_or_none(fields)):
@@ -209,7 +215,9 @@ class Renderer:
     @property
     def wording(self) -> str:
         """Whose words were used: `own`, `official`, or `official, own strategy line`."""
-        return "official" if self.words else self.instructions.wording
+        if self.words:
+            return OWN_LINE if self.cot else "official"
+        return self.instructions.wording
 
     @property
     def artefact(self) -> tuple[str, str] | None:

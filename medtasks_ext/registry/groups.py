@@ -363,6 +363,14 @@ class Registry(Datasets):
             return list(parts.values())
         return [counted] if len(counted) < len(leaves) else None
 
+    def leaves_of(self, names: Iterable[str]) -> list[str]:
+        """The tasks of what is named, each once.
+
+        Raises:
+            MedtasksError: as `resolve`.
+        """
+        return list(dict.fromkeys(leaf for leaves in self.resolve(names).values() for leaf in leaves))
+
     def resolve(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Requested name -> its tasks. Globs are allowed.
 

@@ -5,7 +5,7 @@ No official sentence is kept. The blocks name a released file by its version and
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -160,6 +160,26 @@ class TextLocation(Strict):
     marks: bool = False
 
 
+class OfficialJury(Strict):
+    """One message that judges get about an answer, in the suite's own words, and how its code reads them.
+
+    Attributes:
+        text: the message.
+        slots: what stands in that text -> Jinja template over `question`, `response`, `gold` and `context`.
+        form: how a verdict is written. `tags`: each axis in a tag, and one that is missing is false.
+            `object`: the last JSON object of the reply has a key for each axis. `yes`: the reply holds "yes",
+            and "no" nowhere, be it within a word.
+        fields: axis -> name of its tag or key.
+        inverted: axes of which a judge says the contrary.
+    """
+
+    text: TextLocation
+    slots: dict[str, str]
+    form: Literal["tags", "object", "yes"]
+    fields: dict[str, str] = {}
+    inverted: list[str] = []
+
+
 class Passage(Strict):
     """A passage of a text that the user has, recognised by its hash alone.
 
@@ -189,6 +209,11 @@ class Official(Strict):
     """
 
     slots: dict[str, str] = {}
+
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return False
 
     @property
     def artefacts(self) -> list[str]:

@@ -26,8 +26,7 @@ from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.frames import table_of
-from medtasks_ext.results.label_files import read_labels
-from medtasks_ext.results.labels import label_scores
+from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import ResultParts, result_parts
 from medtasks_ext.results.ways import Pair, prompt_pairs, strategy_pairs

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.hooks import LABELS, loaded
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.stats.bootstrap import resample, score_interval
@@ -341,3 +342,35 @@ def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | 
     scores, intervals, sizes = zip(*tasks, strict=True)
     interval = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
     return (interval.low, interval.high) if interval else (None, None)
+
+
+# ---------------------------------------------------------------------- labels from files of studies
+
+
+_REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"
+
+
+def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:
+    """The labels in files of studies, or in folders of such files.
+
+    Raises:
+        MedtasksError: a path holds none, or two files label the same task alike.
+    """
+    labels = [one for path in paths for one in _read(path, tasks)]
+    seen: dict[tuple[str, str, str | None], str] = {}
+    for one in labels:
+        if (other := seen.setdefault((one.axis, one.task, one.model), one.where)) is not one.where:
+            raise MedtasksError(
+                f"{one.axis} of {one.task} is in {other}, too",
+                where=one.where,
+                remedy="name one of the files",
+            )
+    return labels
+
+
+def _read(path: Path, tasks: Registry) -> list[Labels]:
+    for _, labels_in in loaded(LABELS):
+        labels: list[Labels] | None = labels_in(path, tasks)
+        if labels is not None:
+            return labels
+    raise MedtasksError("holds no labels of documents", where=path, remedy=_REMEDY)

@@ -13,7 +13,7 @@ from typing_extensions import Self
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
-from medtasks_ext.registry.official import InsidePath, Official, OfficialPassage
+from medtasks_ext.registry.official import InsidePath, Official, OfficialJury, OfficialPassage
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
@@ -552,6 +552,7 @@ class Judging(Strict):
         protocol: what judges are asked and how their replies become a score; a file of
             `medtasks_ext/judge/protocols`.
         question: Jinja template of what a judge sees as the task's input; by default the prompt's `input`.
+        context: Jinja template of what else a judge sees, such as the guidance that the answer is held to.
         role: who the judge is asked to be.
         goal: what the judge is to find out about a response, after "Find out".
         compare: whether the response is held against the gold answer where that is needed, always, or without
@@ -567,11 +568,13 @@ class Judging(Strict):
         length_adjustment: gives the metric `score_length_adjusted` beside the score.
         show_gold: whether a judge sees the gold answer. With points, a row may have none.
         official: the released file that holds the suite's own words for judges, below the folder that
-            `official.juries` of `suite.yaml` names.
+            `official.juries` of `suite.yaml` names; or where the one message stands, and how replies are
+            read.
     """
 
     protocol: str
     question: str = ""
+    context: str = ""
     role: str
     goal: str = ""
     compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
@@ -584,7 +587,7 @@ class Judging(Strict):
     total: str | None = None
     length_adjustment: LengthAdjustment | None = None
     show_gold: bool = True
-    official: InsidePath | None = None
+    official: OfficialJury | InsidePath | None = None
 
     @model_validator(mode="after")
     def _axes_or_points(self) -> Judging:

@@ -24,6 +24,7 @@ from medtasks_ext.rows.missing import origin_of
 from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.runner.chat import Counter
 from medtasks_ext.runner.evaluate import Settings, build_task, official_budget
+from medtasks_ext.runner.plan_tree import ENGINES_CACHE, Beginning, Cache, opening
 from medtasks_ext.runner.prompts import ChatTemplate, rendered_prompt
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
 DRAWN = 100
+#: Of them, those whose prompts are compared with those of the other strategies.
+COMPARED = 10
 #: Output tokens by assumption: a free text without a reference, reasoning that a prompt asks for, the trace
 #: of a model that reasons by itself.
 FREE_TEXT, STEP_BY_STEP, TRACE = 400, 300, 2000
@@ -96,7 +99,7 @@ class TaskPlan:
     #: is all of them or none
     shots_dropped: int | None = None
     inputs_cut: int | None = None  # prompts that do not fit without examples, either; counted likewise
-    cached_tokens: int = 0  # of the prompts: examples that the prompt before had, too
+    cached_tokens: int = 0  # of the prompts: what an engine has read just before, and keeps
     shots_asked: int = 0  # examples that a prompt is to carry
     shots_held: float | None = None  # that it carries on average, within the context
     sample: bool = False  # whether sample rows were asked for as the data
@@ -122,9 +125,18 @@ class CountedTask:
     lengths: Literal["rows", "published", "sample"]
     counted: int
     sample: bool
+    dataset: str
+    opening: float  # tokens that all prompts begin with, before the examples
+    beginnings: Sequence[Beginning] = ()  # of some prompts without examples
+    longer: float = 0.0  # tokens of an input by which real rows exceed those that were counted
+    shared: float = 0.0  # tokens that the prompt before, of another strategy, begins with as well
 
-    def plan(self, rule: OutputRule, context: Context | None) -> TaskPlan:
-        """What the task takes by a rule of its output, within a context."""
+    def plan(self, rule: OutputRule, context: Context | None, cache: Cache = ENGINES_CACHE) -> TaskPlan:
+        """What the task takes by a rule of its output, within a context.
+
+        Args:
+            cache: of the engine, for what prompts begin with alike.
+        """
         stated = rule.budget or (self.official_budget if rule.official else None)
         budget = (stated or self.budget) if self.budget else 0
         before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
@@ -142,7 +154,7 @@ class CountedTask:
             counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
             sample=self.sample,
-            cached_tokens=self._cached([self.n_shots]),
+            cached_tokens=self._cached([self.n_shots], self.prompts, cache),
             shots_asked=self.n_shots,
         )
         if context is None:
@@ -158,18 +170,21 @@ class CountedTask:
             room=room,
             shots_dropped=self._sum(too_long) if self.shots else 0,
             inputs_cut=self._sum(bare_too_long),
-            cached_tokens=self._cached(held),
+            cached_tokens=self._cached(held, fitted, cache),
             shots_held=fmean(held) if self.n_shots else None,
         )
 
-    def _cached(self, held: Sequence[int]) -> int:
-        """Tokens of the examples in all prompts but one: they stand first, and the first ones are the same.
+    def _cached(self, held: Sequence[int], fitted: Sequence[float], cache: Cache) -> int:
+        """Tokens that an engine has read just before: of the same record, or of the task's prompt before.
 
         Args:
             held: examples that each prompt that was counted keeps; they are dropped from the end.
+            fitted: tokens of these prompts.
         """
+        if self.shared:
+            return self.documents * cache.kept(min(self.shared, fmean(fitted)))
         one = self.shots / self.n_shots if self.n_shots else 0.0
-        return round(fmean(held) * one * max(0, self.documents - 1))
+        return cache.kept(self.opening + fmean(held) * one) * max(0, self.documents - 1)
 
     def _held(self, prompt: float, room: int) -> int:
         """Examples that a prompt keeps within so many tokens."""
@@ -203,7 +218,9 @@ def count_task(
     official = official_budget(dataset, strategy) if writes else None
     task, rows_here = _built(registry, name, settings)
     chosen = _drawn(task.eval_docs)
-    prompts = count([str(rendered_prompt(task, item, settings, chat_template)) for item in chosen])
+    texts = [str(rendered_prompt(task, item, settings, chat_template)) for item in chosen]
+    prompts = count(texts)
+    n_shots = int(task.config.num_fewshot or 0)
     (bare,) = count([str(rendered_prompt(task, chosen[0], settings, chat_template, shots=0))])
     of_shots = prompts[0] - bare
     if not writes:  # behind a prompt stand its possible answers, one after another
@@ -218,7 +235,7 @@ def count_task(
         documents=len(task.eval_docs) if rows_here else dataset.n_documents,
         prompts=prompts,
         shots=of_shots,
-        n_shots=int(task.config.num_fewshot or 0),
+        n_shots=n_shots,
         answers=_answers(chosen, count) if writes else [0] * len(chosen),
         steps=bool(chosen[0]["cot"]),
         budget=int(task.config.generation_kwargs["max_gen_toks"]) if writes else 0,
@@ -228,12 +245,22 @@ def count_task(
         lengths="rows" if rows_here else "sample",
         counted=len(chosen),
         sample=rows_here and chosen[0]["data"] == "sample",
+        dataset=dataset.id,
+        opening=max(0, opening(texts, count) - of_shots),
+        beginnings=() if n_shots else _beginnings(texts, chosen, COMPARED if rows_here else len(texts)),
     )
     lengths = published_lengths().get(dataset.id)
     if rows_here or lengths is None:
         return counted
-    shots = (chosen[0].loaded.shots or [])[: int(task.config.num_fewshot or 0)]
+    shots = (chosen[0].loaded.shots or [])[:n_shots]
     return _with_published_lengths(counted, lengths, chosen, shots, count)
+
+
+def _beginnings(texts: Sequence[str], documents: Sequence[Document], most: int) -> list[Beginning]:
+    """Some of the prompts, drawn evenly; the same documents for each strategy."""
+    step = max(1, len(texts) // most)
+    chosen = list(zip(texts, documents, strict=True))[::step]
+    return [Beginning(text, item.record) for text, item in chosen]
 
 
 def _with_published_lengths(
@@ -273,6 +300,7 @@ def _with_published_lengths(
             for item, size in zip(documents, counted.answers, strict=True)
         ],
         lengths="published",
+        longer=input_size - inputs.mean,
     )
 
 

@@ -80,7 +80,7 @@ def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int, cached:
 
 
 def _cached_rule(price: float, share: float) -> str:
-    return f", {price:g} for {share:.0%} of the prompt tokens: examples that the provider's cache may keep"
+    return f", {price:g} for {share:.0%} of the prompt tokens: beginnings that the provider's cache may keep"
 
 
 def _of_gpus(
@@ -103,7 +103,7 @@ def _of_gpus(
 
 
 def _gpu_rule(size: Size, cached: float) -> str:
-    kept = f"; {cached:.0%} of the prompt tokens are examples that the prefix cache keeps" if cached else ""
+    kept = f"; {cached:.0%} of the prompt tokens are beginnings that the prefix cache keeps" if cached else ""
     active = "" if size.active == size.total else f", {size.active / 1e9:,.3g} billion active"
     return (
         f"GPU hours: {size.total / 1e9:,.3g} billion parameters{active} ({size.source}), 2 operations for "

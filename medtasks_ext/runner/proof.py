@@ -146,6 +146,7 @@ def _jury_messages(dataset: Dataset, documents: Iterable[Any]) -> Iterator[list[
     assert words is not None  # the proof has hashes of them
     for document in documents:
         texts = {"question": document["question"], "response": _ANSWER, "gold": document["target"]}
+        texts["context"] = document.get("context", "")
         yield [{"role": "user", "content": words.message(texts)}]
 
 

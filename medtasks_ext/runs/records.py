@@ -44,6 +44,7 @@ class SampleDocument(_Document, total=False):
     difficulty: str  # its level, where the rows say one
     run: str  # the run of its benchmark that it belongs to
     question: str  # what judges see as the task's input
+    context: str  # what else they see
     points: list[Point]  # its scoring points
     tags: list[str]  # kinds that it belongs to, whose answers judges' scores are reported of
     before: list[Turn]  # of a dialogue, the turns before the last one

@@ -28,6 +28,7 @@ from medtasks_ext.prompts.official.words import (
     strict_sandbox,
 )
 from medtasks_ext.registry.official import Official, TextLocation
+from medtasks_ext.strict import Strict
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -37,6 +38,22 @@ _CHOICE, _GENERATION = "get_multiple_choice_adapter_spec", "get_generation_adapt
 #: In the wheel: the file whose functions build the adapters, and where the code lies that makes instances.
 _SPECS, _SCENARIOS = "helm/benchmark/run_specs/medhelm_run_specs.py", "helm/benchmark/scenarios"
 _RECORD_DATE = re.compile(r"Record date: (\d{4}-\d{2}-\d{2})")
+
+
+#: Marks the end of a slot's value while a prompt is made.
+_END = "\x00"
+
+
+class Reasoned(Strict):
+    """How reasoning is asked for behind official words, which have no way of their own.
+
+    Attributes:
+        after: the slot with whose value the official words end; the rest asks for an answer at once.
+        then: what follows in our words: a template, which sees the strategy's line as `strategy`.
+    """
+
+    after: str
+    then: str
 
 
 class OfficialAdapter(Official):
@@ -52,6 +69,7 @@ class OfficialAdapter(Official):
         tables: dictionaries of the wrapper's file that expressions read.
         references: the choices: labels, or an expression for a list.
         line_ends: whether the official code reads CR LF as LF.
+        reasoned: how reasoning is asked for behind these words; in our words alone where nothing is said.
     """
 
     adapter: str
@@ -61,6 +79,12 @@ class OfficialAdapter(Official):
     tables: list[str] = []
     references: list[str] | str | TextLocation | None = None
     line_ends: bool = False
+    reasoned: Reasoned | None = None
+
+    @property
+    def reasons(self) -> bool:
+        """Whether reasoning can be asked for behind these words."""
+        return self.reasoned is not None
 
     @model_validator(mode="after")
     def _one_input(self) -> OfficialAdapter:
@@ -71,6 +95,8 @@ class OfficialAdapter(Official):
         wrong = [name for name in [*self.pieces, *self.tables] if not re.fullmatch(r"[A-Za-z_]\w*", name)]
         if wrong:
             raise ValueError(f"{wrong[0]!r} is no name")
+        if self.reasoned and self.reasoned.after not in self.slots:
+            raise ValueError(f"reasoned.after: {self.reasoned.after!r} is no slot")
         return self
 
 
@@ -90,6 +116,10 @@ class _Filling(Filling):
         {"record_date": record_date, "without_end_quotes": without_end_quotes}
     )
     line_ends = False  # whether CR LF is read as LF
+    marked: str | None = None  # the slot whose end is marked
+
+    def slot(self, name: str) -> str:
+        return super().slot(name) + (_END if name == self.marked else "")
 
     def text(self, said: str) -> str:
         return self.ends(super().text(said))
@@ -240,10 +270,14 @@ class AdapterWords:
     def _instructions(self, value: Callable[[str], str]) -> str:
         return self.adapter.instructions.filled(value)
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
-        """The row as one text."""
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
+        """The row as one text; where it asks for reasoning, it begins as the one that does not."""
+        reasoned = self.block.reasoned if reasons else None
         filling = _Filling(self.block.slots, self.where, fields, place, self.pieces, self.tables)
         filling.line_ends = self.block.line_ends
+        filling.marked = reasoned.after if reasoned else None
         text = self.wrapper.filled(filling.slot) if self.wrapper else filling.text(str(self.block.input))
         references = self.block.references
         if isinstance(references, str):
@@ -251,4 +285,7 @@ class AdapterWords:
         else:
             choices = [item.filled(filling.slot) for item in self.listed]
             choices += references if isinstance(references, list) else []
-        return OfficialTurn("", self.adapter.prompt(self._instructions(filling.slot), text, choices), text)
+        prompt = self.adapter.prompt(self._instructions(filling.slot), text, choices)
+        if reasoned:
+            prompt = f"{prompt.rpartition(_END)[0]}\n\n{filling.text(reasoned.then)}".replace(_END, "")
+        return OfficialTurn("", prompt, text.replace(_END, ""))

@@ -111,7 +111,9 @@ class EnvironmentWords:
         """The words, with the names of slots in their places."""
         return "\n\n".join(text.shown() for text in self._texts)
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
         """The row as the user's turn, and the system turn."""
         filling = _Filling(self.block.slots, self.where, fields, place, self.pieces)
         system = self.system.filled(filling.slot) if self.system else ""

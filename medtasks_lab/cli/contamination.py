@@ -224,8 +224,7 @@ def _ask_all(
     from medtasks_ext.runner.tally import Tally
     from medtasks_ext.runner.trouble import stopped
     from medtasks_lab.studies.contamination.ask import NoAnswerError, ProbedAnswers, ProbePlanner
-    from medtasks_lab.studies.contamination.probe import CUTS, FILE
-    from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
+    from medtasks_lab.studies.contamination.probe import CUTS, FILE, ModelTokenizer
 
     texts = {name: dataset_text(tasks.datasets[name], items[0].loaded) for name, items in waiting.items()}
     check_address(asking.config, asking.egress, texts.values())

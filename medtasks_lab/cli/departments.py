@@ -96,7 +96,7 @@ def _documents(tasks: str, data: str | None, limit: int | None) -> list[tuple[Da
     from medtasks_lab.studies.contamination.ask import inputs_of
 
     known = registry()
-    names = [leaf for leaves in known.resolve(names_in(tasks)).values() for leaf in leaves]
+    names = known.leaves_of(names_in(tasks))
     datasets = dict.fromkeys(known.tasks[name][0].id for name in names)
     documents, faults = inputs_of([known.datasets[name] for name in datasets], forced_origin(data), limit)
     say_faults(faults, stop=not documents)

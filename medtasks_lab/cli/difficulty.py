@@ -31,7 +31,7 @@ def difficulty(
     say_changed(map(Path, folders))
     names = names_in(tasks)
     known = registry()
-    wanted = [task for members in known.resolve(names).values() for task in members] if names else None
+    wanted = known.leaves_of(names) if names else None
     gradings = grade([Path(folder) for folder in folders], known, list(dict.fromkeys(wanted or [])) or None)
     written = [write_grading(Path(out), grading) for grading in gradings]
     _print(gradings)

@@ -39,7 +39,7 @@ def judge_gold(
     from medtasks_lab.judge.gold import FILE, gold_cases
 
     jury = asking.jury
-    wanted = {leaf for leaves in registry().resolve(names_in(tasks)).values() for leaf in leaves}
+    wanted = set(registry().leaves_of(names_in(tasks)))
     runs: dict[str, Run] = {}
     for name in dict.fromkeys(given.rstrip("/") for given in folders):
         runs[name] = Run(Path(name), registry())

@@ -14,8 +14,7 @@ from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures.draw import is_possible
-from medtasks_ext.results.label_files import read_labels
-from medtasks_ext.results.labels import label_scores
+from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.prices import Price, prices
 from medtasks_lab.atlas.cells import Cell, Data
 from medtasks_lab.atlas.models import own_models, published_models

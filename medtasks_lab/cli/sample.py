@@ -15,8 +15,7 @@ from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry import registry
 from medtasks_ext.seed import SEED
 from medtasks_lab.studies.difficulty import Grading, read_grading
-from medtasks_lab.studies.sample import DrawnSample, PoolItem, draw, parse_ratio
-from medtasks_lab.studies.strata import strata_of
+from medtasks_lab.studies.sample import DrawnSample, PoolItem, draw, parse_ratio, strata_of
 
 EXACT, INEXACT = 0, 1
 

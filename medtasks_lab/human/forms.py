@@ -9,19 +9,24 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from random import Random
+from typing import TYPE_CHECKING, Any, get_args
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_json
+from medtasks_ext.runner.run import Run
 from medtasks_ext.version import __version__
 from medtasks_lab.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
 from medtasks_lab.human.page import render_page
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
 
 SCHEMA = 1
 KEY_FILE = "key.json"
@@ -54,6 +59,57 @@ class Export:
     notices: Sequence[str] = ()  # names of `page/words.yaml` that every form shows
     #: what the key says about where the texts are from
     record: Mapping[str, Any] = field(default_factory=dict)
+
+
+def shuffled_forms(pages: Sequence[Sequence[FormItem]], experts: int, seed: int) -> dict[str, list[FormItem]]:
+    """A form for each expert, who sees all pages in an order of that expert alone."""
+    forms = {}
+    for number in range(1, experts + 1):
+        order = list(pages)
+        Random(f"{seed} expert {number}").shuffle(order)
+        forms[f"expert_{number}"] = [item for page in order for item in page]
+    return forms
+
+
+def language_of(tasks: Iterable[str], registry: Registry) -> Language:
+    """Chinese, if all tasks are."""
+    return "zh" if all(registry.tasks[task][0].metadata.language == "zh" for task in tasks) else "en"
+
+
+def notices_of(*, synthetic: bool, gated: bool) -> list[str]:
+    """What a form says of the rows that it shows."""
+    return ["sample"] if synthetic else ["gated"] if gated else []
+
+
+def opened_runs(folders: Iterable[Path], registry: Registry) -> list[Run]:
+    """Runs whose answers forms show."""
+    runs = [Run(folder, registry) for folder in folders]
+    for run in runs:
+        run.load()
+    return runs
+
+
+def check_finished(run: Run, task: str) -> None:
+    """Refuse a task that a run has not finished.
+
+    Raises:
+        MedtasksError: it has not.
+    """
+    if task not in run.manifest.tasks or not run.is_done(task):
+        finished = [name for name in run.manifest.tasks if run.is_done(name)]
+        raise MedtasksError(
+            f"{task} is not among the finished tasks",
+            where=run.folder,
+            remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
+        )
+
+
+def record_of(
+    seed: int, runs: Iterable[Run], tasks: Mapping[str, Any], *, synthetic: bool, **more: Any
+) -> dict[str, Any]:
+    """What a key says of the runs whose answers forms show."""
+    of_runs = [{"folder": str(run.folder), "model": run.manifest.identity.model} for run in runs]
+    return {"seed": seed, "runs": of_runs, "tasks": tasks, **more, "SAMPLE_DATA": synthetic}
 
 
 def clean(text: str) -> str:

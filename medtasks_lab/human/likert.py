@@ -12,7 +12,16 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
 from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
-from medtasks_lab.human.forms import Export, FormItem, clean
+from medtasks_lab.human.forms import (
+    Export,
+    FormItem,
+    check_finished,
+    clean,
+    language_of,
+    notices_of,
+    opened_runs,
+    record_of,
+)
 from medtasks_lab.human.kinds import Language, Option, page_words
 
 #: MedHELM, Methods, "Clinician rating": each answer has at least two raters
@@ -60,8 +69,8 @@ def likert_export(
             where="--raters",
             remedy="name more --experts, or fewer --raters",
         )
-    runs = [_opened(folder, registry) for folder in dict.fromkeys(folders)]
-    tasks = list(dict.fromkeys(leaf for leaves in registry.resolve(names).values() for leaf in leaves))
+    runs = opened_runs(dict.fromkeys(folders), registry)
+    tasks = registry.leaves_of(names)
     answers: list[_Answer] = []
     counts: dict[str, Any] = {}
     gated = synthetic = False
@@ -87,37 +96,18 @@ def likert_export(
         synthetic |= any(case.synthetic for case in first.cases)
     if not answers:
         raise MedtasksError("no answers to rate", where="--tasks", remedy="every answer is empty")
-    languages = {registry.tasks[name][0].metadata.language for name in tasks}
-    language: Language = "zh" if languages == {"zh"} else "en"
+    language = language_of(tasks, registry)
     return Export(
         kind="likert",
         language=language,
         forms=_assigned(answers, experts, raters or experts, seed, language),
-        notices=["sample"] if synthetic else ["gated"] if gated else [],
-        record={
-            "seed": seed,
-            "runs": [{"folder": str(run.folder), "model": run.manifest.identity.model} for run in runs],
-            "tasks": counts,
-            "raters": raters or experts,
-            "SAMPLE_DATA": synthetic,
-        },
+        notices=notices_of(synthetic=synthetic, gated=gated),
+        record=record_of(seed, runs, counts, raters=raters or experts, synthetic=synthetic),
     )
 
 
-def _opened(folder: Path, registry: Registry) -> Run:
-    run = Run(folder, registry)
-    run.load()
-    return run
-
-
 def _judged(run: Run, name: str, registry: Registry) -> JudgedTask:
-    if name not in run.manifest.tasks or not run.is_done(name):
-        finished = [task for task in run.manifest.tasks if run.is_done(task)]
-        raise MedtasksError(
-            f"{name} is not among the finished tasks",
-            where=run.folder,
-            remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
-        )
+    check_finished(run, name)
     judged = judged_tasks(run.folder, registry, [name])
     if not judged or judged[0].rubric.judging.points:
         how = "by scoring points" if judged else "by a metric"

@@ -13,7 +13,16 @@ from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import Registry
 from medtasks_ext.runner.run import Run
-from medtasks_lab.human.forms import Export, FormItem, clean
+from medtasks_lab.human.forms import (
+    Export,
+    FormItem,
+    check_finished,
+    clean,
+    language_of,
+    notices_of,
+    opened_runs,
+    record_of,
+)
 from medtasks_lab.human.kinds import Language, page_words
 
 #: ClinicBench, Section 3.5: 100 samples of each task, three experts
@@ -70,10 +79,8 @@ def draw_pairs(
         raise MedtasksError(
             "both runs are the same folder", where=folders[1], remedy="name the runs of two models"
         )
-    runs = [Run(folder, registry) for folder in folders]
-    for run in runs:
-        run.load()
-    tasks = dict.fromkeys(leaf for leaves in registry.resolve(names).values() for leaf in leaves)
+    runs = opened_runs(folders, registry)
+    tasks = registry.leaves_of(names)
     pairs: list[AnswerPair] = []
     counts: dict[str, Any] = {}
     synthetic = False
@@ -88,18 +95,12 @@ def draw_pairs(
         ]
         dataset, _ = registry.tasks[task]
         counts[task] = {"dataset": dataset.id, "documents": len(drawn), "of": len(both[0])}
-    metadata = {task: registry.tasks[task][0].metadata for task in tasks}
     return DrawnPairs(
         pairs=pairs,
-        language="zh" if all(item.language == "zh" for item in metadata.values()) else "en",
-        gated=[task for task, item in metadata.items() if item.access != "open"],
+        language=language_of(tasks, registry),
+        gated=[task for task in tasks if registry.tasks[task][0].metadata.access != "open"],
         synthetic=synthetic,
-        record={
-            "seed": seed,
-            "runs": [{"folder": str(run.folder), "model": run.manifest.identity.model} for run in runs],
-            "tasks": counts,
-            "SAMPLE_DATA": synthetic,
-        },
+        record=record_of(seed, runs, counts, synthetic=synthetic),
     )
 
 
@@ -117,7 +118,7 @@ def pairwise_export(drawn: DrawnPairs, *, experts: int = EXPERTS) -> Export:
             f"expert_{number}": _arranged(drawn.pairs, empty, Random(f"{seed} expert {number}"))
             for number in range(1, experts + 1)
         },
-        notices=["sample"] if drawn.synthetic else ["gated"] if drawn.gated else [],
+        notices=notices_of(synthetic=drawn.synthetic, gated=bool(drawn.gated)),
         record=drawn.record,
     )
 
@@ -150,13 +151,7 @@ def _arranged(pairs: Sequence[AnswerPair], empty: str, random: Random) -> list[F
 
 def _documents(run: Run, task: str) -> dict[str, RunDocument]:
     """Document -> what a run has of it."""
-    if task not in run.manifest.tasks or not run.is_done(task):
-        finished = [name for name in run.manifest.tasks if run.is_done(name)]
-        raise MedtasksError(
-            f"{task} is not among the finished tasks",
-            where=run.folder,
-            remedy=f"`medtasks run` it there first; finished: {', '.join(finished) or 'none'}",
-        )
+    check_finished(run, task)
     documents: dict[str, RunDocument] = {}
     for sample in run.files.read_samples(task):
         document, answer = sample["doc"], sample["filtered_resps"][0]["answer"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 
 from pydantic import Field, ValidationError
 
@@ -12,7 +11,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.seed import SEED
 from medtasks_ext.strict import Strict, faults_of
-from medtasks_lab.human.forms import Export, FormItem, clean
+from medtasks_lab.human.forms import Export, FormItem, clean, shuffled_forms
 from medtasks_lab.human.kinds import Language, page_words
 
 
@@ -69,15 +68,10 @@ def points_export(path: Path, *, experts: int = 1, seed: int = SEED) -> Export:
     """
     cases = read_queue(path)
     language = _language(text for case in cases for text in (case.question, case.answer))
-    forms = {}
-    for number in range(1, experts + 1):
-        order = list(cases)
-        Random(f"{seed} expert {number}").shuffle(order)
-        forms[f"expert_{number}"] = [item for case in order for item in _items(case, language)]
     return Export(
         kind="points",
         language=language,
-        forms=forms,
+        forms=shuffled_forms([_items(case, language) for case in cases], experts, seed),
         notices=["gated"],
         record={
             "seed": seed,

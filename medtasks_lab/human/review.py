@@ -22,7 +22,7 @@ from medtasks_ext.registry.metadata import ReadRows, Reviewed
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
 from medtasks_ext.strict import fault_of
-from medtasks_lab.human.forms import Export, FormItem, clean
+from medtasks_lab.human.forms import Export, FormItem, clean, language_of, notices_of, shuffled_forms
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
 
@@ -64,9 +64,9 @@ def review_export(
     Raises:
         MedtasksError: rows are not at hand.
     """
-    tasks = list(dict.fromkeys(leaf for leaves in registry.resolve(names).values() for leaf in leaves))
+    tasks = registry.leaves_of(names)
     metadata = {task: registry.tasks[task][0].metadata for task in tasks}
-    language: Language = "zh" if all(item.language == "zh" for item in metadata.values()) else "en"
+    language = language_of(tasks, registry)
     items: list[list[FormItem]] = []
     counts: dict[str, Any] = {}
     synthetic = False
@@ -74,7 +74,7 @@ def review_export(
         rows = _items_of(load_documents(registry.tasks[task][0], cot=False)["test"])
         synthetic |= any(document["data"] == "sample" for document in rows.values())
         drawn = Random(f"{seed} {task}").sample(sorted(rows), min(documents, len(rows)))
-        items.append(_prompt_of(task, rows[min(drawn)], language))
+        items.append(_asked(task, PROMPT, rows[min(drawn)], language))
         items += [_asked(task, name, rows[name], language) for name in sorted(drawn)]
         invented = rows[drawn[0]]["data"] == "sample"
         if not invented:
@@ -90,17 +90,12 @@ def review_export(
             "invented": invented,
             "open": metadata[task].access == "open",
         }
-    forms = {}
-    for number in range(1, experts + 1):
-        order = list(items)
-        Random(f"{seed} expert {number}").shuffle(order)
-        forms[f"expert_{number}"] = [row for rows_of_item in order for row in rows_of_item]
     gated = any(item.access != "open" for item in metadata.values())
     return Export(
         kind="review",
         language=language,
-        forms=forms,
-        notices=["sample"] if synthetic else ["gated"] if gated else [],
+        forms=shuffled_forms(items, experts, seed),
+        notices=notices_of(synthetic=synthetic, gated=gated),
         record={"seed": seed, "tasks": counts, "SAMPLE_DATA": synthetic},
     )
 
@@ -114,7 +109,9 @@ def _items_of(documents: Iterable[Document]) -> dict[str, Document]:
 
 
 def _asked(task: str, name: str, document: Document, language: Language) -> list[FormItem]:
-    points = document.get("points") or []
+    """The page of an item, or about a task's prompt, which the expert signs: `PROMPT`."""
+    of_prompt = name == PROMPT
+    points = [] if of_prompt else document.get("points") or []
     absent = {
         "answer": not document["target"].strip(),
         "distractors": not document.get("options"),
@@ -125,6 +122,7 @@ def _asked(task: str, name: str, document: Document, language: Language) -> list
         "reference": clean(document["target"].strip()),
         "points": clean("\n".join(f"{point['weight']:g}  {point['text']}" for point in points)),
     }
+    about_prompt = (WORDING, SIGNED, NATIVE)
     return [
         FormItem(
             page=f"{task} {name}",
@@ -134,31 +132,11 @@ def _asked(task: str, name: str, document: Document, language: Language) -> list
                 "criterion": criterion.label.of(language),
                 "asks": criterion.help.of(language),
             },
-            options=[] if criterion.id == REMARK else None,
-        )
-        for criterion in load_kind("review").prompts
-        if criterion.id not in (WORDING, SIGNED, NATIVE) and not absent.get(criterion.id)
-    ]
-
-
-def _prompt_of(task: str, document: Document, language: Language) -> list[FormItem]:
-    """The page about a task's prompt, which the expert signs."""
-    shown = clean("\n\n".join(filter(None, (document["system"], dialogue.shown(document)))).strip())
-    return [
-        FormItem(
-            page=f"{task} {PROMPT}",
-            about={"task": task, "item": PROMPT, "criterion": criterion.id},
-            texts={
-                "item": shown,
-                "reference": clean(document["target"].strip()),
-                "points": "",
-                "criterion": criterion.label.of(language),
-                "asks": criterion.help.of(language),
-            },
             options=[] if criterion.id in FREE else None,
         )
         for criterion in load_kind("review").prompts
-        if criterion.id in (WORDING, SIGNED, NATIVE, REMARK)
+        if criterion.id == REMARK
+        or ((criterion.id in about_prompt) == of_prompt and not (absent.get(criterion.id) and not of_prompt))
     ]
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from random import Random
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.results.published import published
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
-from medtasks_lab.human.forms import Export, FormItem
+from medtasks_lab.human.forms import Export, FormItem, shuffled_forms
 from medtasks_lab.human.kinds import Language, Option, load_kind
 from medtasks_lab.human.results import agreement_row, origin
 
@@ -59,35 +58,29 @@ def survey_export(name: str, registry: Registry, *, experts: int, seed: int) -> 
     )
     language: Language = "en"  # titles have one language
     prompts = {prompt.id: prompt for prompt in load_kind("survey").prompts}
-    forms = {}
-    for number in range(1, experts + 1):
-        order = list(intended)
-        Random(f"{seed} expert {number}").shuffle(order)
-        rows = [
+    assignments = [
+        [
             FormItem(
                 page="assignment",
                 about={"part": "assignment", "value": key},
                 texts={"taxonomy": "", "item": axis.titles[key], "asks": ""},
                 options=categories,
             )
-            for key in order
         ]
-        for part, options in (
-            ("comprehensiveness", [Option.named(str(value)) for value in SCALE]),
-            ("comments", []),
-        ):
-            words = prompts[part]
-            texts = {"taxonomy": tree, "item": words.label.of(language), "asks": words.help.of(language)}
-            rows.append(FormItem("whole", {"part": part, "value": ""}, texts, options))
-        for category in axis.parts:
-            words = prompts["comments"]
-            texts = {
-                "taxonomy": tree,
-                "item": f"{words.label.of(language)}: {titles[category]}",
-                "asks": words.help.of(language),
-            }
-            rows.append(FormItem("whole", {"part": "comments", "value": category}, texts, []))
-        forms[f"expert_{number}"] = rows
+        for key in intended
+    ]
+
+    def whole(part: str, about: str, options: list[Option]) -> FormItem:
+        words = prompts[part]
+        item = words.label.of(language) + (f": {titles[about]}" if about else "")
+        texts = {"taxonomy": tree, "item": item, "asks": words.help.of(language)}
+        return FormItem("whole", {"part": part, "value": about}, texts, options)
+
+    rest = [
+        whole("comprehensiveness", "", [Option.named(str(value)) for value in SCALE]),
+        *(whole("comments", about, []) for about in ("", *axis.parts)),
+    ]
+    forms = {name: [*rows, *rest] for name, rows in shuffled_forms(assignments, experts, seed).items()}
     return Export(
         kind="survey",
         language=language,

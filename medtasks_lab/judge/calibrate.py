@@ -20,7 +20,9 @@ from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_ha
 from medtasks_ext.results.condition_words import jury_words
 from medtasks_ext.results.older_conditions import jury_of
 from medtasks_ext.stats.bootstrap import METHOD, interval_record
-from medtasks_ext.stats.calibration import (
+from medtasks_ext.stats.intervals import Estimated, Interval
+from medtasks_ext.strict import Strict, faults_of
+from medtasks_lab.judge.calibration import (
     FEWEST_ANCHORS,
     FEWEST_LEVELS,
     Anchors,
@@ -28,8 +30,6 @@ from medtasks_ext.stats.calibration import (
     calibrated_score,
     out_of_sample_errors,
 )
-from medtasks_ext.stats.intervals import Estimated, Interval
-from medtasks_ext.strict import Strict, faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.protocol import Protocol

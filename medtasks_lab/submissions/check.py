@@ -8,14 +8,17 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field, ValidationError
 
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
 from medtasks_ext.stats.statistic import mean
+from medtasks_ext.strict import Strict, faults_of
 from medtasks_lab.submissions.confirmations import (
     Confirmation,
     faults_in,
@@ -37,13 +40,14 @@ from medtasks_lab.submissions.record import (
     DOCUMENTS,
     FILES,
     MOST_OF_A_PULL_REQUEST,
+    NAME,
     RECORD,
+    FlagKind,
     Place,
     Submission,
     read_record,
     record_digest,
 )
-from medtasks_lab.submissions.register import REGISTER, read_register
 from medtasks_lab.submissions.rescored import check_answers
 from medtasks_lab.submissions.trust import Trust, Verdict
 
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.submissions.record import Spread, TaskResult
+
 
 _MADE = "the files are written by `medtasks submit`, never by hand"
 _TWICE = "tasks"
@@ -466,3 +471,59 @@ def _beside(place: Place) -> list[Path]:
         for folder in submission_folders(place.root)
         if folder != place.folder.absolute() and "/".join(folder.parts[-3:-1]).casefold() == wanted
     ]
+
+
+# ---------------------------------------------------------------------- what maintainers say of submissions
+
+
+REGISTER = "register.yaml"
+
+
+class KnownSite(Strict):
+    """Who may confirm results of others."""
+
+    name: Annotated[str, Field(pattern=rf"^{NAME}$")]
+    title: str  # as people know it
+
+
+class Cleared(Strict):
+    """Flags that a person has looked at, and found no fault."""
+
+    submission: str  # ORG/MODEL/DATE
+    record: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # its digest, as the check prints it
+    flags: Annotated[list[FlagKind], Field(min_length=1)]
+    by: str  # which maintainer
+    why: str
+
+
+class Register(Strict):
+    """The content of the file."""
+
+    sites: list[KnownSite] = Field(default=[])
+    cleared: list[Cleared] = Field(default=[])
+
+    def knows(self, site: str) -> bool:
+        """Whether a site may confirm."""
+        return any(item.name.casefold() == site.casefold() for item in self.sites)
+
+    def clears(self, submission: str, record: str, flag: FlagKind) -> bool:
+        """Whether a person has cleared a flag of a submission, as its record is now."""
+        return any(
+            (item.submission, item.record) == (submission, record) and flag in item.flags
+            for item in self.cleared
+        )
+
+
+def read_register(root: Path) -> Register:
+    """The register of a folder of submissions; an empty one where there is none.
+
+    Raises:
+        MedtasksError: it is not as it should be.
+    """
+    file = root / REGISTER
+    if not file.is_file():
+        return Register()
+    try:
+        return Register.model_validate(read_mapping(file))
+    except ValidationError as error:
+        raise MedtasksError(faults_of(error)[0], where=file, remedy="docs/maintaining.md shows one") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.reading import read_runs, run_folder
 from medtasks_ext.runner.verify import refuse_changed
 from medtasks_ext.runs.folder import RunFolder
@@ -29,7 +30,6 @@ from medtasks_lab.submissions.confirmations import (
 )
 from medtasks_lab.submissions.documents import write_documents
 from medtasks_lab.submissions.make import make_submission
-from medtasks_lab.submissions.ranked import no_ranks
 from medtasks_lab.submissions.read import submitted_entry
 from medtasks_lab.submissions.record import DOCUMENTS, FILES, About, Place, Submission, read_record
 from medtasks_lab.submissions.rescored import (
@@ -42,6 +42,7 @@ from medtasks_lab.submissions.rescored import (
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
+    from medtasks_lab.submissions.trust import Verdict
 
 
 #: What the file of answers is called beside a run's folder.
@@ -234,3 +235,39 @@ def write_confirmation_of(
     if faults := list(faults_in(said, record, documents)):
         raise MedtasksError(faults[0], where=folder, remedy="let a second site confirm it (--by SITE)")
     return write_confirmation(folder, said), said, left_out
+
+
+# ---------------------------------------------------------------------- which results have a rank
+
+
+def why_no_rank(item: Experiment, verdict: Verdict) -> str:
+    """Why a result has no rank among published ones, the first reason; empty where it has one.
+
+    Args:
+        item: the result.
+        verdict: how far its score is trusted.
+    """
+    if not item.whole:
+        missing = item.coverage.words
+        return f"on a part of its rows or judgements{f' ({missing})' if missing else ''}"
+    if not verdict.is_proven:
+        return verdict.words + (f": {verdict.why}" if verdict.why else "")
+    if item.version.partition("-")[0] != item.dataset.version.partition("-")[0]:
+        return "of an older version of its task"
+    if unlike := item.unlike_the_paper:
+        return f"asked otherwise than the suite's paper: {'; '.join(map(difference_words, unlike))}"
+    if item.confirmed.state == "said":
+        return "nobody has confirmed that its rows and words are the suite's"
+    return ""
+
+
+def no_ranks(items: Iterable[Experiment], verdicts: Mapping[str, Verdict]) -> dict[str, list[str]]:
+    """Reason -> tasks that have no rank among published results for it, the commonest reason first.
+
+    Figures that differ from task to task are left out of the reason.
+    """
+    found: dict[str, list[str]] = {}
+    for item in items:
+        if why := why_no_rank(item, verdicts[item.task]):
+            found.setdefault(why.partition(" (")[0], []).append(item.task)
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from medtasks_ext.data.check import check_folder
-from medtasks_ext.data.known import known_content
+from medtasks_ext.data.check import check_folder, known_content
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.digests import sha256_of
@@ -358,7 +357,7 @@ def test_files_of_the_source_are_told_from_others_of_their_name(data_dir, monkey
         replace(file, digest=ours) if file.name.endswith("/test.json") else file
         for file in remote_files(source_of(dataset))
     ]
-    monkeypatch.setattr("medtasks_ext.data.known.remote_files", lambda source: files)
+    monkeypatch.setattr("medtasks_ext.data.check.remote_files", lambda source: files)
     told = known_content(dataset, [folder]).notes
     assert [note.split(":")[0] for note in told] == [
         "dev.json is the pinned test.json (sha256",

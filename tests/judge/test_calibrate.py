@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.stats.calibration import (
+from medtasks_lab.judge.calibration import (
     FEWEST_ANCHORS,
     Anchors,
     calibrated_score,

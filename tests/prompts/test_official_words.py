@@ -19,6 +19,7 @@ from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.proof import verify
+from medtasks_ext.runner.turns import shared_characters
 from medtasks_ext.task import MedicalTask
 from tests.conftest import sft_row
 
@@ -94,6 +95,39 @@ def test_ways_of_asking_that_the_suite_does_not_have_are_ours(helm, strategy):
     assert task.eval_docs[0].loaded.record["instruction"] == "own"
     with pytest.raises(MedtasksError, match="there are no official words for"):
         MedicalTask.of(dataset, strategy, {"data": "sample", "prompts": "official"})
+
+
+LONG = ("cdi_qa", "clinic_referral", "ehrshot", "ent_referral", "hospice_referral", "medalign")
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_reasoning_about_a_long_record_is_asked_behind_the_same_words(helm, name):
+    """An engine reads the record once. The line that asks at once is gone, ours stands in its place."""
+    dataset, demand = registry().dataset(f"medhelm/{name}"), "Do not"
+    direct, cot = (load_documents(dataset, cot=way, origin="sample")["test"] for way in (False, True))
+    own = load_documents(dataset, cot=True, origin="sample", prompts="own")["test"]
+    assert {item.loaded.record["instruction"] for item in cot} == {"official, own strategy line"}
+    for one, other, ours in zip(direct, cot, own, strict=True):
+        alike = shared_characters(one["prompt"], other["prompt"])
+        after = other["prompt"][alike:]
+        assert one.record in one["prompt"][:alike] and "reason step by step" in after and len(after) < 200
+        assert demand not in after and "\0" not in other["prompt"]
+        assert (demand in one["prompt"][alike:]) == (name != "medalign")
+        assert "reason step by step" in ours["prompt"][:1500] and other["target"] == one["target"]
+    with pytest.raises(MedtasksError, match="there are no official words for reasoning"):
+        load_documents(dataset, cot=True, origin="sample", prompts="official")
+    shots = MedicalTask.of(dataset, "cot", {"data": "sample"}).eval_docs
+    assert shots[0]["prompt"] == cot[0]["prompt"]
+
+
+def test_words_that_end_nowhere_are_an_error(helm, tasks_of, monkeypatch):
+    released = helm.parents[2]
+    root = tasks_of("medhelm/cdi_qa")
+    monkeypatch.setenv("MEDTASKS_CACHE", str(released))
+    file = root / "medhelm/cdi_qa/task.yaml"
+    file.write_text(file.read_text().replace("reasoned: {after: context", "reasoned: {after: note"))
+    with pytest.raises(MedtasksError, match=r"reasoned\.after: 'note' is no slot"):
+        one_document("medhelm/cdi_qa")
 
 
 def test_rows_are_numbered_before_any_is_drawn(helm, tasks_of, data_dir, monkeypatch):

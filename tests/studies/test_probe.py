@@ -11,12 +11,12 @@ from medtasks_ext.results.frames import table_of
 from medtasks_lab.studies.contamination.probe import (
     CUTS,
     Completion,
+    ModelTokenizer,
     ProbeVerdict,
     completions,
     is_match,
     tally,
 )
-from medtasks_lab.studies.contamination.tokenizer import ModelTokenizer
 from tests.studies.contamination_models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
 
 

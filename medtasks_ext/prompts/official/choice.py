@@ -55,7 +55,7 @@ def chosen_words(
     """
     if prompts == "own" or spec.official is None:
         return None
-    if reason := _not_asked(spec.official, cot=cot, shots=shots):
+    if reason := _not_asked(spec.official, prompts, cot=cot, shots=shots):
         if prompts == "official":
             raise MedtasksError(
                 f"there are no official words for {reason}",
@@ -73,9 +73,12 @@ def chosen_words(
     return words_of(spec.official, suite, held, dataset.file)
 
 
-def _not_asked(block: Official, *, cot: bool, shots: int) -> str:
-    """The way of asking that the suite does not have; nothing for one that it has."""
-    if cot:
+def _not_asked(block: Official, prompts: PromptSource, *, cot: bool, shots: int) -> str:
+    """The way of asking that the suite does not have; nothing for one that it has.
+
+    Where nothing but official words is wanted, a line of ours behind them is too much.
+    """
+    if cot and (prompts == "official" or shots or not block.reasons):
         return "reasoning step by step"
     if shots and not (isinstance(block, OfficialPassage) and block.input is None):
         return "prompts with examples"

@@ -10,6 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official.choice import PromptSource, find_artefact
 from medtasks_ext.prompts.official.folding import FoldedText, split_at
 from medtasks_ext.prompts.official.words import Origin, origin_of, source_of
+from medtasks_ext.registry.official import OfficialJury
 from medtasks_ext.rows.expressions import Template as Jinja
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ class JuryWords:
     template: FoldedText  # with slots for the texts under review
     slots: Mapping[str, Jinja]  # slot -> what fills it
     origin: Origin  # where it was read
+    jury: OfficialJury | None = None  # how its verdicts are read; None: as one JSON object
 
     def message(self, texts: Mapping[str, str]) -> str:
-        """The message about these texts: `question`, `response`, and `gold` or `item` if judges see it."""
-        names = {"gold": "", "item": "", **texts}
+        """The message about these texts: `question`, `response`, and what else judges see."""
+        names = {"gold": "", "item": "", "context": "", **texts}
         return self.template.filled(lambda slot: self.slots[slot].render(names))
 
 
@@ -49,6 +51,8 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
             remedy="leave it to us, --prompts auto, or name other --tasks",
         )
     official = dataset.suite.official
+    if isinstance(jury := judging.official, OfficialJury):
+        return _of_one_message(dataset, jury, must=prompts == "official")
     if official is None or official.juries is None:
         raise MedtasksError(
             "judge.official: suite.yaml declares no juries",
@@ -69,3 +73,27 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
     template = split_at(source.text(juries.template), juries.slots)
     slots = {slot: Jinja(said, dataset.suite.file) for slot, said in juries.slots.items()}
     return JuryWords(template, slots, origin_of(artefact, template.shown()))
+
+
+def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool) -> JuryWords | None:
+    official = dataset.suite.official
+    named = jury.text.artefact
+    if official is None or named is None or named not in official.artefacts:
+        raise MedtasksError(
+            f"judge.official: suite.yaml declares no artefact {named!r}",
+            where=dataset.file,
+            remedy="declare it there (docs/prompts.md)",
+        )
+    artefact = official.artefacts[named]
+    path = find_artefact(artefact, must=must, fetch=False)
+    if path is None:
+        return None
+    template = source_of(artefact, path, jury.text.file).taken(jury.text, jury.slots)
+    if wrong := sorted(template.slots ^ jury.slots.keys()):
+        raise MedtasksError(
+            f"judge.official.slots: {wrong[0]!r} is not in both",
+            where=dataset.file,
+            remedy="name the slots of that text",
+        )
+    slots = {slot: Jinja(said, dataset.file) for slot, said in jury.slots.items()}
+    return JuryWords(template, slots, origin_of(artefact, template.shown()), jury)

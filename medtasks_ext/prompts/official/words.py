@@ -59,12 +59,15 @@ class Words(Protocol):
 
     origin: Origin
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
         """Instruction and input of a row.
 
         Args:
             place: of the row, for messages.
             own_input: gives the input as our own prompts have it.
+            reasons: whether a line of ours asks for reasoning, where the block says how.
 
         Raises:
             RowError: the row lacks what the words need.
@@ -105,7 +108,9 @@ class PassageWords:
         """The passage."""
         return self.passage.shown()
 
-    def turn(self, fields: Row, place: str, own_input: Callable[[], str]) -> OfficialTurn:
+    def turn(
+        self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
+    ) -> OfficialTurn:
         """The passage, and the own input unless the passage is the whole prompt."""
         filling = Filling(self.block.slots, self.where, fields, place, {"passage": self.passage})
         if self.block.input:
