@@ -46,6 +46,7 @@ def card(
     from medtasks_ext.report.card.section import (
         DETAILS,
         card_details,
+        card_profile,
         card_section,
         card_standings,
         drawn,
@@ -73,7 +74,11 @@ def card(
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
-        section = card_section(entry, tasks, left_out, rows, pictures=pictures)
+        profile = card_profile(entry, tasks, rows) if pictures else {}
+        files |= profile
+        section = card_section(
+            entry, tasks, left_out, rows, pictures=pictures, profile=next(iter(profile), None)
+        )
         files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
         files["model-index-tasks.yaml"] = tasks_index(entry)
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}

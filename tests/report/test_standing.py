@@ -81,7 +81,9 @@ def test_a_few_tasks_stand_for_the_suite_but_not_for_a_place(medtasks, tmp_path)
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:4]), **ASKED)
     found = standing(medtasks)
     assert not found["placed"] and 0.2 < found["equivalent"] < 0.5 and found["equivalent_error"] > 0.03
-    assert re.search(r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 under the conditions of", found["sentence"])
+    assert re.search(
+        r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 under the conditions of", found["sentence"]
+    )
     assert found["sentence"].endswith(": too little for a rank among 98 published models")
 
 

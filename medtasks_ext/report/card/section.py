@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
 from medtasks_ext.report.pictures.draw import svg
-from medtasks_ext.report.pictures.spec import Value, picture, themes
+from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
 from medtasks_ext.report.standing import ends_of, measured_words, own_score, standings, strip_of
 from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
@@ -95,7 +97,9 @@ SAMPLE_NOTE = (
 #: The file of details.
 DETAILS = "medical-evaluation.md"
 #: Rows of the table on the card: with more, it would not fit on a screen of the hub.
-_MOST_ROWS = 8
+_MOST_ROWS = 6
+#: Values of an axis in its picture.
+_MOST_VALUES = 8
 #: Lines of one kind that stand unfolded.
 _FEW = 3
 SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
@@ -108,20 +112,24 @@ def card_section(
     standings: Sequence[Json],
     *,
     pictures: bool,
+    profile: str | None = None,
 ) -> str:
-    """What stands on the card: what was measured, where that stands, suites, conditions in a line.
+    """What stands on the card: what was measured, its rank, suites, conditions in a line.
 
     Args:
         entry: of one run.
         left_out: tasks whose scores stand on a part -> what is missing of them.
         standings: among published models, rows of the frame.
         pictures: whether files of their pictures lie beside it; else they are strips of characters.
+        profile: the file of `card_profile`.
     """
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
-    headline, shown = _headline(rows, standings, tasks)
-    lines = [f"## Medical evaluation ({entry.model})", "", f"**{headline}.**", ""]
-    if shown:
-        lines += [_picture(shown, pictures), ""]
+    first = _headline(rows, standings, tasks)
+    lines = [f"## Medical evaluation ({entry.model})", "", f"**{first.words}.**", ""]
+    if profile:
+        lines += [f"![{first.words}, by parts of the suite]({profile})", ""]
+    elif first.standing:
+        lines += [_picture(first.standing, pictures), ""]
     ranks = {(item["suite"], item["strategy"]): _rank(item) for item in standings}
     lines += _table(
         ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable", "rank"),
@@ -151,7 +159,11 @@ def card_details(
 ) -> str:
     """The file beside the card: all ranks, suites, what to know, every task and how to repeat it.
 
-    Args: as of `card_section`.
+    Args:
+        entry: of one run.
+        left_out: tasks whose scores stand on a part -> what is missing of them.
+        standings: among published models, rows of the frame.
+        pictures: whether files of their pictures lie beside it; else they are strips of characters.
     """
     lines = [f"# Medical evaluation of {entry.model}", ""]
     if entry.sample:
@@ -213,19 +225,82 @@ def card_details(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> tuple[str, Json | None]:
-    """What was measured, of the suite of which most was; and its row of `standings`, if it has one."""
-    if standings:
-        most = max(standings, key=lambda item: (item["tasks"] / item["of_suite"], item["tasks"]))
-        if most["placed"]:
-            return most["sentence"], most
-        figures, of = (most["score"], most["tasks"]), most["of_suite"]
-        suite, strategy = most["suite"], most["strategy"]
-    else:
-        row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
-        most, figures, of = None, (row["score"], row["tasks_scored"]), row["tasks"]
-        suite, strategy = row["suite"], row["strategy"]
-    return measured_words(*figures, tasks.suites[suite].title, of, strategy), most
+@dataclass(frozen=True)
+class _Headline:
+    """What the card says first."""
+
+    words: str
+    suite: str
+    strategy: str
+    standing: Json | None  # its row of the frame, where published models have scores on the same tasks
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it has a rank among these."""
+        return bool(self.standing and self.standing["placed"])
+
+
+def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> _Headline:
+    """What was measured, of the suite of which most was; its rank, if it has one."""
+    row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
+    suite, strategy = row["suite"], row["strategy"]
+    own = [item for item in standings if (item["suite"], item["strategy"]) == (suite, strategy)]
+    if own and own[0]["placed"]:
+        return _Headline(own[0]["sentence"], suite, strategy, own[0])
+    title = tasks.suites[suite].title
+    words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], strategy)
+    return _Headline(words, suite, strategy, own[0] if own else None)
+
+
+def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> dict[str, str]:
+    """The picture of a card without a rank: its own means on the first axis of the suite that has several.
+
+    Returns:
+        Name of the file -> SVG; empty where the card shows a rank, or no axis has several values.
+
+    Raises:
+        MedtasksError: the extra `plots` is not installed.
+    """
+    means = group_rows(entry, tasks)
+    first = _headline([row for row in means if row["axis"] == "suite"], standings, tasks)
+    of_suite = [row for row in means if (row["suite"], row["strategy"]) == (first.suite, first.strategy)]
+    for axis in tasks.suites[first.suite].main_axes:
+        found = [row for row in of_suite if row["axis"] == axis and row["interval_low"] is not None]
+        if not first.is_ranked and len(found) > 1:
+            found = sorted(found, key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
+            return {_profile_name(first): _profile(found, f"{first.words}: score by {axis_titles()[axis]}")}
+    return {}
+
+
+def _profile_name(of: _Headline) -> str:
+    return f"profile-{of.suite}-{of.strategy}.svg"
+
+
+def _profile(rows: Sequence[Json], caption: str) -> str:
+    ends = [row[f"interval_{end}"] for row in rows for end in ("low", "high")]
+    values: list[dict[str, Value]] = [
+        {
+            **{"line": line, "series": "score", "value": row["score"]},
+            **{"low": row["interval_low"], "high": row["interval_high"], "tip": row["title"]},
+        }
+        for line, row in enumerate(rows)
+    ]
+    spec = picture(
+        "dots",
+        values,
+        caption=caption,
+        lines=[f"{row['title']} ({_tasks(row['tasks_scored'])})" for row in rows],
+        series=["score"],
+        **looks_of(["score"]),
+        width=_WIDTH,
+        height=20,
+        size=65,
+        domain=[min(0.0, *ends), max(1.0, *ends)],
+        measure="mean score, 95 % interval",
+        format=".1f",
+        legend=None,
+    )
+    return svg(spec)
 
 
 def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:
