@@ -46,6 +46,7 @@ class ExactLetter(AnswerFormat):
     words: list[str] = Field(default=[])
     one_token: bool = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter."""
@@ -64,6 +65,11 @@ class ExactLetter(AnswerFormat):
         valid = reply in self._letters(row)
         place = text.rfind(reply) if reasoned else text.find(reply)
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
+
+    def ends_at_question(self, *, cot: bool) -> bool:
+        """Also where the first token decides: no reply that goes on is a letter as a whole."""
+        first = self.one_token and all(len(letter) == 1 for letter in self.letters)
+        return first or super().ends_at_question(cot=cot)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names, or of the word that it gives."""
@@ -102,6 +108,7 @@ class LabelWord(AnswerFormat):
     labels: list[str] | dict[str, str]
     has_label_pool: ClassVar[bool] = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    until_question: ClassVar[bool] = True
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -145,6 +152,7 @@ class MarkedLetters(AnswerFormat):
 
     kind: Literal["marked_letters"]
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
+    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The texts of the gold options, sorted."""
@@ -208,6 +216,7 @@ class OptionLetter(AnswerFormat):
     kind: Literal["option_letter"]
     letters: list[str]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter, with or without `Answer:` before it.
@@ -307,6 +316,7 @@ class RelationLabel(AnswerFormat):
     labels: list[str] | dict[str, str]
     aliases: dict[str, str] = Field(default_factory=dict)
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
+    until_question: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _has_negative(self) -> RelationLabel:

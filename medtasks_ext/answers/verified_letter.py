@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -87,6 +87,7 @@ class VerifiedLetter(AnswerFormat):
     letters: list[str]
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
     announced_by: str | None = Field(default=None, min_length=1)
+    until_question: ClassVar[bool] = True
 
     def has_released_reader(self, *, cot: bool) -> bool:
         """Not where the first letter counts and the reply begins with reasoning."""

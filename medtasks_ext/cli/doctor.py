@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import json
+import os
+import shutil
+import stat
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import typer
 
-from medtasks_ext.cli.surroundings import Check, surroundings
-from medtasks_ext.cli.surroundings import bad as _bad
 from medtasks_ext.cli.words import counted, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import Registry, registry
 from medtasks_ext.registry.build import built_files, check_names, stale
-from medtasks_ext.registry.folders import FROM_INSTALLED, is_checkout, tasks_folder
+from medtasks_ext.registry.folders import FROM_INSTALLED, cache_dir, is_checkout, tasks_folder
 from medtasks_ext.registry.groups import check_suites
 from medtasks_ext.registry.suites import NO_SUITE
 from medtasks_ext.rows.folders import data_dir
@@ -46,13 +49,13 @@ def _lm_eval() -> list[Check]:
     try:
         installed = importlib.metadata.version("lm-eval")
     except importlib.metadata.PackageNotFoundError:
-        return [_bad("lm-eval is not installed", "pip install 'lm-eval>=0.4.13,<0.5'")]
+        return [bad("lm-eval is not installed", "pip install 'lm-eval>=0.4.13,<0.5'")]
     parts = tuple(int(part) for part in installed.split(".")[:3] if part.isdigit())
     supported = SUPPORTED[0] <= parts < SUPPORTED[1]
     checks: list[Check] = [(supported, f"lm-eval {installed} (supported: 0.4.13 up to, not including, 0.5)")]
     if _editable("lm-eval"):
         checks.append(
-            _bad(
+            bad(
                 "lm-eval is installed editable: `lm_eval --tasks …` does not find medtasks",
                 'add --include_path "$(medtasks dev path)", or use `medtasks run`',
             )
@@ -60,7 +63,7 @@ def _lm_eval() -> list[Check]:
     spec = importlib.util.find_spec("lm_eval")
     if spec is None or spec.origin is None:
         checks.append(
-            _bad(
+            bad(
                 "lm_eval is shadowed by a folder without code",
                 "reinstall lm-eval in an environment of its own",
             )
@@ -97,20 +100,20 @@ def _copy() -> Check:
     copy = installed_copy()
     include = 'add --include_path "$(medtasks dev path)"'
     if copy is None and _layered():
-        return _bad(
+        return bad(
             "lm-eval lies in another layer of this environment, where its scan does not find the tasks",
             f"install lm-eval into this environment, too, or {include}",
         )
     if copy is None:
-        return _bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
+        return bad("lm-eval's scan finds no tasks of medtasks", f"pip install medtasks, or {include}")
     try:
         expected = built_files(Registry(tasks_folder()), tasks=None if is_checkout() else FROM_INSTALLED)
     except MedtasksError:  # of a folder of one's own, too: cards are read with its words
-        return _bad(
+        return bad(
             "whether the copy inside lm-eval is stale cannot be told", "mend first what is named below"
         )
     if old := stale(expected, copy):
-        return _bad(f"the copy inside lm-eval is stale ({some(old, 3)})", f"pip install again, or {include}")
+        return bad(f"the copy inside lm-eval is stale ({some(old, 3)})", f"pip install again, or {include}")
     return True, f"`lm_eval --tasks …` finds the tasks in {copy}"
 
 
@@ -168,3 +171,101 @@ def _data() -> list[Check]:
         return [(False, str(error)), *surroundings(None)]
     named = f"data folder: {folder}" if folder else "MEDTASKS_DATA_DIR is not set: public downloads only"
     return [(True, named), *surroundings(folder)]
+
+
+# ---------------------------------------------------------------------- the machine around
+
+
+#: sound?, or None for what may well be so; what was found
+Check: TypeAlias = "tuple[bool | None, str]"
+
+LEAST_FREE = 2 * 2**30  # bytes: responses of a run, and a small download
+
+
+def bad(text: str, remedy: str) -> Check:
+    """What needs attention, and what to do."""
+    return False, f"{text} → {remedy}"
+
+
+def surroundings(data: Path | None) -> Iterator[Check]:
+    """Look at what is outside the package.
+
+    Args:
+        data: the user's data folder.
+    """
+    yield _engines()
+    yield _punkt()
+    yield _bertscore()
+    yield from _disk()
+    if data:
+        yield _permissions(data)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _engines() -> Check:
+    found = [f"{name} {version}" for name in ("vllm", "transformers") if (version := _version(name))]
+    # what lm-eval's extra `api` adds
+    if _version("tenacity") and importlib.util.find_spec("tiktoken"):
+        found.append("OpenAI-compatible servers")
+    if not found:
+        return None, "no engine for models → pip install 'medtasks[vllm]', [hf] or [api]"
+    return True, f"engines: {', '.join(found)}"
+
+
+def _punkt() -> Check:
+    from nltk.data import find
+
+    missing = []
+    for language in ("english", "french"):
+        try:
+            find(f"tokenizers/punkt_tab/{language}/")
+        except LookupError:
+            missing.append(language)
+    if not missing:
+        return True, "NLTK's Punkt data is here"
+    return None, (
+        f"NLTK's Punkt data is missing ({', '.join(missing)}): English BLEU and French ROUGE are left out"
+        " → python -m nltk.downloader punkt_tab"
+    )
+
+
+def _bertscore() -> Check:
+    installed = bool(importlib.util.find_spec("bert_score"))
+    if os.environ.get("MEDTASKS_BERTSCORE") == "1":
+        if not installed:
+            return bad("BERTScore is switched on but not installed", "pip install 'medtasks[bertscore]'")
+        return True, "BERTScore is switched on"
+    state = "installed and switched off" if installed else "not installed"
+    return None, f"BERTScore is {state}; no score needs it"
+
+
+def _disk() -> Iterator[Check]:
+    places = {"this folder": Path.cwd(), "the cache": cache_dir()}
+    for name, folder in places.items():
+        existing = next(path for path in (folder, *folder.parents) if path.is_dir())
+        if not os.access(existing, os.W_OK):
+            yield bad(f"{name} cannot be written: {folder}", _remedy(name))
+            continue
+        free = shutil.disk_usage(existing).free
+        if free < LEAST_FREE:
+            yield bad(f"{free / 2**30:.1f} GB are free in {name}: {folder}", _remedy(name))
+    yield True, f"{shutil.disk_usage(Path.cwd()).free / 2**30:,.0f} GB are free here"
+
+
+def _remedy(name: str) -> str:
+    return "set MEDTASKS_CACHE to another folder" if name == "the cache" else "work in another folder"
+
+
+def _permissions(data: Path) -> Check:
+    if os.name == "posix" and data.stat().st_mode & (stat.S_IROTH | stat.S_IXOTH):
+        return None, (
+            f"every user of this machine can read {data}; if it holds data that is not open"
+            f" → chmod -R o-rwx {data}"
+        )
+    return True, "other users of this machine cannot read the data folder"

@@ -69,8 +69,9 @@ def print_scores(run: Run, results: Mapping[str, TaskRecord]) -> None:
         console().print(_counts(run, results, len(judged)), markup=False)
     elif judged:
         console().print(f"judges are still to score {counted(len(judged), 'task')}", markup=False)
-    if hits := _cache_hits(results):
-        console().print(hits, markup=False)
+    for line in (_cache_hits(results), *_ended(results)):
+        if line:
+            console().print(line, markup=False)
     if axes:
         console().print("specialties, stages and the other axes: `medtasks report`", markup=False)
 
@@ -102,6 +103,19 @@ def _cache_hits(results: Mapping[str, TaskRecord]) -> str:
     share = sum(tokens["cached"] for tokens in counted_here) / total
     some = "" if len(counted_here) == len(results) else f" of {counted(len(counted_here), 'task')}"
     return f"prefix cache: {share:.0%} of {total:,} prompt tokens{some}"
+
+
+def _ended(results: Mapping[str, TaskRecord]) -> Iterator[str]:
+    """How many answers the engine ended before the model did, and why; nothing where it ended none."""
+    for kind, why in (
+        (
+            "answers_ended",
+            "ended at the next question that the model asked itself, which moves no score",
+        ),
+        ("answers_looped", "ended since they repeated themselves (repetition_detection)"),
+    ):
+        if n := sum(item["cut"].get(kind, 0) for item in results.values()):
+            yield f"{counted(n, 'answer')} {why}"
 
 
 def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:

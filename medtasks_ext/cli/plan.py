@@ -13,8 +13,15 @@ import typer
 
 from medtasks_ext.cli.app import AsJson, OneStrategy, Prompts, jury_option
 from medtasks_ext.cli.arguments import quiet, say_faults
-from medtasks_ext.cli.plan_judging import judging_of, judging_words
-from medtasks_ext.cli.plan_words import Plan, in_words, rules_of, sums_of, tokens_in_words
+from medtasks_ext.cli.plan_words import (
+    Plan,
+    in_words,
+    judging_of,
+    judging_words,
+    rules_of,
+    sums_of,
+    tokens_in_words,
+)
 from medtasks_ext.cli.stated_error import error_target
 from medtasks_ext.cli.tables import console, figure, show, texts
 from medtasks_ext.cli.words import counted as counted_words

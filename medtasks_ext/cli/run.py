@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -38,8 +39,8 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import accounted_rows
-from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.runs.conditions import accounted_rows, run_conditions
+from medtasks_ext.runs.manifest import FILE, TaskEntry, TaskState, identity_of
 from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ empty one, prompts longer than the context are said at the start and at the end.
 twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-eval's flags:
 
   --no-preflight      ask no question beforehand, and hold no prompts against the context
+  --whole-answers     ask for whole answers also where readers look no further than the next question
+                      that a model asks itself, and vLLM would end the answer there
   --strict            stop if the data of any task is missing
   --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
                       count them, and are of a part of the rows
@@ -88,7 +91,8 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --watched           with --error: intervals may be looked at as the run goes on; dearer
   --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
   --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
-                      be as good within --error points (1.0 by default); RUN may be an estimate
+                      be as good within --error points (1.0 by default); RUN may be an estimate, or the
+                      name of a published model, of which the scores are known and not the answers
   --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
@@ -166,7 +170,7 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
             if target is not None:
-                wanted.design = _design(wanted, target)
+                wanted.design = _design(wanted, target, config)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted)
@@ -195,6 +199,7 @@ def run_command(arguments: list[str]) -> int:
                 own.max_cost,
                 price,
                 preflight=not own.no_preflight,
+                ends_answers=not own.whole_answers,
                 rules=own.stop_if,
             )
             if not ranks.first:
@@ -299,7 +304,7 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
-def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
+def _design(wanted: RunRequest, target: ErrorTarget, config: EvaluatorConfig) -> Design:
     """The draw of a run with a stated error; tasks that it leaves out are named.
 
     Raises:
@@ -308,10 +313,17 @@ def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    if target.against:
+    design: Design
+    if target.against and Path(target.against, FILE).is_file():
         from medtasks_ext.runner.duel import duel_of
 
-        design: Design = duel_of(wanted.registry, wanted.built, target)
+        design = duel_of(wanted.registry, wanted.built, target)
+    elif target.against:
+        from medtasks_ext.runner.duel import against_published
+
+        given = identity_of(config.model, config.model_args, asdict(wanted.settings))
+        shared = run_conditions({"identity": given.model_dump()})
+        design = against_published(wanted.registry, wanted.built, target, shared)
     else:
         design = Design(wanted.registry, wanted.built, target)
         design.check()
@@ -456,6 +468,7 @@ def _execute(
     price: Price | None,
     *,
     preflight: bool,
+    ends_answers: bool,
     rules: Sequence[StopRule],
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
@@ -481,6 +494,7 @@ def _execute(
         say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
+    engine.ends_answers = ends_answers
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     built_in = _is_built_in(model)
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
@@ -668,6 +682,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--ask", type=_way, default=ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
+    own_parser.add_argument("--whole-answers", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("--shard")
     add_error_flags(own_parser)

@@ -6,13 +6,11 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.cli.words import say
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.strategies import LIKELIHOOD
-from medtasks_ext.runs.manifest import FILE
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -71,13 +69,6 @@ def error_target(
     from medtasks_ext.runner.drawing import ErrorTarget
 
     if against is not None:
-        if not Path(against, FILE).is_file():
-            raise MedtasksError(
-                f"{against} is no run's folder. A published model has scores and no answers, so that nothing "
-                "says how its errors go with this model's",
-                where="--against",
-                remedy="name a run of the same tasks; beside published scores, `--error` gives an interval",
-            )
         error, watched = MARGIN if error is None else error, True
     if error is None:
         if watched or scores:
@@ -98,17 +89,17 @@ def error_target(
 def say_design(design: Design) -> None:
     """What is drawn, as far as it is known before the first answer."""
     planned, scores = sum(design.planned().values()), some([score.name for score in design.scores])
+    kind = "may be looked at any time" if design.target.watched else "is shown at the end alone"
     if design.target.against:
         say(
             f"documents are drawn until {scores} is told apart from {design.target.against}, or is as good "
             f"within {design.target.error:g} points; at most {planned:,} of {design.n_documents:,}"
         )
-        return
-    kind = "may be looked at any time" if design.target.watched else "is shown at the end alone"
-    say(
-        f"an estimate: documents are drawn until {scores} is known to ±{design.target.error:g} points (95 %)"
-        f", about {planned:,} of {design.n_documents:,}; the interval {kind}"
-    )
+    else:
+        say(
+            f"an estimate: documents are drawn until {scores} is known to ±{design.target.error:g} points "
+            f"(95 %), about {planned:,} of {design.n_documents:,}; the interval {kind}"
+        )
     for why in dict.fromkeys(design.left_out.values()):
         names = [name for name, reason in design.left_out.items() if reason == why]
         say(f"not asked, {len(names)} tasks ({some(names, 3)}): {why}")

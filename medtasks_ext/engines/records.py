@@ -32,6 +32,9 @@ class Request:
     #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;
     #: empty where it writes an answer
     options: tuple[str, ...] = ()
+    #: whether nothing that is scored changes behind the next question that the model asks itself, so that an
+    #: engine may end the answer there
+    ends: bool = field(default=False, compare=False)
     #: of the options, where the engine takes tokens
     option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
     #: of the tasks that ask about one document in turn, which of them it is; empty elsewhere. Requests of one
@@ -50,6 +53,12 @@ class Usage:
     counted: bool = True  # False for an estimate
     batch: bool = False  # the reply came from a batch, which may cost less
     prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
+
+
+#: `Answer.finish` of one that vLLM ended since it repeats itself (`repetition_detection`).
+LOOP = "repetition"
+#: What `Answer.ended` says of an answer that ends at the next question.
+NEXT_QUESTION = "next question"
 
 
 class Likelihood(NamedTuple):
@@ -76,6 +85,7 @@ class Answer:
         None  # US dollars at the price of the time; None where nobody charges, or none is known
     )
     likelihoods: tuple[Likelihood, ...] = ()  # of the options, in their order
+    ended: str = ""  # where the engine ended it, since readers look no further; empty where the model did
 
 
 def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage | None = None) -> Outcome:

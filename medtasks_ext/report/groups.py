@@ -14,7 +14,7 @@ from medtasks_ext.registry.strategies import suffix_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.results.models import model_id, version_of
-from medtasks_ext.results.rollup import Members, matrix, roll_up
+from medtasks_ext.results.rollup import Members, as_parts, matrix, roll_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -163,8 +163,7 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
         return sets
     ids = tuple(dict.fromkeys(one for item in columns for one in item.datasets))
     # the column of a table, not the suite's own figure: each value counts once, whatever its number of tasks
-    parts = tuple(tuple(one for one in item.datasets if one in item.counted) for item in columns)
-    return [*sets, Group("", ids, parts, axis, AVERAGE, suite.id, derived=True)]
+    return [*sets, Group("", ids, as_parts(columns), axis, AVERAGE, suite.id, derived=True)]
 
 
 def _group(

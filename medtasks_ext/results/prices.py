@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry.model_configs import bundled_configs
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.strict import faults_of
-
-_FOLDERS = ("api", "open")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -80,16 +78,14 @@ def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
 @lru_cache(maxsize=1)
 def prices() -> dict[str, Price]:
     """Model id -> its price in the bundled configurations, where these agree."""
-    package = Path(__file__).resolve().parents[1]
-    checkout = package.parent / "model_configs"
-    root = checkout if checkout.is_dir() else package / "model_configs"
     found: dict[str, set[Price]] = {}
-    for folder in _FOLDERS:
-        for file in sorted((root / folder).glob("*.yaml")):
-            config = read_yaml(file)
-            price = price_of(config.get("metadata"), str(file))
-            arguments = config.get("model_args") or {}
-            model = arguments.get("pretrained") or arguments.get("model") or config.get("pretrained")
-            if price and model:
-                found.setdefault(str(model), set()).add(price)
+    for file in bundled_configs().values():
+        if "price:" not in file.read_text(encoding="utf-8"):
+            continue
+        config = read_yaml(file)
+        price = price_of(config.get("metadata"), str(file))
+        arguments = config.get("model_args") or {}
+        model = arguments.get("pretrained") or arguments.get("model") or config.get("pretrained")
+        if price and model:
+            found.setdefault(str(model), set()).add(price)
     return {model: next(iter(some)) for model, some in found.items() if len(some) == 1}

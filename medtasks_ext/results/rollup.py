@@ -88,6 +88,11 @@ class Members:
         return tuple(part for part in parts if part)
 
 
+def as_parts(groups: Iterable[Members]) -> tuple[tuple[str, ...], ...]:
+    """The datasets that count in each group, in order: groups as parts of another one."""
+    return tuple(tuple(name for name in group.datasets if name in group.counted) for group in groups)
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of a roll-up."""

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medtasks_ext.answers import answer_format
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
@@ -117,6 +118,22 @@ def chooses(task: Task) -> bool:
     return bool(task.OUTPUT_TYPE == "multiple_choice")
 
 
+def ends_at_question(task: Task) -> bool:
+    """Whether nothing that is scored changes behind the next question that a model asks itself.
+
+    Judges, and functions that a task file names, may look at the whole response.
+    """
+    from medtasks_ext.task import MedicalTask
+
+    if not isinstance(task, MedicalTask) or chooses(task):
+        return False
+    dataset = task.dataset_given
+    if dataset.blocks.get("judge") or dataset.config.keys() & {"process_results", "filter_list"}:
+        return False
+    form = answer_format(dataset.blocks["answer"], where=dataset.file)
+    return form.ends_at_question(cot=task.strategy == "cot")
+
+
 def text_of(task: Task) -> Text:
     """Whose text the prompts of a task hold; of a task of another class nobody knows."""
     from medtasks_ext.task import MedicalTask  # with lm-eval: reading a run does without
@@ -141,7 +158,7 @@ class RequestBuilder:
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
         self._task, self._identity, self._text = task, identity, text_of(task)
         self._fitter, self._templated = PromptFitter(model, task, settings), settings.templated
-        self._chooses = chooses(task)
+        self._chooses, self._ends = chooses(task), ends_at_question(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
 
     def build(self, place: int) -> AskedPrompt:
@@ -174,5 +191,13 @@ class RequestBuilder:
             key = request_key(self._identity, name, asked.document, asked.prompt, settings)
         row, options = self._task.eval_docs[place], asked.options
         return Request(
-            key, name, asked.document, asked.prompt, settings, row, text=self._text, options=options
+            key,
+            name,
+            asked.document,
+            asked.prompt,
+            settings,
+            row,
+            text=self._text,
+            options=options,
+            ends=self._ends,
         )

@@ -1,16 +1,20 @@
 """Scoring beside a running engine: a process of low priority that reads the records of a run.
 
-A thread of this process would take its turns from the engine's loop. The process is started once the stream
-has lasted a while, since its start takes seconds, and only while the model still generates. What is left when
-the stream ends is scored here. The process has ordinary priority from then on; where the system does not
-allow that, what it has in hand is taken back: on a busy machine it would be waited for while GPUs lie idle.
+A thread of this process takes its turns from the engine's loop, so that only small tasks are scored here, for
+a small share of the time (`SHARE`). The process for others is started once the stream has lasted a while,
+since its start takes seconds, and only while the model still generates; it gets a task when it has started.
+What is left when the stream ends is scored here. The process has ordinary priority from then on; where the
+system does not allow that, or the task is small, what it has in hand is taken back: on a busy machine it
+would be waited for while GPUs lie idle.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -30,7 +34,13 @@ if TYPE_CHECKING:
 
 #: Seconds that a stream must have lasted before a process is worth its start.
 START_AFTER = 8.0
+#: Of the time of the stream, what scoring here may take while the model generates, in the processor's time.
+SHARE = 0.05
+#: Seconds that a task may take here at most, and those that a document of a closed list takes, and a task.
+_LONGEST, _OF_DOCUMENT, _OF_TASK = 1.0, 0.001, 0.05
 _NICE = 10
+#: What the process says when it can score.
+_READY = b"ready\n"
 
 
 class Scorer:
@@ -55,13 +65,21 @@ class Scorer:
         self._folder, self._registry, self._here, self._alone = folder, registry, here, alone
         self._say = say
         self._waiting: deque[str] = deque()
+        self._seconds: dict[str, float] = {}  # of the processor that a small task takes
+        self._spent, self._ready = 0.0, False
         self._process: subprocess.Popen[bytes] | None = None
         self._in_hand: str | None = None
         self._began = time.monotonic()
 
-    def submit(self, task: str) -> None:
-        """Have a task scored whose last answer is on the disk."""
+    def submit(self, task: str, documents: int | None = None) -> None:
+        """Have a task scored whose last answer is on the disk.
+
+        Args:
+            documents: of a task whose scoring takes next to nothing for each of them.
+        """
         self._waiting.append(task)
+        if documents is not None:
+            self._seconds[task] = _OF_TASK + _OF_DOCUMENT * documents
 
     def poll(self, *, generates: bool = True) -> Iterator[tuple[str, TaskEntry]]:
         """The results that have come, and the next task for the process.
@@ -71,19 +89,32 @@ class Scorer:
         """
         if self._in_hand is not None and (entry := self._received(wait=False)) is not None:
             yield entry
-        if self._waiting and self._in_hand is None and self._worth_it(generates):
+        while generates and (task := self._small_one()):
+            began = time.thread_time()
+            yield task, self._here(task)
+            self._spent += time.thread_time() - began
+        if self._waiting and self._in_hand is None and self._worth_it(generates) and self._is_ready():
             self._give(self._waiting.popleft())
+
+    def _small_one(self) -> str | None:
+        """The next task that may be scored here beside the engine, taken from those that wait."""
+        left = SHARE * (time.monotonic() - self._began) - self._spent
+        for task in self._waiting:
+            if self._seconds.get(task, math.inf) <= min(left, _LONGEST):
+                self._waiting.remove(task)
+                return task
+        return None
 
     def drain(self) -> Iterator[tuple[str, TaskEntry]]:
         """Score what is left, here and in the process, and end it; the model does not work any more."""
-        equal = self._process is not None and _ordinary_priority(self._process.pid)
+        equal = self._process is not None and self._is_ready() and _ordinary_priority(self._process.pid)
         while self._waiting or self._in_hand is not None:
             if self._waiting:
                 task = self._waiting.popleft()
                 yield task, self._here(task)
                 if equal:
                     yield from self.poll(generates=False)
-            elif (entry := self._received(wait=equal)) is not None:
+            elif (entry := self._received(wait=equal and self._in_hand not in self._seconds)) is not None:
                 yield entry
             elif self._in_hand is not None:
                 self._lost(self._in_hand)
@@ -97,7 +128,7 @@ class Scorer:
                 self._process.stdin.close()
             self._process.kill()  # what it wrote is whole, or is written again
             self._process.wait()
-            self._process = None
+            self._process, self._ready = None, False
 
     def _worth_it(self, generates: bool) -> bool:
         late = time.monotonic() - self._began > START_AFTER
@@ -105,6 +136,7 @@ class Scorer:
             folders = [self._folder, self._registry.root, *self._registry.own]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "medtasks_ext.runner.scoring", *map(str, folders)],
+                bufsize=0,  # so that `select` sees all that has come
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -130,11 +162,21 @@ class Scorer:
         self._alone, self._in_hand = True, None
         self.close()
 
-    def _received(self, *, wait: bool) -> tuple[str, TaskEntry] | None:
-        import select
+    def _has_said(self) -> bool:
+        assert self._process is not None and self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
 
+    def _is_ready(self) -> bool:
+        """Whether the process has started, or has died."""
+        assert self._process is not None and self._process.stdout is not None
+        if not self._ready and self._has_said():
+            self._process.stdout.readline()
+            self._ready = True
+        return self._ready
+
+    def _received(self, *, wait: bool) -> tuple[str, TaskEntry] | None:
         assert self._process is not None and self._process.stdout is not None and self._in_hand is not None
-        if not wait and not select.select([self._process.stdout], [], [], 0)[0]:
+        if not wait and not self._has_said():
             return None
         line, task = self._process.stdout.readline(), self._in_hand
         if not line:
@@ -169,6 +211,7 @@ def main(folder: str, root: str, *own: str) -> None:
         from medtasks_ext.runner.run import Run, failed
 
         run = Run(Path(folder), Registry(Path(root), tuple(map(Path, own))))
+        answers.write(_READY)
         with journal_for_another(run.folder):
             for line in sys.stdin:
                 name = line.strip()

@@ -36,6 +36,7 @@ from medtasks_ext.runner.scoring import Scorer
 from medtasks_ext.runner.turns import in_turn
 from medtasks_ext.runner.work import RunWork
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
+from medtasks_ext.task import MedicalTask
 
 
 class RunPlanner(TaskPlanner[RunWork]):
@@ -236,7 +237,7 @@ class RunPlanner(TaskPlanner[RunWork]):
         if entry.state is not TaskState.ANSWERED:
             self._watcher.finished(work.name, entry)
         elif self._run.scores:
-            self._scorer.submit(work.name)
+            self._scorer.submit(work.name, len(work.places) if _is_closed(work) else None)
         else:
             self._note(work.name, self._scored_here(work.name))
 
@@ -305,6 +306,11 @@ class RunPlanner(TaskPlanner[RunWork]):
             time.sleep(KEEP_SECONDS)
         for rank in self._ranks.silent:
             self._say(f"✗ rank {rank} of {self._ranks.size} has died; what it did not answer is missing")
+
+
+def _is_closed(work: RunWork) -> bool:
+    """Whether the answers to a question can be listed: scoring such a document takes next to nothing."""
+    return isinstance(work.task, MedicalTask) and work.task.dataset_given.family.closed
 
 
 def _placed(work: RunWork, requests: Iterable[Request]) -> Iterator[tuple[int, Request]]:

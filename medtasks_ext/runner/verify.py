@@ -20,7 +20,7 @@ from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.prompts.documents import without_places
+from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.results.document_scores import (
     aggregations,
     document_scores,
@@ -30,13 +30,13 @@ from medtasks_ext.results.document_scores import (
 from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.reading import at_odds
 from medtasks_ext.results.run_files import RunResults
-from medtasks_ext.runner.bound import BoundFiles, asked_with, moved
-from medtasks_ext.runner.requests import readable
-from medtasks_ext.runner.run import loaded_with
+from medtasks_ext.runner.requests import readable, request_key
+from medtasks_ext.runner.run import BOUND_TO, loaded_with
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
-from medtasks_ext.runs.outcomes import judged_files
+from medtasks_ext.runs.outcomes import Binding, Stored, judged_files, outcome_files, read_file
+from medtasks_ext.runs.samples import options_of
 from medtasks_ext.runs.seal import Change, Sealed, look
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.manifest import Identity
     from medtasks_ext.runs.outcomes import Binding
     from medtasks_ext.stats.statistic import Statistic
+
 
 #: what a model said: a text, or of each option its log-likelihood and whether greedy decoding writes it
 Said: TypeAlias = "str | list[list[float | bool]]"
@@ -329,3 +330,82 @@ def _same(one: Any, other: Any) -> bool:
             one != one and other != other
         )
     return bool(json.dumps(one) == json.dumps(other))
+
+
+# ---------------------------------------------------------------------- what answers are bound to
+
+
+#: In place of halves of surrogate pairs in recorded prompts.
+_REPLACED = "\ufffd"
+
+
+@dataclass
+class BoundFiles:
+    """The files of outcomes of one task, while they are read.
+
+    Attributes:
+        loose: files of an older version, whose first line does not say whose they are.
+        last: whose the last lines of each file are.
+        changes: what does not hold.
+    """
+
+    identity: Identity
+    loose: list[str] = field(default_factory=list)
+    last: list[Binding] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def read(self, folder: Path, task: str) -> Iterator[Stored]:
+        """The outcomes of all files.
+
+        Raises:
+            MedtasksError: a line is damaged.
+        """
+        for path in outcome_files(folder, task):
+            bound: Binding | None = None
+            name = f"{folder.name}/{path.name}"
+            for number, stored in enumerate(read_file(path), start=1):
+                yield stored
+                if stored.of is not None:
+                    bound = stored.of
+                    if bound.identity != self.identity.whole:
+                        self.changes.append(Change(name, f"line {number}: {self._other(bound)}"))
+                elif number == 1:
+                    self.loose.append(name)
+            if bound is not None:
+                self.last.append(bound)
+
+    def _other(self, bound: Binding) -> str:
+        named = self.identity.model_name
+        if bound.model != named:
+            return f"is of the model {bound.model}, and run.json names {named}"
+        return "is of a model with other arguments, or of other settings, than run.json names"
+
+    def others(self, loaded: LoadedRecord) -> list[str]:
+        """In words, what a result was scored with that no file of its outcomes was asked with.
+
+        Args:
+            loaded: what was loaded for the score.
+        """
+        now, asked = loaded_with(loaded), [asked_with(item) for item in self.last]
+        if not asked or now in asked:
+            return []
+        return [f"{name} {now[name]} (asked: {was})" for name, was in asked[-1].items() if now[name] != was]
+
+
+def asked_with(bound: Binding) -> dict[str, str]:
+    """The rows and words that outcomes are bound to."""
+    return {name: getattr(bound, name) for name in BOUND_TO}
+
+
+def moved(task: str, identity: Identity, samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """In words, the first document whose key does not follow from model, prompt and generation settings."""
+    for number, sample in enumerate(samples, start=1):
+        if (key := sample.get("request")) is None:
+            continue
+        argument, settings = sample["arguments"][0]
+        prompt = json.loads(argument[0]) if isinstance(argument, list) else argument
+        document, options = document_key(sample["doc"]), options_of(sample)
+        known = request_key(identity.digest, task, document, prompt, settings, options)
+        if key != known and _REPLACED not in str(prompt):
+            yield f"line {number}: its request does not follow from run.json's model and the prompt"
+            return

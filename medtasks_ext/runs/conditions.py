@@ -147,6 +147,8 @@ class Observed(_Part):
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     inputs_cut: int | None = None  # inputs that lost a part, to fit
     answers_cut: int | None = None  # answers that fill the budget
+    answers_ended: int | None = None  # answers that the engine ended where readers look no further
+    answers_looped: int | None = None  # answers that the engine ended since they repeated themselves
     judged: float | None = None  # share of the answers that were judged; None where nobody judges
     own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
     served: tuple[str, ...] | None = None  # models that answered, as servers call them
@@ -164,6 +166,8 @@ class Observed(_Part):
             shots_dropped=cut.get("shots_dropped"),
             inputs_cut=cut.get("inputs_cut"),
             answers_cut=cut.get("answers_cut"),
+            answers_ended=cut.get("answers_ended"),
+            answers_looped=cut.get("answers_looped"),
         )
 
 

@@ -298,6 +298,13 @@ FLAG: tuple[Setting, ...] = (
         "how a call works and what it writes",
         untried="the call is the test's own",
     ),
+    _line(
+        _HARMLESS,
+        "whole_answers",
+        "without it an answer may end at the next question that a model asks itself, where the readers of "
+        "its kind look no further: all metrics are those of the whole response",
+        untried="tests/answers/test_ends.py compares the metrics of both",
+    ),
     _line(_MOVES, "predict_only", "nothing is scored", False, None),
 )
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from medtasks_ext.atomic import check_regular
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import JsonError, parse_json, write_json
+from medtasks_ext.jsonfile import JsonError, numbered_lines, parse_json, write_json
 from medtasks_ext.judge.cases import Case, JudgedTask
 from medtasks_ext.judge.procedures import Subject
 from medtasks_ext.judge.protocol import Rubric
@@ -106,31 +105,16 @@ def read_votes(path: Path) -> list[Voted]:
     Raises:
         MedtasksError: it cannot be read, or a line is none.
     """
-    check_regular(path)
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise MedtasksError(
-            f"cannot be read ({error.strerror})", where=path, remedy="correct the path"
-        ) from None
     votes = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(path, remedy="correct the path"):
         try:
             votes.append(Voted.model_validate(parse_json(line)))
-        except (JsonError, ValidationError) as error:
-            raise MedtasksError(f"line {number}: {_why(error)}", where=path, remedy=_REMEDY) from None
+        except (JsonError, ValidationError) as error:  # said without its texts
+            what = "is no JSON" if isinstance(error, JsonError) else faults_of(error)[0]
+            raise MedtasksError(f"line {number}: {what}", where=path, remedy=_REMEDY) from None
     if not votes:
         raise MedtasksError("holds no votes", where=path, remedy=_REMEDY)
     return votes
-
-
-def _why(error: Exception) -> str:
-    """What is wrong with a line, without its texts."""
-    if not isinstance(error, ValidationError):
-        return "is no JSON"
-    return faults_of(error)[0]
 
 
 def voted_task(name: str, votes: Sequence[Voted], rubric: Rubric) -> JudgedTask:
@@ -181,7 +165,7 @@ def vote_figures(panels: Sequence[Panel], verdicts: pa.Table, votes: Sequence[Vo
         category: {
             name: value.macro
             for name, rows in of_physicians.items()
-            if (value := _of(votes, rows, category)).macro is not None
+            if (value := vote_f1(_rows(votes, rows, category))).macro is not None
         }
         for category in categories
     }
@@ -222,10 +206,6 @@ def _rows(
     votes: Sequence[Voted], rows: dict[int, tuple[int, int, int, int]], category: str
 ) -> list[tuple[int, int, int, int]]:
     return [row for place, row in rows.items() if category in (ALL, votes[place].category)]
-
-
-def _of(votes: Sequence[Voted], rows: dict[int, tuple[int, int, int, int]], category: str) -> VoteF1:
-    return vote_f1(_rows(votes, rows, category))
 
 
 def _compared(

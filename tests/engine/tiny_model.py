@@ -98,6 +98,34 @@ def _lead_to_the_end(model: LlamaForCausalLM, end: int, n_special: int) -> None:
         out[end, RUNGS - 1] = 0.5
 
 
+def make_babbler(folder: Path, pieces: list[str]) -> Path:
+    """Write a model that says the same pieces over and over, whatever it is asked, and never ends.
+
+    Args:
+        pieces: a token each; the last is followed by the first.
+    """
+    import torch
+    from transformers import AutoTokenizer, LlamaForCausalLM
+
+    make(folder, layers=1)
+    fast = AutoTokenizer.from_pretrained(folder)
+    fast.add_tokens(pieces)
+    fast.save_pretrained(folder)
+    model = LlamaForCausalLM.from_pretrained(folder)
+    model.resize_token_embeddings(len(fast))
+    into, out, layer = model.model.embed_tokens.weight, model.lm_head.weight, model.model.layers[0]
+    said = fast.convert_tokens_to_ids(pieces)
+    with torch.no_grad():
+        for weight in (into, out, layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
+            weight.zero_()  # so that the last token alone decides
+        into[:, len(said) - 1] = 1
+        for place, token in enumerate(said):
+            into[token] = 0
+            into[token, place] = out[token, (place - 1) % len(said)] = 1
+    model.save_pretrained(folder)
+    return folder
+
+
 if __name__ == "__main__":
     import sys
 

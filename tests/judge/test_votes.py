@@ -186,7 +186,7 @@ def test_files_and_tasks_that_do_not_fit_are_refused(votes, medtasks, jury, tmp_
     broken = medtasks("judge", "votes", "broken.jsonl", "--task", TASK, *out)
     assert broken.code == 2 and "line 1: is no JSON" in broken.err
     gone = medtasks("judge", "votes", "gone.jsonl", "--task", TASK, *out)
-    assert gone.code == 2 and "No such file" in gone.err
+    assert gone.code == 2 and "no such file" in gone.err
     votes()
     for task, said in (("nothing", "is no judged task"), ("bridge_mie", "is no judged task")):
         done = medtasks("judge", "votes", "votes.jsonl", "--task", task, *out)

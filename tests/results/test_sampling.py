@@ -11,8 +11,13 @@ import pytest
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.single_label import f1_macro
 from medtasks_ext.results.drawn import difference_of
+from medtasks_ext.runner.duel import Share
 from medtasks_ext.runs.choice import Stratum
 from medtasks_ext.stats.sampling import (
+    GROWTH_OF_PAIRS,
+    LEAST,
+    SPREAD,
+    TUNED_FOR_PAIRS,
     Estimate,
     Population,
     estimated,
@@ -313,3 +318,21 @@ def test_a_sequence_is_narrowest_where_it_is_tuned():
     assert sequence_half_width(tuned, tuned) == pytest.approx(0.01)
     assert all(sequence_half_width(tuned, tuned * factor) > 0.01 for factor in (0.3, 0.7, 1.5, 3))
     assert sequence_half_width(0.0, tuned) == 0
+
+
+@times(150, 2000)
+def test_a_model_as_good_as_a_published_score_is_seldom_told_apart_from_it(times):
+    """The published score has an error of its own, there from the first round on."""
+    rng, n, wrong = np.random.default_rng(0), 300, 0
+    tuned, one = variance_for(TUNED_FOR_PAIRS), np.ones(1)
+    population = Population(np.array([n]), one, one, np.array([LEAST]), np.array([SPREAD]))
+    for rate in rng.uniform(0.05, 0.95, times):
+        printed, right = Share(rng.binomial(n, rate) / n, n), (rng.random(n) < rate).astype(float)
+        for (drawn,) in population.rounds(tuned, first=0, growth=GROWTH_OF_PAIRS):
+            counts = np.stack([right[:drawn], np.ones(drawn)], axis=1)
+            found = estimated(counts, np.zeros(drawn, int), [n], lambda sums: sums[..., 0] / sums[..., 1])
+            half = sequence_half_width(found.beyond + printed.variance, tuned)
+            if abs(found.value - printed.score) > half:
+                wrong += 1
+                break
+    assert wrong <= 0.05 * times

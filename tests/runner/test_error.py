@@ -21,6 +21,8 @@ TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "oracle", "--tasks", TASK, "--output_path")
 LABELS = ["年龄", "疾病", "药物", "性别"]
 N = 900
+#: of a task, in every draw
+LEAST_ASKED = 20
 NUMBER = re.compile("入组标准第([0-9]+)条")
 
 
@@ -310,8 +312,49 @@ def test_unlike_runs_are_refused(medtasks, rows, asked):
     other = medtasks(*cot)
     assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
     nowhere = medtasks(*RUN, "two", "--against", "nowhere")
-    assert nowhere.code != 0 and "nowhere is no run's folder" in nowhere.text
+    assert nowhere.code != 0 and "nowhere" in nowhere.text
     assert not asked
+
+
+PUBLISHED = "Baichuan-M1-14B-Instruct"
+
+
+@pytest.fixture
+def as_published(monkeypatch):
+    """The suite has as many rows as are here, and they carry its own words."""
+    from medtasks_ext.results import conditions
+    from medtasks_ext.runner import duel
+
+    loaded = duel.loaded_record
+    monkeypatch.setattr(duel, "loaded_record", lambda task: {**loaded(task), "instruction": "official"})
+    monkeypatch.setitem(vars(registry().tasks[TASK][0]), "n_documents", N)
+    conditions._of_the_paper.cache_clear()
+    yield
+    conditions._of_the_paper.cache_clear()
+
+
+def test_a_model_is_told_apart_from_a_published_one(medtasks, rows, asked, skill, as_published):
+    skill(short=2, long=1)  # 71 % are published
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
+    assert outcome.code == 0, outcome.text
+    said = " ".join(outcome.text.split())
+    assert f"worse than {PUBLISHED}" in said and f"{len(asked)} of {N} documents" in said
+    assert len(asked) < N / 4 and choice("two")["drawn"]["against"] == PUBLISHED
+    assert medtasks(*RUN, "two").code == 0 and len(asked) == len(set(asked)) == N
+
+
+def test_a_model_as_good_as_a_published_one_is_not_told_apart(medtasks, rows, asked, skill, as_published):
+    skill(short=8, long=5)
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED, "--error", "0.5")
+    assert "not told apart" in " ".join(outcome.text.split()) and len(asked) == N, outcome.text
+
+
+def test_a_paper_that_asked_otherwise_is_refused(medtasks, rows, asked):
+    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
+    said = " ".join(outcome.text.split())
+    assert f"{PUBLISHED} was asked otherwise: documents (bridge_chip_ctc)" in said, said
+    other = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "t", "--against", "GPT-99")
+    assert other.code != 0 and "GPT-99" in other.text and not asked
 
 
 # ---------------------------------------------------------------------- a server, and a killed process
@@ -373,3 +416,54 @@ def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtask
     for name in ("metrics", "intervals", "n"):
         assert result("part")[name] == result("full")[name]
     assert not verify(tmp_path / "part", registry()).changes
+
+
+# ---------------------------------------------------------------------- several suites
+
+REFERRAL = "medhelm_ent_referral"
+
+
+@pytest.fixture
+def notes(chip_ctc):
+    """600 notes of another suite; two of three are short."""
+    folder = chip_ctc / "medhelm" / "ent_referral"
+    folder.mkdir(parents=True)
+    for name, n in (("test", 600), ("fewshot", 5)):
+        made = (
+            {
+                "id": f"{name}-{N + i}",
+                "prompt": f"Referral {i}?",
+                "context": f"{name} {i} " * (1 + 200 * (i % 3 == 0)),
+                "label": "ABC"[i % 3],
+            }
+            for i in range(n)
+        )
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+
+
+def drawn(folder: str, task: str) -> dict:
+    return json.loads(Path(folder, "run.json").read_bytes())["tasks"][task]["choice"]["drawn"]
+
+
+def test_parts_of_two_suites_are_drawn_in_one_run_each_for_its_own_score(medtasks, rows, notes, asked):
+    """Of groups that are parts of suites the tasks that have rows count, for the scores of their suites."""
+    command = ("run", "--model", "oracle", "--tasks", "bridge_zh,medhelm_admin", "--output_path")
+    outcome = medtasks(*command, "both", "--error", "5")
+    n = len(asked)
+    assert n == len(set(asked)) and {TASK, REFERRAL} <= set(
+        json.loads(Path("both", "results.json").read_bytes())["results"]
+    ), outcome.text
+    for name, of in ((TASK, N), (REFERRAL, 600)):
+        estimate = json.loads(Path("both", "tasks", f"{name}.json").read_bytes())["estimate"]
+        assert LEAST_ASKED < estimate["asked"] < of == estimate["of"]
+        assert 1.96 * estimate["variance"] ** 0.5 <= 0.05
+    scores = drawn("both", TASK)["scores"]
+    assert scores == drawn("both", REFERRAL)["scores"] == ["bridge", "medhelm"], scores
+    medtasks(*command, "both")
+    assert len(asked) == len(set(asked)) == N + 600
+    medtasks(*command, "full")
+    for name in (TASK, REFERRAL):
+        found, full = (
+            json.loads(Path(run, "tasks", f"{name}.json").read_bytes()) for run in ("both", "full")
+        )
+        assert found["metrics"] == full["metrics"] and "estimate" not in found

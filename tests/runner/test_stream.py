@@ -428,12 +428,16 @@ THREE = ("bridge_chip_ctc", "bridge_chip_ctc_cot", "bridge_chip_ctc_5shot")
 
 @pytest.fixture
 def beside(medtasks, engine, monkeypatch):
-    """A run of three tasks whose process for scoring is worth its start at once; scores as without it."""
+    """A run of three tasks whose process for scoring is worth its start at once; scores as without it.
+
+    None is small enough to be scored beside the engine in the run's own process.
+    """
     from medtasks_ext.runner import scoring
 
     command = (*CHIP_CTC[:4], ",".join(THREE), "--output_path")
     assert medtasks(*command, "here").code == 0
     monkeypatch.setattr(scoring, "START_AFTER", -1.0)
+    monkeypatch.setattr(scoring, "SHARE", 0.0)
     monkeypatch.setattr("medtasks_ext.cli.run._is_built_in", lambda model: False)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
@@ -478,6 +482,42 @@ def test_scores_come_from_a_process_beside_the_engine_and_are_the_same(beside, m
     monkeypatch.setattr(scoring.Scorer, "_received", noted)
     beside()
     assert scored
+
+
+def test_small_tasks_are_scored_beside_the_engine_without_the_process(beside, monkeypatch):
+    from medtasks_ext.runner import scoring
+    from medtasks_ext.runner.run import Run
+
+    there, scores = generating(monkeypatch), Run.finish_task
+
+    def noted(self, task):
+        entry = scores(self, task)
+        there.set()  # the engine goes on until a score is there
+        return entry
+
+    monkeypatch.setattr(Run, "finish_task", noted)
+    monkeypatch.setattr(scoring, "SHARE", 1.0)
+    monkeypatch.setattr(scoring.Scorer, "_give", lambda self, task: pytest.fail("a process was needed"))
+    beside()
+    assert there.is_set()
+
+
+def test_a_process_that_has_not_started_is_not_waited_for(beside, monkeypatch):
+    """It gets no turn on a busy machine, as one of low priority."""
+    from medtasks_ext.runner import scoring
+
+    begun, started = generating(monkeypatch), scoring.Scorer._worth_it
+
+    def starts(self, generates):
+        worth = started(self, generates)
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+            begun.set()
+        return worth
+
+    monkeypatch.setattr(scoring.Scorer, "_worth_it", starts)
+    beside()
+    assert begun.is_set()
 
 
 def test_no_process_is_started_once_nothing_generates(beside, monkeypatch):

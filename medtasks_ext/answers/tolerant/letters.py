@@ -209,6 +209,10 @@ class _Reader:
             end = self._lines_below(end, chosen)
         return self._consistent(_Group(tuple(dict.fromkeys(chosen)), start, end))
 
+    def _behind(self, place: int, n: int) -> str:
+        """So many characters of the answer from a place on, or what is left of it."""
+        return self.text[place : min(self.end, place + n)]
+
     def _place(self, letter: str) -> int:
         return self.allowed.index(letter.upper())
 
@@ -218,7 +222,7 @@ class _Reader:
             return False
         place = self.allowed.index(letter)
         option = self.options[place] if place < len(self.options) else ""
-        rest = _plain(self.text[end : end + len(option) + 8])
+        rest = _plain(self._behind(end, len(option) + 8))
         return not (option and rest.startswith(_plain(option)[:40]))
 
     def _next(self, end: int) -> tuple[int, int] | None:
@@ -226,7 +230,7 @@ class _Reader:
         text, limit = self.text, self.end
         place = self._place(text[end - 1])
         own = _plain(self.options[place]) if place < len(self.options) else ""
-        if own and _plain(text[end : end + len(own) + 8]).startswith(own[:40]):
+        if own and _plain(self._behind(end, len(own) + 8)).startswith(own[:40]):
             return self._next_with_text(end, self.options[place]) if self.several else None
         end = _CLOSED.match(text, end, limit).end()  # type: ignore[union-attr]
         for joint, sure in ((_JOINT, True), (_COMMA, False)):
@@ -256,7 +260,7 @@ class _Reader:
         if not match or match[1] not in self.allowed or self._place(match[1]) >= len(self.options):
             return None
         text = _plain(self.options[self._place(match[1])])
-        follows = _plain(self.text[match.end(1) : match.end(1) + len(text) + 8]).startswith(text[:40])
+        follows = _plain(self._behind(match.end(1), len(text) + 8)).startswith(text[:40])
         return (match.start(1), match.end(1)) if follows else None
 
     def _lines_below(self, end: int, chosen: list[int]) -> int:
@@ -343,7 +347,7 @@ class _Reader:
         if len(group.letters) > 1 or place >= len(self.options):
             return False
         own = _plain(self.options[place])
-        return bool(own) and _plain(self.text[group.end : group.end + len(own) + 12]).startswith(own[:40])
+        return bool(own) and _plain(self._behind(group.end, len(own) + 12)).startswith(own[:40])
 
     def _begun(self, group: _Group) -> list[tuple[int, int]]:
         """(option, place) of later lines that begin with another option, in the first part of the reply."""

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
+from medtasks_ext.answers.tolerant.markers import ends_in_next_question
+from medtasks_ext.engines.ends import is_end
+from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, LaneResult
 from medtasks_ext.engines.vllm.likelihood import Pass, Reading, knows_ids
 from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
@@ -37,6 +39,7 @@ class _Added:
     ticket: int
     until: list[str]
     at: float
+    request: Request | None = None  # where vLLM may end the answer at the next question
     reading: Reading | None = None  # of a request with options, and which of its passes this is
     part: Pass | None = None
 
@@ -126,9 +129,9 @@ class Stepper(Lane):
             if request.options:
                 self._ask(ticket, Reading(request, ids=self._ids, cached=self._cached))
                 return
-            parameters, until = sampling(self._lm, request.settings, self._end)
+            parameters, until = sampling(self._lm, request.settings, self._end, ends=request.ends)
             self._send(name, request.tokens or [], parameters)
-            self._added[name] = _Added(ticket, until, time.monotonic())
+            self._added[name] = _Added(ticket, until, time.monotonic(), request if request.ends else None)
         except EngineDeadError:
             raise
         except Exception as error:  # vLLM has seen tokens and settings only: its words hold no text of a row
@@ -156,7 +159,7 @@ class Stepper(Lane):
         try:
             for part in reading.further():
                 name = f"medtasks-{ticket}-{next(self._parts)}"
-                self._added[name] = _Added(ticket, [], time.monotonic(), reading, part)
+                self._added[name] = _Added(ticket, [], time.monotonic(), reading=reading, part=part)
                 self._send(name, reading.prompt(part), part.parameters())
         except EngineDeadError:
             raise
@@ -175,7 +178,13 @@ class Stepper(Lane):
         if not output.finished or not (added := self._added.pop(output.request_id, None)):
             return
         if added.reading is None or added.part is None:
-            self._events.put(LaneResult(added.ticket, self._outcome(output, added)))
+            outcome = self._outcome(output, added)
+            if isinstance(outcome, Answer) and outcome.ended and not ends_in_next_question(outcome.text):
+                # readers would look further, as where nothing stands before the question
+                assert added.request is not None
+                self._add(added.ticket, replace(added.request, ends=False))
+                return
+            self._events.put(LaneResult(added.ticket, outcome))
         elif output.outputs[0].finish_reason in NO_ANSWER:
             self._drop_parts(added.ticket)
             self._events.put(LaneResult(added.ticket, _given_up(output)))
@@ -192,8 +201,12 @@ class Stepper(Lane):
         completion, think_end = output.outputs[0], self._lm.think_end_token
         if completion.finish_reason in NO_ANSWER:
             return _given_up(output)
+        stop = completion.stop_reason
+        ended = added.request is not None and is_end(stop, added.until)
+        # vLLM leaves the stop text out, by which readers see where the answer ends
+        text = f"{completion.text}{stop}" if ended else completion.text
         return Answer(
-            text=postprocess_generated_text(completion.text, added.until, think_end),
+            text=postprocess_generated_text(text, added.until, think_end),
             finish=completion.finish_reason or "",
             usage=Usage(
                 prompt=len(output.prompt_token_ids or ()),
@@ -202,6 +215,7 @@ class Stepper(Lane):
             ),
             reasoning=reasoning_of(completion.text, think_end),
             seconds=time.monotonic() - added.at,
+            ended=NEXT_QUESTION if ended else "",
         )
 
 
