@@ -133,8 +133,8 @@ def test_a_score_has_the_strategy_by_which_it_was_asked(medtasks, tmp_path, shot
     assert set(groups["strategy"]) == {strategy}
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
-    assert f"({strategy_title(strategy)})" in card
-    assert shots in (0, 5) or "(zero-shot)" not in card
+    assert f"mean score ({strategy_title(strategy)}" in card
+    assert shots in (0, 5) or "mean score (zero-shot" not in card
     medtasks("ingest", "a", "--store", "store")
     stored = pl.read_parquet(next((tmp_path / "store").rglob("results.parquet")))
     assert set(stored["strategy"]) == {strategy}

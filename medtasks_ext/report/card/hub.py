@@ -34,12 +34,10 @@ def model_index(entry: Entry, tasks: Registry) -> str:
         MedtasksError: huggingface_hub does not accept it, or reads something else from it.
     """
     from huggingface_hub import ModelCard
-    from huggingface_hub.repocard_data import model_index_to_eval_results
 
     results = [*_suites(entry, tasks)]
     text = f"---\n{_index(entry, results).strip()}\n---\n"
-    read = ModelCard(text).data.to_dict()  # as the hub reads the file
-    _same_results(model_index_to_eval_results(read.get("model-index", []))[1], results)
+    _same_results(getattr(ModelCard(text).data, "eval_results", None) or [], results)  # as the hub reads it
     return text
 
 
