@@ -84,5 +84,5 @@ def test_tasks_that_are_left_out_are_a_number_on_the_card_and_a_folded_list_besi
     fits(browser)
     assert "Left out: 17 tasks with a part of the rows or judgements." in " ".join(texts(browser, "p"))
     details = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    folded = details.partition("<summary>17 tasks left out, since their scores stand on a part")[2]
+    folded = details.partition("<summary>17 tasks left out: scored on a part")[2]
     assert folded and all(f"`{item.id}` (" in folded.partition("</details>")[0] for item in SOME[3:])

@@ -186,7 +186,7 @@ def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(
     found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
     assert [entry["entry"] for entry in found["entries"]] == ["ORG/a (jury: gpt-4o)", "ORG/a (jury: llama)"]
     medtasks("card", "a", "-o", "card")
-    assert "Judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert "judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
 
 
 def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_no_card(medtasks, tmp_path):
@@ -205,8 +205,11 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     assert (suite["rank"], suite["pending"]) == (None, 1)
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert f"Left out, since its score stands on a part: {TASK} (75% of the judgements)" in card
-    assert f"`{TASK}`" not in card and f"`{SECOND}`" in card
+    assert (
+        f"1 task left out: scored on a part of the rows or judgements: `{TASK}` (75% of the judgements)"
+        in card
+    )
+    assert f"| `{TASK}` |" not in card and f"| `{SECOND}` |" in card
 
 
 def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medtasks, tmp_path):

@@ -184,10 +184,10 @@ def card_details(
     lines += _table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
     lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
     lines += _listed(
-        "left out, since their scores stand on a part of the rows or judgements",
+        "left out: scored on a part of the rows or judgements",
         [f"`{name}` ({words})" for name, words in left_out.items()],
     )
-    lines += _listed("whose scores stand on a part of the rows or judgements", _on_a_part(entry))
+    lines += _listed("scored on a part of the rows or judgements", _on_a_part(entry))
     if axes := [row for row in means if row["axis"] != "suite"]:
         rows = [
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
