@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
 from medtasks_ext.stats.statistic import mean
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 from medtasks_lab.submissions.confirmations import (
     Confirmation,
     faults_in,
@@ -497,7 +497,21 @@ class Cleared(Strict):
 
 
 class Register(Strict):
-    """The content of the file."""
+    """The content of the file, which looks so:
+
+        sites:                      # who may confirm results of others (submit --confirm)
+          - {name: charite, title: Charité, Berlin}
+        cleared:                    # flags that you have looked at
+          - submission: ORG/MODEL/DATE
+            record: 5f…             # as the check prints it; another record is flagged again
+            flags: [far above the best published]
+            by: your name
+            why: the answers of 40 documents were read; the model is new
+
+    Before `confirmed-SITE.json` is merged, see that the pull request comes from that site: the file carries
+    no signature. Before a flag is cleared, read answers, compare them with the submission that is named, and
+    ask for the run (`medtasks verify RUN --against submission.json`).
+    """
 
     sites: list[KnownSite] = Field(default=[])
     cleared: list[Cleared] = Field(default=[])
@@ -523,7 +537,7 @@ def read_register(root: Path) -> Register:
     file = root / REGISTER
     if not file.is_file():
         return Register()
-    try:
-        return Register.model_validate(read_mapping(file))
-    except ValidationError as error:
-        raise MedtasksError(faults_of(error)[0], where=file, remedy="docs/maintaining.md shows one") from None
+    remedy = "medtasks_lab/submissions/check.py shows one"
+    return validated(
+        lambda: Register.model_validate(read_mapping(file)), where=file, remedy=remedy, first=True
+    )
