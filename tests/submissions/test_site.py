@@ -160,7 +160,7 @@ def test_a_model_page_says_conditions_coverage_and_heads(site):
     )
     assert any("wording" in reason for reason in line["reasons"])
     assert any(term.startswith("Digest of 4 sealed heads") for term, _ in line["source"])
-    assert all("no place among" in item["sentence"] for item in line["standings"])
+    assert all("not ranked among" in item["sentence"] for item in line["standings"])
 
 
 def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
