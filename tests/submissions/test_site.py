@@ -261,7 +261,7 @@ def test_a_model_page_says_conditions_coverage_and_heads(site):
     )
     assert any("wording" in reason for reason in line["reasons"])
     assert any(term.startswith("Digest of 4 sealed heads") for term, _ in line["source"])
-    assert all("no place among" in item["sentence"] for item in line["standings"])
+    assert all("not ranked among" in item["sentence"] for item in line["standings"])
 
 
 def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(site, submission):
