@@ -14,7 +14,7 @@ from common import Row
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume", "store"),
     *("verify", "report", "viewer", "leaderboard", "judge", "rubrics", "api", "stub", "stream_api"),
-    *("endpoints", "watch", "stream_vllm", "ends"),
+    *("endpoints", "watch", "stream_vllm", "ends", "prefixes"),
 )
 
 

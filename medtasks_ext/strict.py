@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from medtasks_ext.errors import near
+from medtasks_ext.errors import MedtasksError, near
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
+MadeT = TypeVar("MadeT")
 
 
 class Strict(BaseModel):
@@ -51,3 +53,33 @@ def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> 
 def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ()) -> list[str]:
     """All faults as `fault_of` has them, each once."""
     return list(dict.fromkeys(fault_of(item, root, known) for item in error.errors()))
+
+
+def validated(
+    make: Callable[[], MadeT],
+    root: str = "",
+    *,
+    where: object,
+    remedy: str = "",
+    known: Iterable[str] = (),
+    before: str = "",
+    first: bool = False,
+) -> MadeT:
+    """What is made of a user's content.
+
+    Args:
+        make: validates it.
+        root: as of `fault_of`.
+        known: as of `fault_of`.
+        before: stands before what is wrong, such as the number of a line.
+        first: say the first fault alone.
+
+    Raises:
+        MedtasksError: it does not hold, with its faults in plain words.
+    """
+    try:
+        return make()
+    except ValidationError as error:
+        faults = faults_of(error, root, known)
+        what = before + (faults[0] if first else "; ".join(faults))
+        raise MedtasksError(what, where=where, remedy=remedy) from None

@@ -310,6 +310,15 @@ def data_pin(
         list[str] | None,
         typer.Option("--copy", metavar="FILE", help="A public copy of the test rows; two, of one dataset."),
     ] = None,
+    new_version: Annotated[
+        bool, typer.Option("--new-version", help="Replace the lock by what the source holds now; raise N.")
+    ] = False,
+    revision: Annotated[
+        str | None,
+        typer.Option(
+            "--revision", metavar="REV", help="Commit or release of the new version, of one dataset."
+        ),
+    ] = None,
 ) -> int:
     """Write what the public files of datasets hold, and their rows.
 
@@ -318,9 +327,12 @@ def data_pin(
     hash of each document in `documents.lock`. Other content is refused from then on. Where the files cannot
     be had, --copy says what the rows are by independent copies that agree: rows, not bytes.
 
+    A source that holds other content than its lock is a new version of the dataset: --new-version writes the
+    lock anew and raises N of the task, so that scores on the old rows stay apart.
+
     Example: medtasks data pin medhelm_live_sct_bench
     """
-    from medtasks_ext.data.pins import pin, pin_copies
+    from medtasks_ext.data.pins import pin, pin_copies, renew
     from medtasks_ext.registry.datalock import LOCK_FILE
 
     datasets = chosen(words)
@@ -330,13 +342,21 @@ def data_pin(
             where="--copy",
             remedy="name it, and --by",
         )
+    if revision and not (new_version and len(datasets) == 1):
+        raise MedtasksError(
+            "a revision is that of a new version of one dataset",
+            where="--revision",
+            remedy="name it, and --new-version",
+        )
     for dataset in datasets:
-        if copies and by:
+        if new_version:
+            new = renew(dataset, revision, by) if by else renew(dataset, revision)
+        elif copies and by:
             new = pin_copies(dataset, [Path(copy).expanduser() for copy in copies], by)
         else:
             new = pin(dataset, by) if by else pin(dataset)
         typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
-    say_next("medtasks data fetch TASK")
+    say_next("medtasks dev lock" if new_version else "medtasks data fetch TASK")
     return 0
 
 

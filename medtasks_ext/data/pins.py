@@ -7,6 +7,7 @@ whom something was seen stays as long as the content does.
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from medtasks_ext.atomic import write_text
 from medtasks_ext.data.rowlock import documents_text, lock_of_rows
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import check_rows
+from medtasks_ext.registry import Dataset, forget
 from medtasks_ext.registry.datalock import (
     DOCUMENTS_FILE,
     LOCK_FILE,
@@ -32,7 +34,7 @@ from medtasks_ext.rows.digests import members_digest, sha256_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_folder
 from medtasks_ext.rows.missing import source_of
-from medtasks_ext.rows.remote import COMMIT, RemoteFile, database_file, remote_file, remote_files
+from medtasks_ext.rows.remote import COMMIT, RemoteFile, database_file, drop, remote_file, remote_files
 from medtasks_ext.rows.sources import is_allowed
 from medtasks_ext.version import __version__
 
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from medtasks_ext.prompts.load import RowCheck
-    from medtasks_ext.registry import Dataset
 
 
 def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
@@ -108,6 +109,95 @@ def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
     if after != before:
         write_text(dataset.folder / LOCK_FILE, after.text)
     return _new(before, after)
+
+
+def renew(dataset: Dataset, revision: str | None = None, by: str = f"medtasks {__version__}") -> list[str]:
+    """Write the lock of a dataset anew, for what its source holds now, and raise `N` of its version.
+
+    Scores before and after are of other rows and another version, so nothing ranks them together.
+
+    Args:
+        dataset: whose lock is replaced.
+        revision: commit or release to go to; by default what lies at the places that are named now.
+        by: who has seen the content, for the lock.
+
+    Returns:
+        What is new, a line each; nothing where the source holds what it held.
+
+    Raises:
+        MedtasksError: as for `pin`; or there is no lock, or no place for the revision or the version. All
+            files are as they were.
+    """
+    lock, documents = dataset.folder / LOCK_FILE, dataset.folder / DOCUMENTS_FILE
+    before = dataset.lock
+    if before is None or dataset.file.parent != dataset.folder:
+        raise MedtasksError("has no lock to replace", where=dataset.id, remedy="medtasks data pin TASK")
+    kept = {
+        file: file.read_text(encoding="utf-8") for file in (lock, documents, dataset.file) if file.is_file()
+    }
+    task = _with_next_version(dataset, kept[dataset.file])
+    task, emptied = _at_revision(dataset, task, before.revision, revision)
+    done = False
+    try:
+        for file in remote_files(source_of(dataset)):
+            if not revision and (here := file.here()):
+                drop(here)  # the bytes of now are wanted
+                file.record.unlink(missing_ok=True)
+        documents.unlink(missing_ok=True)
+        lock.unlink()
+        if emptied.revision:
+            write_text(lock, emptied.text)
+        write_text(dataset.file, task)
+        forget()
+        pin(Dataset(dataset.folder), by)
+        after = Dataset(dataset.folder).lock or DataLock()
+        done = _held(after) != _held(before)
+    finally:
+        if not done:
+            for written in (lock, documents):
+                written.unlink(missing_ok=True)
+            for path, text in kept.items():
+                write_text(path, text)
+        forget()
+    return [*_new(before, after), f"version: {Dataset(dataset.folder).version}"] if done else []
+
+
+def _held(lock: DataLock) -> tuple[object, ...]:
+    """What a lock says of content, whenever that was seen and wherever it lies."""
+    return (
+        {name: file.digest for name, file in lock.files.items()},
+        lock.database and lock.database.digest,
+        lock.rows and lock.rows.model_copy(update={"seen": None}),
+    )
+
+
+def _with_next_version(dataset: Dataset, task: str) -> str:
+    """The text of a task file with `N` one higher and `X` at its beginning."""
+    number, dash, _ = dataset.version.partition("-")
+    found = re.findall(rf"version:\s*[\"']?{re.escape(dataset.version)}\b", task)
+    if not dash or len(found) != 1:
+        raise MedtasksError(
+            "the version is not in it as N-X, once", where=dataset.file, remedy="raise N by hand"
+        )
+    return task.replace(found[0], found[0].replace(dataset.version, f"{int(number) + 1}-A"))
+
+
+def _at_revision(
+    dataset: Dataset, task: str, locked: str | None, revision: str | None
+) -> tuple[str, DataLock]:
+    """The text of a task file, and the lock to begin with, at a revision."""
+    if locked and not COMMIT.fullmatch(str(dataset.config["rows"]["download"].get("revision", ""))):
+        return task, DataLock(revision=revision or locked)
+    if revision is None:
+        return task, DataLock()
+    stated = str(dataset.config["rows"]["download"].get("revision", ""))
+    if not stated or task.count(stated) != 1:
+        raise MedtasksError(
+            "its revision is not in the file, once",
+            where=dataset.file,
+            remedy="write the new one there, and leave --revision out",
+        )
+    return task.replace(stated, revision), DataLock()
 
 
 def pin_copies(dataset: Dataset, copies: Sequence[Path], by: str) -> list[str]:

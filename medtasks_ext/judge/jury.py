@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
 from medtasks_ext.engines.fields import check_refused
@@ -20,7 +20,7 @@ from medtasks_ext.keys import Keys
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.secret_values import note
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.records import Usage
@@ -217,14 +217,8 @@ def load_jury(name: str, allow_keys: Iterable[str] | None = None) -> Jury:
             changes what a request is.
     """
     path, keys = find_jury(name), Keys.of(allow_keys)
-    try:
-        jury = Jury(**read_yaml(path))
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error, "jury")),
-            where=path,
-            remedy="docs/keys.md lists the keys of a jury file",
-        ) from None
+    remedy = "docs/keys.md lists the keys of a jury file"
+    jury = validated(lambda: Jury(**read_yaml(path)), "jury", where=path, remedy=remedy)
     bundled = path.resolve() in _bundled()
     for judge in jury.models:
         check_refused(judge.extra_body, f"{path}: extra_body of {judge.name}")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -20,7 +20,7 @@ from medtasks_ext.judge.released import read_released
 from medtasks_ext.judge.reply import CODE, Verdict, read_only_verdict, read_verdict, verdict_schema
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.jury import Jury
@@ -168,14 +168,8 @@ def load_protocol(name: str) -> Protocol:
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in FOLDER.glob("*.yaml")))
         raise MedtasksError(f"no protocol {name!r}", where="judge.protocol", remedy=f"there is: {known}")
-    try:
-        return Protocol(**read_yaml(path))
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error, "protocol")),
-            where=path,
-            remedy="docs/judging.md describes protocols",
-        ) from None
+    remedy = "docs/judging.md describes protocols"
+    return validated(lambda: Protocol(**read_yaml(path)), "protocol", where=path, remedy=remedy)
 
 
 class Rubric:

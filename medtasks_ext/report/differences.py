@@ -35,6 +35,7 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
         *_pending(own),
         *_unlike(own, {entry.paper for entry in entries if entry.kind == "published"}),
         *_rebuilt(own),
+        *_fewer_examples(own),
         *_within(own),
         *_between_namesakes(own),
         *_between(own),
@@ -141,6 +142,14 @@ def _rebuilt(entries: Sequence[Entry]) -> Iterator[str]:
             if names := [item.dataset.id for item in items if item.rebuilt]:
                 of = f"{entry.label}, {_title(suite, strategy)}"
                 yield f"{of}: rows rebuilt from the source, not the suite's own: {_some(names)}"
+
+
+def _fewer_examples(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        for (suite, strategy), items in _by_group(entry).items():
+            if names := [item.dataset.id for item in items if item.cut.get("shots_dropped")]:
+                of = f"{entry.label}, {_title(suite, strategy)}"
+                yield f"{of}: prompts that carry fewer examples, to fit the context: {_some(names)}"
 
 
 def _within(entries: Sequence[Entry]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.experiments import Entry, Fault, label_entries, unlike_runs, unlike_tasks
 from medtasks_ext.results.reading import read_runs
 
@@ -99,7 +100,10 @@ def _disagreement(one: Entry, other: Entry) -> Fault | None:
     if not unlike:
         return None
     first = next(iter(asked_otherwise), unlike[0])
-    why = "; ".join(map(str, asked_otherwise.get(first, ()))) or "although model and conditions are the same"
+    why = (
+        "; ".join(map(difference_words, asked_otherwise.get(first, ())))
+        or "although model and conditions are the same"
+    )
     return Fault(
         ", ".join(map(str, other.folders)),
         f"disagrees with {', '.join(map(str, one.folders))} about {len(unlike)} of {len(shared)} tasks that "

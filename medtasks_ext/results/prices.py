@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.model_configs import bundled_configs
 from medtasks_ext.registry.yamlfile import read_yaml
-from medtasks_ext.strict import faults_of
+from medtasks_ext.strict import validated
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -64,15 +63,13 @@ def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
     given = (metadata or {}).get("price")
     if given is None:
         return None
-    try:
-        return _PRICE.validate_python(given)
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error, "metadata.price")),
-            where=where,
-            remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
-            "where the provider takes batches",
-        ) from None
+    return validated(
+        lambda: _PRICE.validate_python(given),
+        "metadata.price",
+        where=where,
+        remedy="write price: {input: 2.50, output: 10.00}, USD per million tokens; batch: 0.5, a share, "
+        "where the provider takes batches",
+    )
 
 
 @lru_cache(maxsize=1)

@@ -7,10 +7,9 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 from typing_extensions import Self
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.datalock import Digest, LockedFile
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.registry.official import InsidePath, Official, OfficialJury, OfficialPassage
@@ -18,7 +17,7 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.codes import CODE_SYSTEMS
 from medtasks_ext.rows.columns import Column, ColumnType, Value
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -635,11 +634,5 @@ def dataset_spec(dataset: Dataset) -> DatasetSpec:
         MedtasksError: an unknown key, a missing one, or a wrong value; or the suite names no such code.
     """
     model = spec_model(dataset)
-    try:
-        return model(**dataset.blocks)
-    except ValidationError as error:
-        raise MedtasksError(
-            "; ".join(faults_of(error)),
-            where=dataset.file,
-            remedy="CONTRIBUTING.md shows a complete task file",
-        ) from None
+    remedy = "CONTRIBUTING.md shows a complete task file"
+    return validated(lambda: model(**dataset.blocks), where=dataset.file, remedy=remedy)

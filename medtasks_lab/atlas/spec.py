@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.published import reference_folder
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,10 +167,5 @@ def atlases() -> dict[str, Atlas]:
 
 
 def _read(path: Path) -> Atlas:
-    try:
-        return Atlas(**read_yaml(path))
-    except ValidationError as error:
-        what = "; ".join(faults_of(error, "figures"))
-        raise MedtasksError(
-            what, where=path, remedy="results/reference/README.md says what stands there"
-        ) from None
+    remedy = "results/reference/README.md says what stands there"
+    return validated(lambda: Atlas(**read_yaml(path)), "figures", where=path, remedy=remedy)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 from medtasks_lab.human.forms import Export, FormItem, clean, shuffled_forms
 from medtasks_lab.human.kinds import Language, page_words
 
@@ -40,14 +41,14 @@ def read_queue(path: Path) -> list[QueueCase]:
     """
     cases: dict[str, QueueCase] = {}
     for number, line in numbered_lines(path, remedy="name the JSONL file of the queue"):
-        try:
-            case = QueueCase.model_validate_json(line)
-        except ValidationError as error:
-            raise MedtasksError(
-                f"line {number}: {faults_of(error, 'case')[0]}",
-                where=path,
-                remedy="a case is {id, question, answer, points: [{id, text, weight}]}",
-            ) from None
+        case = validated(
+            partial(QueueCase.model_validate_json, line),
+            "case",
+            where=path,
+            remedy="a case is {id, question, answer, points: [{id, text, weight}]}",
+            before=f"line {number}: ",
+            first=True,
+        )
         points = [point.id for point in case.points]
         if case.id in cases or len(set(points)) < len(points):
             what = f"case {case.id}" if case.id in cases else f"a point of case {case.id}"

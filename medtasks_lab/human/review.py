@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import ValidationError
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.csvfile import write_csv
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts import dialogue
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.registry.metadata import ReadRows, Reviewed
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
-from medtasks_ext.strict import fault_of
+from medtasks_ext.strict import validated
 from medtasks_lab.human.forms import Export, FormItem, clean, language_of, notices_of, shuffled_forms
 from medtasks_lab.human.kinds import Language, load_kind
 from medtasks_lab.human.results import agreement_row, origin
@@ -275,21 +274,20 @@ def native_reviews(rows: Iterable[Filled], key: Mapping[str, Any], day: date) ->
         golds = [by["answer"] for by in real if "answer" in by] if about["open"] else []
         asked = [criterion.id for criterion in load_kind("review").prompts if criterion.id not in FREE]
         wrong = sum(any(by.get(name) == "no" for name in asked) for by in invented)
-        try:
-            entry = Reviewed(
+        entry = validated(
+            partial(
+                Reviewed,
                 by=prompt[SIGNED].strip(),
                 native=[code for code in native if code],
                 prompt=prompt[WORDING] == "yes" if WORDING in prompt else None,
                 rows=ReadRows(read=len(invented), wrong=wrong) if invented else None,
                 gold=ReadRows(read=len(golds), wrong=golds.count("no")) if golds else None,
                 day=day,
-            )
-        except ValidationError as error:
-            raise MedtasksError(
-                fault_of(error.errors()[0]),
-                where=f"{expert}, {task}, native languages",
-                remedy="write codes of ISO 639 with commas between",
-            ) from None
+            ),
+            where=f"{expert}, {task}, native languages",
+            remedy="write codes of ISO 639 with commas between",
+            first=True,
+        )
         reviews.append(NativeReview(about["dataset"], entry))
     return reviews
 

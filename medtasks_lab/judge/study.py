@@ -6,14 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import requests_of
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.frames import names, table_of
 from medtasks_ext.rows.spec import Judging
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,12 +82,8 @@ def study_file(path: Path) -> StudyFile:
     Raises:
         MedtasksError: the file is none.
     """
-    try:
-        return StudyFile(**read_yaml(path))
-    except ValidationError as error:
-        raise MedtasksError(
-            faults_of(error, "study")[0], where=path, remedy="medtasks_lab/judge/gold.yaml is one"
-        ) from None
+    remedy = "medtasks_lab/judge/gold.yaml is one"
+    return validated(lambda: StudyFile(**read_yaml(path)), "study", where=path, remedy=remedy, first=True)
 
 
 def verdicts_of(panels: Sequence[Panel], store: JudgementStore) -> pa.Table:

@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
@@ -28,7 +29,7 @@ from medtasks_ext.jsonfile import Json, json_bytes, numbered_lines, write_json
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.seed import SEED
-from medtasks_ext.strict import faults_of
+from medtasks_ext.strict import validated
 
 TEST_SHARE = 0.1
 EXPERT = "expert"
@@ -94,7 +95,13 @@ def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, GoldCa
     cases: dict[str, GoldCase] = {}
     for path in paths:
         for number, line in numbered_lines(path, remedy="name a JSONL file of cases"):
-            case = _case(line, f"{path}:{number}")
+            case = validated(
+                partial(GoldCase.model_validate_json, line),
+                "case",
+                where=f"{path}:{number}",
+                remedy=_SHAPE,
+                first=True,
+            )
             if texts and not (case.question.strip() and all(point.text.strip() for point in case.points)):
                 raise MedtasksError(
                     "no text of the question, or of a point", where=f"{path}:{number}", remedy=_SHAPE
@@ -108,13 +115,6 @@ def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, GoldCa
     if not cases:
         raise MedtasksError("no cases", where=", ".join(map(str, paths)), remedy=_SHAPE)
     return cases
-
-
-def _case(line: str, where: str) -> GoldCase:
-    try:
-        return GoldCase.model_validate_json(line)
-    except ValidationError as error:
-        raise MedtasksError(faults_of(error, "case")[0], where=where, remedy=_SHAPE) from None
 
 
 def expert_decisions(cases: Mapping[str, GoldCase], files: Sequence[Path] = ()) -> dict[PointKey, bool]:

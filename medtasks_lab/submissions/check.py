@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry.yamlfile import read_mapping
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.experiments import unlike_runs, unlike_tasks
 from medtasks_ext.stats.statistic import mean
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 from medtasks_lab.submissions.confirmations import (
     Confirmation,
     faults_in,
@@ -523,7 +523,7 @@ def read_register(root: Path) -> Register:
     file = root / REGISTER
     if not file.is_file():
         return Register()
-    try:
-        return Register.model_validate(read_mapping(file))
-    except ValidationError as error:
-        raise MedtasksError(faults_of(error)[0], where=file, remedy="docs/maintaining.md shows one") from None
+    remedy = "docs/maintaining.md shows one"
+    return validated(
+        lambda: Register.model_validate(read_mapping(file)), where=file, remedy=remedy, first=True
+    )

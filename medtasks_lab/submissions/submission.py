@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.engines.records import Answer
 from medtasks_ext.errors import MedtasksError
@@ -19,7 +17,7 @@ from medtasks_ext.results.reading import read_runs, run_folder
 from medtasks_ext.runner.verify import refuse_changed
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import read_outcomes
-from medtasks_ext.strict import faults_of
+from medtasks_ext.strict import validated
 from medtasks_lab.submissions.answers import FinalAnswer, described, write_answers
 from medtasks_lab.submissions.check import Checked, check_submission, look_at, read_scores
 from medtasks_lab.submissions.confirmations import (
@@ -191,14 +189,8 @@ def _reasoning(entry: Entry, item: Experiment) -> dict[str, str]:
 
 
 def _about(given: Mapping[str, str]) -> About:
-    try:
-        return About.model_validate(dict(given))
-    except ValidationError as error:
-        raise MedtasksError(
-            faults_of(error)[0],
-            where="--about",
-            remedy=f"NAME=VALUE, names: {', '.join(About.model_fields)}",
-        ) from None
+    remedy = f"NAME=VALUE, names: {', '.join(About.model_fields)}"
+    return validated(lambda: About.model_validate(dict(given)), where="--about", remedy=remedy, first=True)
 
 
 def _refuse(checked: Checked) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_lab.models.demo import NAME
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.engine
 
@@ -143,9 +144,45 @@ def test_vllm_and_its_server_answer_in_the_same_form(run, real_model, environmen
         arguments = f"model={NAME},base_url={address}/v1/chat/completions,num_concurrent=4"
         said.append(asked(there, environment, "--model", "local-chat-completions", "--model_args", arguments))
     for folder, words in zip((here, there), said, strict=True):
-        found = outcomes(folder)
-        assert found.keys() == outcomes(run[0]).keys()
-        for task in TASKS:
-            ends = [record["finish"] for (name, _), record in found.items() if name == task]
-            assert set(ends) <= {"stop", "length"} and ends.count("length") == cut(folder, task)
+        check_form(folder, run[0])
         check_cut(folder, words)
+
+
+def check_form(folder: Path, other: Path) -> None:
+    """A run answers each document of another run, each with its end; what fills the budget is cut."""
+    found = outcomes(folder)
+    assert found.keys() == outcomes(other).keys()
+    for task in TASKS:
+        ends = [record["finish"] for (name, _), record in found.items() if name == task]
+        assert set(ends) <= {"stop", "length"} and ends.count("length") == cut(folder, task)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["batch file", "ray"])
+def test_batch_files_give_answers_of_the_same_form(way, run, real_model, environment, served, tmp_path):
+    """`vllm run-batch`, and a server that Ray Data asks: the file comes back with all answers."""
+    here = {"cwd": tmp_path, "env": {**environment, "RAY_USAGE_STATS_ENABLED": "0"}}
+
+    def call(*command: object) -> str:
+        done = subprocess.run([*map(str, command)], **here, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout + done.stderr
+
+    model = ("--model", "local-chat-completions", "--model_args", f"model={NAME}")
+    call(*MEDTASKS, "batch", "out", "--tasks", ",".join(TASKS), *model, *CHAT, "--output_path", "run",
+         "-o", "requests.jsonl")  # fmt: skip
+    if way == "ray":
+        pytest.importorskip("ray", reason="make_engine_env.sh installs it")
+        with served(real_model, NAME, context=4096) as address:
+            program = ROOT / "model_configs" / "ask_servers.py"
+            call(sys.executable, program, "requests.jsonl", "results.jsonl", address)
+    else:
+        files = ("-i", "requests.jsonl", "-o", "results.jsonl")
+        call("vllm", "run-batch", *files, "--model", real_model, "--served-model-name", NAME,
+             "--dtype", "float32", "--enforce-eager", "--max-model-len", 4096)  # fmt: skip
+    said = call(*MEDTASKS, "batch", "in", "run", "results.jsonl")
+    assert f"{LIMIT * len(TASKS)} new answers" in said
+    check_form(tmp_path, run[0])
+    assert cut(tmp_path, LONG) > LIMIT / 2
+    valid = [results(tmp_path)["results"][task]["valid,answer"] for task in TASKS]
+    assert max(valid) > 0.5 and min(valid) < 1

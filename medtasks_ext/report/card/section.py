@@ -255,6 +255,9 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
         lines.append(f"{cut:,} answer{' fills' if cut == 1 else 's fill'} the token budget.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
         lines.append(f"{shortened:,} input{'' if shortened == 1 else 's'} lost a part, to fit the context.")
+    if fewer := sum(item.cut.get("shots_dropped", 0) for item in experiments):
+        carry = "prompt carries" if fewer == 1 else "prompts carry"
+        lines.append(f"{fewer:,} {carry} fewer examples than asked for, to fit the context.")
     lines += entry.notes
     if entry.root:
         lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")
