@@ -1,4 +1,9 @@
-"""Requests per second of processor time that the engine for API models sends, to a server on loopback."""
+"""Requests per second of processor time that the engine for API models sends, to a server on loopback.
+
+Requests per second of processor time that the engine for API models sends over 256 connections, to a server
+on another core of this machine that answers at once; beside it aiohttp alone with like bodies. Prompts of
+1,400 characters, answers of 700.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""EHRSQL: a thousand replies through filter and metrics, one in a hundred of them hostile."""
+"""EHRSQL: a thousand replies through filter and metrics, one in a hundred of them hostile.
+
+A thousand replies to the EHRSQL sample rows through filter and `process_results` on two cores: gold
+queries, each spelled differently, and ten hostile ones (endless queries, some of which nothing inside
+SQLite can interrupt, attempts at files, schema and extensions). Seconds with and without the hostile ones,
+wrong scores, and what they leave behind.
+"""
 
 from __future__ import annotations
 

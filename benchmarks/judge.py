@@ -1,4 +1,12 @@
-"""A jury of three, 2,000 answers, a loopback server that answers in 50 ms; then killed and resumed."""
+"""A jury of three, 2,000 answers, a loopback server that answers in 50 ms; then killed and resumed.
+
+`medtasks judge` on 2,000 answers of random words with three judges, eight requests each at a time, against
+a server on loopback that answers after 50 ms. Seconds from the first request to the last answer, as the
+server saw them, over the ideal (requests × latency ÷ concurrency); the whole command with its memory; its
+processor time beside the ideal, which tells on a busy machine whether the command is what is slow;
+judgements in the file and answers given; then the same with the process killed outright after 2,000
+judgements and started again: only answers on their way at that moment may be given twice.
+"""
 
 from __future__ import annotations
 

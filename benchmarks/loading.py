@@ -1,4 +1,8 @@
-"""Loading the `bridge` group: how often each dataset is built, how long it takes and how much memory."""
+"""Loading the `bridge` group: how often each dataset is built, how long it takes and how much memory.
+
+The `bridge` group through lm-eval's `TaskManager`, rows in BRIDGE's own layout: how often each dataset is
+built, seconds of `load`, peak memory of the process. lm-eval's scan of its own tasks is not counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The two ROUGE packages on the same texts."""
+"""The two ROUGE packages on the same texts.
+
+`rouge_score_rs` against `rouge_score` with the suite's tokeniser on texts of 60 tokens: how many times as
+fast, and whether all scores are equal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Local rows: `data check` of a large file, and `data status` of files that did not change."""
+"""Local rows: `data check` of a large file, and `data status` of files that did not change.
+
+`data check` of 200,000 local rows of 1 kB (a dataset that draws 1,000 of them, and one that renders all),
+and `data status` of the same file twice: seconds of the processor, imports included, and peak memory.
+"""
 
 from __future__ import annotations
 

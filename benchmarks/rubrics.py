@@ -2,6 +2,11 @@
 
 The dialogues are random words, a few hundred each, as HealthBench's have. The answers are written by a
 script, as a provider's batch service would write them. Each command has a process of its own.
+
+5,000 dialogues of random words with 11 weighted criteria each: `medtasks judge --requests` writes 55,000
+requests as batch files, a script writes a verdict for each, and `medtasks judge --responses` reads them
+back. Seconds and memory of both commands, each in a process of its own, and whether every request has its
+verdict.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Reading and scoring responses, family by family: throughput, and the worst single hostile response."""
+"""Reading and scoring responses, family by family: throughput, and the worst single hostile response.
+
+Responses per second through a task's own filter, `process_results` and aggregations, best of three, one
+task per kind of answer. Responses are in equal parts the gold, the gold after a reasoning trace, prose with
+another document's gold, and prose without an answer. Then the slowest of some thousand responses of 20,000
+characters, made of every pair of pieces that the patterns look for; one is given up after a second. `(x)*
+y` reads: `x` repeated, then `y`.
+"""
 
 from __future__ import annotations
 

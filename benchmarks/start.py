@@ -1,4 +1,9 @@
-"""How long the commands take to start: `medtasks ls`, and a run until the model gets its first request."""
+"""How long the commands take to start: `medtasks ls`, and a run until the model gets its first request.
+
+Wall time of `medtasks ls`, best of three. Seconds from process start to the first request that a model
+gets, for `medtasks run` and for plain `lm_eval --include_path`, on the sample rows of every dataset that
+has some (the zero-shot tasks).
+"""
 
 from __future__ import annotations
 

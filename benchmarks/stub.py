@@ -1,4 +1,8 @@
-"""What queue, record and fsync cost by themselves: requests to an engine that answers at once."""
+"""What queue, record and fsync cost by themselves: requests to an engine that answers at once.
+
+Half a million requests of 20 tasks through the queue, the record and fsync to an engine that answers at
+once; rendering and scoring left out. Outcomes a second, memory at half and at the end.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 The run is made of the sample rows of one dataset, each record with another id and a prompt of 2,000
 characters: one file of all documents, the worst case, since a run of many tasks reads only what is opened.
+
+`medtasks view` of a run with 138,000 documents in one file: seconds of the processor and peak memory until
+its first page (runs, a dataset, 50 rows, a document), imports included; then until all documents are read,
+with clusters of errors and the confusion matrix.
 """
 
 from __future__ import annotations

@@ -34,9 +34,21 @@ def asks_one_by_one(argv: list[str]) -> bool:
 
     False wherever that cannot be told: `simple_evaluate` in a script has no command line to look at.
     """
+    stated = _stated(argv)
+    return stated is not None and stated[1] is None and stated[0] in BATCHING_MODELS
+
+
+def model_of(argv: list[str]) -> str | None:
+    """The type of models that a command line of plain lm-eval names; None of any other."""
+    stated = _stated(argv)
+    return stated[0] if stated else None
+
+
+def _stated(argv: list[str]) -> tuple[str, str | None] | None:
+    """Model and batch size of a command line of lm-eval; None of another one, or of one that it refuses."""
     arguments = _arguments_of_lm_eval(argv)
     if arguments is None:
-        return False
+        return None
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--model", "-M")
     parser.add_argument("--batch_size", "-b")
@@ -46,8 +58,8 @@ def asks_one_by_one(argv: list[str]) -> bool:
         stated = yaml.safe_load(Path(given.config).read_text(encoding="utf-8")) if given.config else {}
         model, batch_size = given.model or stated.get("model"), given.batch_size or stated.get("batch_size")
     except (argparse.ArgumentError, OSError, ValueError, yaml.YAMLError, AttributeError):
-        return False  # lm-eval refuses it in its own words
-    return batch_size is None and (model or _DEFAULT_MODEL) in BATCHING_MODELS
+        return None  # lm-eval refuses it in its own words
+    return model or _DEFAULT_MODEL, batch_size
 
 
 def _arguments_of_lm_eval(argv: list[str]) -> list[str] | None:

@@ -20,6 +20,14 @@ from medtasks_ext.errors import MedtasksError, some
 
 #: Variable that names trusted hosts and networks, separated by commas.
 TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"
+#: Modules of lm-eval's models that ask a service of their own -> its address, where no other is given.
+#: LiteLLM chooses among many.
+SERVICES = {
+    "lm_eval.models.anthropic_llms": "https://api.anthropic.com",
+    "lm_eval.models.textsynth": "https://api.textsynth.com",
+    "lm_eval.models.ibm_watsonx_ai": "https://watsonx.ai",
+    "lm_eval.models.litellm_llms": "https://litellm.invalid",
+}
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 #: Datasets that a message names.
 _SHOWN = 5

@@ -1,4 +1,4 @@
-"""What installed packages add to medtasks: entry points of the groups named here (docs/extending.md).
+"""What installed packages add to medtasks: entry points of the groups named here (docs/add_a_dataset.md).
 
 They are read once, when the first of them is asked for. A module is imported when its hook is used. The lab
 (`medtasks_lab`) is a package like others.

@@ -2,7 +2,7 @@
 
     from medtasks_ext import compare, datasets, load
 
-The frames of `load` have the columns that docs/report.md lists; those of `compare` the columns of its files.
+The frames of `load` have the columns that docs/columns.md lists; those of `compare` the columns of its files.
 """
 
 from __future__ import annotations

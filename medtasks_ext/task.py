@@ -22,8 +22,10 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
+from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.metrics import likelihood
+from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
 from medtasks_ext.prompts.load import flag, load_documents
@@ -292,6 +294,8 @@ class MedicalTask(ConfigurableTask):
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
         record = self.dataset["test"][0].loaded.record
+        is_open = self.dataset_given.metadata.access == "open" or record["origin"] == "sample"
+        check_server(metadata, Text(self.dataset_given.id, is_open=is_open))
         if record["origin"] == "local":
             known = local_rows(self.dataset_given)
             record.update(

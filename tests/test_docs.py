@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,7 +12,8 @@ import pytest
 import typer
 import yaml
 
-from medtasks_ext import __version__
+from medtasks_ext import __version__, hooks, runs
+from medtasks_ext.answers.formats import any_format
 from medtasks_ext.batching import asks_one_by_one
 from medtasks_ext.cli import reference
 from medtasks_ext.cli.commands import DEFAULTS
@@ -21,6 +23,9 @@ from medtasks_ext.metrics.glossary import meanings
 from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
+from medtasks_ext.results.conditions import RULES
+from medtasks_ext.results.frames import FRAMES, schema
+from medtasks_ext.runs.settings import LISTS
 from tests.conftest import ROOT
 
 FOLDERS = ("docs", "tasks", "tests", "results", "benchmarks", "model_configs", ".github")
@@ -276,6 +281,137 @@ def test_the_list_of_commands_has_all_of_them():
             assert all(flag in text for flag in parameter.opts if flag.startswith("-"))
 
 
+# ---------------------------------------------------------------------- nothing is lost
+
+#: what `medtasks dev build` and tests write from code and data
+REFERENCE = {
+    *(f"docs/{name}.md" for name in ("commands", "keys", "metric_names", "columns", "conditions")),
+    *(f"docs/{name}.md" for name in ("known_defects", "models", "glossary", "coverage")),
+}
+#: words that nobody has to read twice: generated ones, transcripts, translations, history, forms of GitHub
+NOT_COUNTED = re.compile(r"docs/(first_hours|readme)/|CHANGELOG|\.github/")
+MOST_WORDS, MOST_OF_README = 14_000, 600
+
+
+def words(page: Path) -> int:
+    return len(page.read_text(encoding="utf-8").split())
+
+
+def test_pages_of_words_are_few_and_short():
+    counted = {
+        page: words(page)
+        for page, name in zip(PAGES, NAMES, strict=True)
+        if name not in REFERENCE and not NOT_COUNTED.search(name)
+    }
+    assert len(counted) > 20 and words(ROOT / "README.md") <= MOST_OF_README
+    assert sum(counted.values()) <= MOST_WORDS, "state facts in code or data; a page of reference shows them"
+
+
+@cache
+def told() -> str:
+    """All pages: of words and of reference."""
+    return "\n".join(page.read_text(encoding="utf-8") for page, name in zip(PAGES, NAMES, strict=True)
+                     if not NOT_COUNTED.search(name))  # fmt: skip
+
+
+def unsaid(names: Iterable[str]) -> list[str]:
+    """Names that stand on no page, in code type."""
+    return sorted(
+        {name for name in names if not re.search(rf"`[^`\n]*(?<![\w-]){re.escape(name)}(?![\w-])", told())}
+    )
+
+
+def own_flags(name: str) -> set[str]:
+    """The options of a command, those of lm-eval left out."""
+    item = COMMANDS[name]
+    if reference.passes_flags_on(item):
+        return set(re.findall(r"(?<!\w)--[a-z][a-z_-]+", reference.own_help(item)))
+    return {flag for parameter in item.params for flag in parameter.opts if flag.startswith("--")}
+
+
+def test_every_command_stands_on_a_page_of_words():
+    pages = "\n".join(
+        page.read_text(encoding="utf-8")
+        for page, name in zip(PAGES, NAMES, strict=True)
+        if name not in REFERENCE and not NOT_COUNTED.search(name)
+    )
+    called = {  # a group may be called without the name of its first command
+        name: name.rpartition(" ")[0] if DEFAULTS.get(name.split()[1]) == name.split()[-1] else name
+        for name in COMMANDS
+    }
+    assert [name for name, short in called.items() if not re.search(rf"{short}(?![\w-])", pages)] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_stands_in_its_section(name):
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    part = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert part and [flag for flag in own_flags(name) if flag not in part] == []
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_every_column_stands_on_a_page(frame):
+    text = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
+    part = text.partition(f"\n## `{frame}`\n")[2].partition("\n## ")[0]
+    assert [name for name in schema(frame).names if f"`{name}`" not in part] == []
+
+
+def test_every_metric_answer_kind_condition_setting_and_defect_stands_on_a_page():
+    kinds = any_format().json_schema()["discriminator"]["mapping"]
+    settings = [name for lines in LISTS.values() for line in lines for name in line.names]
+    assert min(len(kinds), len(meanings()), len(RULES), len(settings)) > 20
+    assert unsaid([*kinds, *meanings(), *(rule.field for rule in RULES), *settings]) == []
+    assert all(group.of in told() for group in known_defects())
+
+
+def test_every_exit_code_variable_and_group_of_hooks_stands_on_a_page():
+    code = [
+        path.read_text(encoding="utf-8") for root in ROOT.glob("medtasks_*") for path in root.rglob("*.py")
+    ]
+    variables = {name for text in code for name in re.findall(r'"(MEDTASKS_[A-Z_]+)"', text)}
+    # between the processes of one command, and how a flag is told
+    own = {"MEDTASKS_STARTED_BY", "MEDTASKS_TASKS_DIR", "MEDTASKS_WITHHELD_"}
+    assert variables - own == {name for name in reference.VARIABLES if name.startswith("MEDTASKS_")}
+    assert unsaid([*reference.VARIABLES, *hooks.GROUPS]) == []
+    said = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"{code} " in said for code in reference.EXIT_CODES)
+
+
+def test_a_file_of_a_run_stands_on_a_page():
+    page = (ROOT / "docs" / "read_results.md").read_text(encoding="utf-8")
+    part = page.partition("## What a run's folder holds")[2]
+    files = re.findall(r"^RUN/([a-z_.]+)", runs.__doc__, flags=re.MULTILINE)
+    assert len({*files}) > 8
+    assert [name for name in files if name.rstrip("_") not in part.lower()] == []
+
+
+def test_pages_that_are_no_more_lead_to_headings_that_exist():
+    moved = yaml.safe_load((ROOT / "docs" / "site" / "moved.yaml").read_text(encoding="utf-8"))
+    assert len(moved) > 20
+    for old, new in moved.items():
+        target, _, anchor = new.partition("#")
+        page = (ROOT / "docs" / target).resolve()
+        assert not (ROOT / "docs" / old).exists() and (page.is_file() or target == "internals.md"), old
+        assert not anchor or anchor in anchors(page), new
+
+
+def test_what_commands_and_files_name_as_a_page_exists():
+    places = [
+        ROOT / name
+        for name in ("medtasks_ext", "medtasks_lab", "tasks", ".github", "tests", "tools", "Makefile")
+    ]
+    files = [path for place in places for path in ([place] if place.is_file() else place.rglob("*"))]
+    kinds = {".py", ".yaml", ".yml", ".js", ".md", ".sh", ""}
+    gone = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        if path.is_file() and path.suffix in kinds and "__pycache__" not in path.parts
+        for name in re.findall(r"(?<![\w/])docs/[\w/]+\.md", path.read_text(encoding="utf-8"))
+        if not (ROOT / name).is_file() and not name.startswith("docs/en/")
+    }
+    assert gone == set()
+
+
 # ---------------------------------------------------------------------- versions
 
 
@@ -327,17 +463,30 @@ def test_the_changelog_names_every_task_whose_scores_stopped_being_comparable():
 #: what a reader who knows lm-eval, but not this package, asks -> where the answer stands, and what it says
 QUESTIONS = {
     "Where do my files go?": ("docs/data.md#where-rows-are-read-from", "MEDTASKS_DATA_DIR"),
-    "Are my files right?": ("docs/data.md#checking-local-files", "medtasks data check"),
-    "Is my score comparable with the leaderboard?": ("docs/comparability.md#what-follows", "has no rank"),
-    "Were models asked in the paper's words?": ("docs/prompts.md#where-official-words-come-from", "wheel"),
-    "How do I add a dataset in Italian?": ("docs/metadata.md#tasks-and-suites-of-your-own", "--language it"),
-    "How do I ask a task in other words?": ("tasks/README.md#a-variant-of-a-task", "include"),
-    "What left my machine?": ("docs/privacy.md#where-text-may-go", "sent.jsonl"),
-    "What happens when I press Ctrl-C?": ("docs/runs.md#what-is-promised", "same command"),
-    "Why has an open-ended task no score?": ("docs/evaluating.md#4-open-ended-answers", "jury"),
-    "What does the interval say?": ("docs/statistics.md#intervals", "1,000"),
-    "Why is my score low though the answers look right?": ("docs/answers.md#two-readings", "repaired"),
-    "Does a score on sample rows mean anything?": ("docs/sample_rows.md", "means nothing"),
+    "Are my files right?": ("docs/data.md#is-it-right", "medtasks data check"),
+    "Is my score comparable with the leaderboard?": (
+        "docs/compare.md#what-may-stand-side-by-side",
+        "no rank",
+    ),
+    "Were models asked in the paper's words?": ("docs/evaluate.md#in-whose-words", "prompts verify"),
+    "How do I add a dataset in Italian?": (
+        "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
+        "--language it",
+    ),
+    "How do I ask a task in other words?": ("docs/add_a_dataset.md#a-variant-of-a-task", "include"),
+    "What left my machine?": ("docs/safety.md#where-text-may-go", "sent.jsonl"),
+    "What do I tell the data protection officer?": (
+        "docs/safety.md#for-a-data-protection-officer",
+        "How are they deleted?",
+    ),
+    "What happens when I press Ctrl-C?": ("docs/evaluate.md#stop-and-go-on", "same command"),
+    "Why has an open-ended task no score?": ("docs/evaluate.md#open-ended-answers", "jury"),
+    "What does the interval say?": ("docs/compare.md#intervals", "choice of test documents"),
+    "Why is my score low though the answers look right?": (
+        "docs/read_results.md#two-readings-of-an-answer",
+        "score_repaired",
+    ),
+    "Does a score on sample rows mean anything?": ("docs/data.md#the-invented-rows", "means nothing"),
 }
 
 

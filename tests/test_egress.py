@@ -12,6 +12,7 @@ import pytest
 import yaml
 from lm_eval.api.registry import register_model
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
+from lm_eval.tasks import TaskManager
 
 from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
 from medtasks_ext.engines import Request
@@ -21,7 +22,7 @@ from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.runs.sent import SentLog, read_sent
-from tests.conftest import sft_row
+from tests.conftest import sft_row, write_jsonl
 from tests.engines import server as scripted
 from tests.engines.made import ListFeed
 from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
@@ -402,3 +403,47 @@ def test_the_contamination_probe_obeys_the_same_rule(names, model_server, medtas
     done = medtasks(*command, "--allow-host", GPU)
     assert done.code == 0, done.text
     assert sent(tmp_path / "p") == {(GPU, task, "allowed")}
+
+
+# ---------------------------------------------------------------------- plain lm-eval
+
+
+REFERRAL = "medhelm_hospice_referral"
+
+
+@pytest.fixture
+def referral(data_dir, built_tasks):
+    """Loads the private task as lm-eval does, with the arguments of its model."""
+    rows = [{"prompt": "Refer?", "context": f"note {n}", "label": "A"} for n in range(3)]
+    write_jsonl(data_dir / "medhelm" / "hospice_referral" / "test.jsonl", rows)
+
+    def load(**metadata):
+        manager = TaskManager(include_defaults=False, include_path=str(built_tasks), metadata=metadata)
+        return manager.load([REFERRAL])["tasks"][REFERRAL]
+
+    return load
+
+
+def test_plain_lm_eval_sends_no_text_to_a_server_that_nobody_permitted(names, referral, monkeypatch):
+    with pytest.raises(MedtasksError, match=f"{REFERRAL} is not open to everyone") as caught:
+        referral(model="m", base_url=f"http://{GPU}/v1/chat/completions")
+    assert TRUSTED_HOSTS in caught.value.remedy and "medtasks run" in caught.value.remedy
+    assert names.contacts == []
+    assert referral(base_url="http://localhost:8000/v1").dataset
+    assert referral(base_url=f"http://{GPU}/v1", data="sample").dataset
+    monkeypatch.setenv(TRUSTED_HOSTS, GPU)
+    assert referral(base_url=f"http://{GPU}/v1").dataset
+
+
+@pytest.mark.parametrize(
+    ("model", "host"),
+    [("openai-chat-completions", "api.openai.com"), ("anthropic-chat-completions", "api.anthropic.com")],
+)
+def test_plain_lm_eval_sends_no_text_to_the_service_that_a_model_stands_for(
+    names, referral, monkeypatch, model, host
+):
+    monkeypatch.setattr("sys.argv", ["lm_eval", "--model", model, "--tasks", REFERRAL])
+    with pytest.raises(MedtasksError, match=f"would be sent to {host}"):
+        referral(model="m")
+    monkeypatch.setattr("sys.argv", ["lm_eval", "--model", "hf", "--tasks", REFERRAL])
+    assert referral(pretrained="m").dataset

@@ -156,7 +156,7 @@ def test_a_mistyped_name_is_answered_with_the_nearest(medtasks):
 
 
 def test_files_have_the_keys_that_the_page_explains():
-    page = (CONFIGS / "README.md").read_text()
+    page = (ROOT / "docs" / "models.md").read_text()
     for name in MODELS:
         content = MODELS[name]
         assert TOP <= set(content) <= TOP | {"batch_size"}, name
@@ -272,7 +272,7 @@ def test_a_served_model_is_served_under_its_name_with_its_context():
         assert content["model_args"]["base_url"].startswith("http://localhost:"), name
 
 
-@pytest.mark.parametrize("page", ["docs/large_runs.md", "model_configs/README.md"])
+@pytest.mark.parametrize("page", ["docs/evaluate.md", "model_configs/README.md"])
 def test_the_examples_of_the_pages_name_files_that_exist(page):
     names = re.findall(r"medtasks run --config (\S+)", (ROOT / page).read_text())
     bundled = {name for name in names if not name.startswith("my")}

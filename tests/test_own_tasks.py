@@ -518,8 +518,8 @@ def test_a_part_of_a_suite_is_refused(medtasks, own, monkeypatch):
 
 
 def section() -> str:
-    """What docs/metadata.md says of tasks of one's own."""
-    text = (ROOT / "docs" / "metadata.md").read_text(encoding="utf-8")
+    """What docs/add_a_dataset.md says of tasks of one's own."""
+    text = (ROOT / "docs" / "add_a_dataset.md").read_text(encoding="utf-8")
     return text.partition("\n## Tasks and suites of your own\n")[2].partition("\n## ")[0]
 
 

@@ -1,6 +1,21 @@
 """Kinds of answers that belong to no paper: by form, in any script, with the words of the row's language.
 
 No suite has released a reader for them: the repaired reading is the score.
+
+- Labels are letters or numbers of any script, in the order of the options. A reply may also name the place
+  by a Latin letter, a number, or the language's own letters, unless these are labels.
+- Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef, marks of
+  direction.
+- Where yes and no are labels, their variants in the language count (`아니요`, `hayır`, `si`).
+- Decimal marks follow the language: `1.250` is 1250 in German and 1.25 in English. A range is no answer.
+- Items of `labels` and `spans` stand on lines, between commas of any script, between joining words (`und`,
+  `と`), or in an array. A label that is denied (`no fever`, `咳嗽はない`) is not said. A mention that holds a
+  comma stays whole where it stands so in the prompt.
+- An answer that cannot be read is wrong; a level that cannot be read counts as the farthest one.
+- Refused, with the row: labels that a reader takes for the same (`①` and `1`), options with equal texts,
+  more options than labels, a gold answer outside its options.
+- ROUGE and BLEU take characters in scripts without blanks (Chinese, Japanese, Thai, Lao, Khmer, Burmese,
+  Tibetan), else words. ICU's word breaks are not used: its dictionaries differ between versions.
 """
 
 from __future__ import annotations
@@ -66,7 +81,7 @@ class OfNoPaper(AnswerFormat):
             return ""
         return (
             f"no words of the language {self.language!r} are known: replies are read with English words alone"
-            " → give its own: answer.words: {answer: [...], yes: [...], no: [...]} (docs/answers.md)"
+            " → give its own: answer.words: {answer: [...], yes: [...], no: [...]} (docs/keys.md)"
         )
 
     @property

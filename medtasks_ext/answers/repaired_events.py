@@ -1,6 +1,6 @@
 """The repaired reading of BRIDGE extraction answers, which stands beside the official one.
 
-Fields are looked up by their names, in any order (docs/metrics.md; the defects that this avoids:
+Fields are looked up by their names, in any order (the defects that this avoids:
 docs/known_defects.md). Gold answers and responses are read alike, in linear time.
 """
 

@@ -61,7 +61,7 @@ def _say_answering(given: ForModel) -> None:
         name = shlex.quote(given.model)
         _say_each(files, lambda given, got: f"vllm run-batch -i {given} -o {got} --model {name}")
     else:
-        typer.echo("  `vllm run-batch` takes conversations alone: docs/large_runs.md asks a server with Ray")
+        typer.echo("  `vllm run-batch` takes conversations alone: docs/evaluate.md asks a server with Ray")
 
 
 def _say_upload(files: Sequence[Path], url: str, server: str, variable: str) -> None:

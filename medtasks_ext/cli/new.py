@@ -24,7 +24,7 @@ def new(
     context: typer.Context,
     id: Annotated[str | None, typer.Option(help="DATASET, or SUITE_DATASET.")] = None,
     suite: Annotated[str | None, typer.Option(help="Suite that the dataset joins.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Answer kind (docs/answers.md).")] = None,
+    kind: Annotated[str | None, typer.Option(help="Answer kind (docs/keys.md).")] = None,
     language: Annotated[str | None, typer.Option(help="Of the documents: en, zh, …")] = None,
     task_type: Annotated[str | None, typer.Option(help="What is done with a document.")] = None,
     document_types: Annotated[

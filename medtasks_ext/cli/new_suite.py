@@ -126,7 +126,7 @@ def _axis(text: str) -> tuple[str, list[str]]:
 
 
 def _text(title: str, about: str, axes: dict[str, list[str]], datasets: list[str]) -> str:
-    """The file of a suite: what follows from the answers; docs/metadata.md has the other keys."""
+    """The file of a suite: what follows from the answers; docs/keys.md has the other keys."""
     first = next(iter(axes), "language")
     said: dict[str, object] = {"title": title, "about": about, "citation": ""}
     if axes:
@@ -144,7 +144,7 @@ def _text(title: str, about: str, axes: dict[str, list[str]], datasets: list[str
     if axes and (others := [name for name in datasets if "/" in name]):
         firsts = ", ".join(f"{name}: {values[0]}" for name, values in axes.items())
         text += "placed:\n" + "".join(f"  {name}: {{{firsts}}}  # TODO: its own values\n" for name in others)
-    return f"# docs/metadata.md describes the keys.\n{text}"
+    return f"# docs/keys.md describes the keys.\n{text}"
 
 
 def _words(key: str) -> str:

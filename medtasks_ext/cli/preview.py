@@ -179,7 +179,9 @@ def _print_answer(answer: PreviewAnswer, seen: Preview, *, sample: bool) -> None
     if answer.valid:
         _say(f"  {answer.reader} reading: {_short(answer.parsed)}{_where(answer.span, answer.why)}")
     else:
-        _say("  no answer can be read in it; it counts as the suite's rule says (docs/metrics.md)", "red")
+        _say(
+            "  no answer can be read in it; it counts as the suite's rule says (docs/metric_names.md)", "red"
+        )
     if answer.reader == "official":
         where = _where(answer.repaired_span, answer.repaired_why)
         _say(f"  repaired reading: {'none' if answer.repaired is None else _short(answer.repaired)}{where}")

@@ -12,11 +12,25 @@ import typer
 from medtasks_ext.registry import Registry
 
 PAGE = "docs/commands.md"
-_EXIT_CODES = {
+EXIT_CODES = {
     0: "done",
     1: "something failed, is missing or is not valid; what else was asked for is done",
     2: "bad input: one message says what, where and how to mend it",
     130: "interrupted; `run`, `judge` and `study contamination` go on with the same command",
+}
+#: Variables of the environment that commands read -> what they say.
+VARIABLES = {
+    "MEDTASKS_DATA_DIR": "folder with your own rows and carried downloads",
+    "MEDTASKS_DATA": "one origin of rows: local, hub, release or sample (`--data`)",
+    "MEDTASKS_CACHE": "folder of downloads and of what checks found, in place of `~/.cache/medtasks`",
+    "MEDTASKS_TASKS": "folders with tasks and suites of your own, with `:` between them (`--tasks-dir`)",
+    "MEDTASKS_PROMPTS": "in whose words models are asked: auto, official or own (`--prompts`)",
+    "MEDTASKS_TRUSTED_HOSTS": "hosts and networks that may receive text that is not open",
+    "MEDTASKS_KEYS": "which keys may go to which hosts: `VARIABLE@host`, with commas between",
+    "MEDTASKS_TRUSTED_PACKAGES": "installed packages whose functions task files may name",
+    "MEDTASKS_SHOW_TEXT": "1: messages quote rows",
+    "MEDTASKS_BERTSCORE": "1: BERTScore is computed; needs the extra `bertscore`",
+    "HF_HUB_OFFLINE": "1: nothing is downloaded",
 }
 
 
@@ -31,7 +45,7 @@ def pages(tasks: Registry) -> dict[Path, str]:
     folder = tasks.root.parent
     if not (folder / PAGE).is_file():
         return {}
-    others = {**reference_keys.pages(tasks), **reference_facts.pages(folder)}
+    others = {**reference_keys.pages(tasks), **reference_facts.pages(tasks)}
     return {
         folder / PAGE: _page(),
         **{(folder / PAGE).with_name(name): text for name, text in others.items()},
@@ -52,7 +66,11 @@ def _page() -> str:
         "",
         "| exit code | meaning |",
         "| --- | --- |",
-        *(f"| {code} | {meaning} |" for code, meaning in _EXIT_CODES.items()),
+        *(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()),
+        "",
+        "| variable | says |",
+        "| --- | --- |",
+        *(f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()),
     ]
     for panel, names in panels().items():
         lines += ["", f"**{panel}**", "", "| command | what it does |", "| --- | --- |"]

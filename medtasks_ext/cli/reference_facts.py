@@ -14,17 +14,22 @@ from typing import Any
 
 from medtasks_ext import registry
 from medtasks_ext.metrics.known_defects import known_defects
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
+from medtasks_ext.results.conditions import NOT_OF_A_PAPER, RULES
 from medtasks_ext.results.frames import FRAMES, ROW_OF, documented
+from medtasks_ext.runs.settings import LISTS, Effect, Setting
 
 _HEAD = "<!-- written by `medtasks dev build` from {source} -->"
 #: Columns of the page of ready files: its title, and where the facts stand in a file.
 _MODEL_COLUMNS = ("`--config`", "model", "reasons", "decoding", "context", "GPUs of 80 GB")
 
 
-def pages(folder: Path) -> dict[str, str]:
-    """File below the documentation -> its text, for the checkout in `folder`."""
+def pages(tasks: Registry) -> dict[str, str]:
+    """File below the documentation -> its text."""
+    folder = tasks.root.parent
     made = {
+        "conditions.md": _conditions(tasks),
         "columns.md": _columns(),
         "known_defects.md": _defects(),
         "glossary.md": _glossary(),
@@ -45,6 +50,87 @@ def _columns() -> Iterator[str]:
     for frame in FRAMES:
         yield from ("", f"## `{frame}`", "", ROW_OF[frame], "", "| columns | meaning |", "| --- | --- |")
         yield from documented(frame)
+
+
+#: Place of a setting -> how readers know it.
+_PLACES = {
+    "generation": "Settings of generation (`--gen_kwargs`)",
+    "model": "Arguments of models and engines (`--model_args`)",
+    "flag": "Flags of lm-eval",
+    "template": "What a chat template is given (`chat_template_args`)",
+}
+_EFFECTS = {
+    Effect.HARMLESS: "nothing",
+    Effect.SAID: "recorded as a condition of its own",
+    Effect.CLOSE: "rounding: close",
+    Effect.MODEL: "names another model: close",
+    Effect.DRAWS: "moves a score where answers are drawn",
+    Effect.MOVES: "moves a score: other",
+}
+
+
+def _conditions(tasks: Registry) -> Iterator[str]:
+    yield from (
+        _HEAD.format(source="the rules of conditions and the list of settings"),
+        "# Conditions and settings",
+        "",
+        "[Compare](compare.md) says what follows. A condition that nobody recorded makes results *close*. A",
+        "setting that no line below names makes them *other*, whatever it does.",
+        "",
+        "## Conditions",
+        "",
+        "| condition | field | a difference makes | why |",
+        "| --- | --- | --- | --- |",
+    )
+    for rule in RULES:
+        paper = " (papers have none)" if rule.field in NOT_OF_A_PAPER else ""
+        grade = "other" if rule.moves else "close"
+        yield f"| {rule.title}{paper} | `{rule.field}` | {grade} | {_cell(rule.why)} |"
+    for place, lines in LISTS.items():
+        yield from (
+            "",
+            f"## {_PLACES[place]}",
+            "",
+            "| setting | it can do | why | harmless values |",
+            "|" + " --- |" * 4,
+        )
+        yield from map(_setting, lines)
+    yield from (
+        "",
+        "## Questions that share a text",
+        "",
+        "Rows of one cluster are drawn together for intervals and tests.",
+        "",
+        "| dataset | cluster |",
+        "| --- | --- |",
+    )
+    yield from _clusters(tasks)
+    yield from (
+        "",
+        "## Released files of official words",
+        "",
+        "`medtasks prompts fetch` gets them and compares their hashes. A text of a paper is made by you.",
+        "",
+        "| suite | file | version | from |",
+        "| --- | --- | --- | --- |",
+    )
+    for suite in tasks.suites.values():
+        if suite.official and suite.file.is_relative_to(tasks.root):
+            for item in suite.official.artefacts.values():
+                source = item.package or item.url or item.how or "installed with medtasks"
+                yield f"| {suite.title} | `{item.file}` | {item.revision} | {_cell(source)} |"
+
+
+def _clusters(tasks: Registry) -> Iterator[str]:
+    for name, dataset in sorted(tasks.datasets.items()):
+        if dataset.folder.is_relative_to(tasks.root) and (cluster := dataset.blocks["rows"].get("cluster")):
+            yield f"| `{name}` | `{_cell(str(cluster))}` |"
+
+
+def _setting(line: Setting) -> str:
+    names = ", ".join(f"`{name}`" for name in line.names)
+    values = ", ".join(f"`{value!r}`" for value in line.values) if line.effect is not Effect.HARMLESS else ""
+    return f"| {names} | {_EFFECTS[line.effect]} | {_cell(line.why)} | {_cell(values)} |"
 
 
 def _defects() -> Iterator[str]:
@@ -92,8 +178,16 @@ def _models(folder: Path) -> Iterator[str]:
         "# Ready files of models",
         "",
         "`medtasks run --config NAME` takes one by its name, `lm_eval --config` by its path.",
-        "[model_configs](../model_configs/README.md) says what their keys mean.",
+        "[model_configs](../model_configs/README.md) says how a file is changed.",
+        "",
+        "## Keys",
+        "",
+        "| key | what the files hold |",
+        "| --- | --- |",
     )
+    keys = read_yaml(Path(registry.__file__).with_name("ready_files.yaml"))
+    for name, meaning in keys.items():
+        yield f"| {', '.join(f'`{part}`' for part in name.split(', '))} | {_cell(meaning)} |"
     for title, part in (("Open models", "open"), ("APIs", "api")):
         yield from ("", f"## {title}", "", f"| {' | '.join(_MODEL_COLUMNS)} |", "|" + " --- |" * 6)
         for path in sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower()):

@@ -47,8 +47,8 @@ def _keys(tasks: Registry) -> Iterator[str]:
         "<!-- written by `medtasks dev build` from the models that read the files -->",
         "# Keys of the files that you write",
         "",
-        "[tasks/README.md](../tasks/README.md) shows a task file, [metadata](metadata.md#a-suite) a suite,",
-        "[judging](judging.md#the-jury-file) a jury. A key in **bold** is required.",
+        "[Add a dataset](add_a_dataset.md) shows a task file and a suite,",
+        "[judges](judges.md#a-jury-of-models) a jury. A key in **bold** is required.",
     )
     facts = {key: task["properties"][key] for key in TaskFacts.model_fields}
     required = TaskFacts.model_json_schema()["required"]
@@ -125,7 +125,8 @@ def _metrics() -> Iterator[str]:
         "<!-- written by `medtasks dev build` from the glossary of the metrics -->",
         "# Metrics by name",
         "",
-        "[metrics.md](metrics.md) has the rules and their sources.",
+        "The modules of [medtasks_ext.metrics](../medtasks_ext/metrics/__init__.py) hold the rules and their",
+        "sources, [known defects](known_defects.md) where official scorers err.",
         "",
         "| metric | meaning |",
         "| --- | --- |",

@@ -3,6 +3,15 @@
 Connections to a server grow by one with each round trip and are halved where it refuses many requests. A
 single refusal holds its own request alone: halved at every refusal, a server that refuses one request in
 twenty at random would be left with about five connections, however many it can serve.
+
+A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
+request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
+refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
+that adds one. One that refuses three or more within a second, more than it answers, gets nothing for as long
+as it asks. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the
+others at once. One that refuses the key, or does not know the model, is left out; the last one ends the run.
+One that has just got a request about a long record gets the other strategies of that record as well, one
+request above its connections if need be. Which server answered changes no condition of a score.
 """
 
 from __future__ import annotations

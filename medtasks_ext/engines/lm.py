@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
-from medtasks_ext.egress import Egress, bypass_proxies
+from medtasks_ext.egress import SERVICES, Egress, bypass_proxies
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.records import (
@@ -111,14 +111,6 @@ def free_memory() -> None:
 
 #: Requests that the model gets in one call: it sorts them by length and forms its own batches.
 GROUP = 4096
-#: Modules of lm-eval's models that ask a service of their own -> its address, where no other is given.
-#: LiteLLM chooses among many.
-_SERVICES = {
-    "lm_eval.models.anthropic_llms": "https://api.anthropic.com",
-    "lm_eval.models.textsynth": "https://api.textsynth.com",
-    "lm_eval.models.ibm_watsonx_ai": "https://watsonx.ai",
-    "lm_eval.models.litellm_llms": "https://litellm.invalid",
-}
 #: Seconds between two looks at an empty feed.
 _PAUSE = 0.05
 
@@ -295,7 +287,7 @@ def address_of(model: LM) -> str:
     if isinstance(given, str) and given:
         return given if "//" in given else f"//{given}"
     modules = {kind.__module__ for kind in type(model).__mro__}
-    return next((address for module, address in _SERVICES.items() if module in modules), "")
+    return next((address for module, address in SERVICES.items() if module in modules), "")
 
 
 def keep_tokenizers_apart(model: LM) -> None:

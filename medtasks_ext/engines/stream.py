@@ -3,6 +3,12 @@
 A planner asks: the documents of a run, a jury, a study. Its requests are built ahead, in a thread for each
 engine. Engines answer in the caller's thread; those that wait for servers share a loop there. The keeper's
 thread brings what came to the disk.
+
+How fast one process asks: one thread builds and tokenises some 430,000 tokens of prompts a second on one
+core, and the process ends at about 850 requests a second. By the assumptions of `medtasks plan`, eight H100
+read 200,000 tokens a second with 8 billion parameters, 1,600,000 with one. More threads would not help
+much: share such a run by `--shard`. A record that has to be cut is tokenised once whole, and once as it is
+sent.
 """
 
 from __future__ import annotations

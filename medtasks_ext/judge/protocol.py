@@ -168,7 +168,7 @@ def load_protocol(name: str) -> Protocol:
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in FOLDER.glob("*.yaml")))
         raise MedtasksError(f"no protocol {name!r}", where="judge.protocol", remedy=f"there is: {known}")
-    remedy = "docs/judging.md describes protocols"
+    remedy = "docs/judges.md describes protocols"
     return validated(lambda: Protocol(**read_yaml(path)), "protocol", where=path, remedy=remedy)
 
 

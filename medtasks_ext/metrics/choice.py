@@ -1,4 +1,9 @@
-"""HELM's exact match on an option letter, and its relaxed kin (HELM, `evaluate_reference_metrics`)."""
+"""HELM's exact match on an option letter, and its relaxed kin (HELM, `evaluate_reference_metrics`).
+
+MedHELM (Methods; HELM, `evaluate_reference_metrics`): `exact_match` (the score) is right if the first token
+of the reply is exactly one letter whose option has the gold's text. The quasi and prefix metrics compare the
+mapped texts as HELM does, so they are 0 where the answer is no letter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Billing-code F1 per document (HELM, `mimiciv_billing_code_metrics`)."""
+"""Billing-code F1 per document (HELM, `mimiciv_billing_code_metrics`).
+
+Codes are read by HELM's pattern. `mimiciv_billing_code_f1` (the score) is averaged over documents;
+`billing_code_f1_pooled` pools the counts.
+"""
 
 from __future__ import annotations
 

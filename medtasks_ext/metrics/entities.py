@@ -1,4 +1,8 @@
-"""Entity-level F1 of named entity recognition (ClinicBench, Section 4)."""
+"""Entity-level F1 of named entity recognition (ClinicBench, Section 4).
+
+ClinicBench (Section 4): `entity_f1` (the score) takes whole mentions as a set per sentence, counts summed;
+case and white space do not count.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Event, relation and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`)."""
+"""Event, relation and subject F1 of extraction tasks (BRIDGE Methods, `metric/extraction.py`).
+
+BRIDGE (`metric/extraction.py`): a document's events are the set of its lines, each the tuple of its field
+values; subjects are the first fields. `f1_event` (the score) and `f1_subject` sum true positives, false
+positives and false negatives over documents. Values must match exactly. An answer without a readable line
+predicts nothing.
+
+`f1_event_repaired` finds fields by name, in any order. A field begins at the start of a line (after a
+bullet, number or words) or after `,` `;` `、` `|`. Its value ends where the next field begins or the event
+ends, so it may contain commas, colons and semicolons. An event ends with its line, where its subject is
+named again, or where another field is named again after a semicolon. A line counts only with its subject and
+one other field. A missing attribute of an n2c2 2018 line is `not mentioned`, a missing list of CHIP-CDEE is
+empty; CHIP-CDEE's lists are sets, Ex4CDS has its four fields, a relation is its two entities and its label.
+`f1_subject_repaired` (CAS-label) compares the outcome.
+"""
 
 from __future__ import annotations
 

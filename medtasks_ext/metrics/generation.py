@@ -1,4 +1,11 @@
-"""ROUGE, BLEU and BERTScore of generated text (BRIDGE Methods, `metric/generation.py`)."""
+"""ROUGE, BLEU and BERTScore of generated text (BRIDGE Methods, `metric/generation.py`).
+
+`rouge_avg` (the score) is the mean of the F-measures of ROUGE-1, ROUGE-2 and ROUGE-L per document
+(`rouge_score`, no stemming). `bleu_4` is NLTK's sentence BLEU with smoothing method 7, which is not capped.
+`bertscore_f1` needs `MEDTASKS_BERTSCORE=1`. Chinese and Japanese are split into characters; English uses
+ROUGE's tokeniser, and NLTK's for BLEU; other languages use Punkt for both. With several references ROUGE
+takes the best per type. An empty answer scores 0.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,12 @@
 
 lm-eval's log-likelihood of an answer is the sum over its tokens. A probability here is normalised over the
 possible answers of the question (their softmax): it says nothing of other texts.
+
+`acc` (the score) takes the possible answer of the highest log-likelihood, `acc_norm` that of the highest per
+character. `calibration_error` is the expected calibration error of the likeliest answer in 15 equal bins
+(Guo et al., ICML 2017), `brier_score` the sum of squares over the answers (0 to 2), `risk_coverage` the area
+under the risk-coverage curve (Geifman and El-Yaniv, NeurIPS 2017). Left out are tasks whose answers cannot
+be listed, or where any number of a list may be right at once.
 """
 
 from __future__ import annotations

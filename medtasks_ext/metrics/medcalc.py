@@ -1,4 +1,11 @@
-"""MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`), and a repaired one."""
+"""MedCalc-Bench: accuracy by category and limits (HELM, `medcalc_bench_metrics`), and a repaired one.
+
+`medcalc_bench_accuracy` (the score): risk, severity and diagnosis must be the gold's text; physical, dosage
+conversion and date must lie between the limits, read by Python's `float`, as month/day/year, or as `('14
+weeks', '2 days')`; no other category scores. The repaired metric compares with the limits in every category
+and reads gestational ages as the questions write them, `(4 weeks, 3 days)`; units, words and a full stop
+after a date stay wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`)."""
+"""MEDEC: is there an error, in which sentence, and how well is it corrected (HELM, `medec_metrics`).
+
+`medec_error_flag_accuracy` (the score): a reply other than `CORRECT` reports an error, an unreadable one
+too. `medec_error_sentence_accuracy` is HELM's; the repaired metric reads the gold's number.
+`correction_rouge*` compare corrected sentences over the notes with an error; no correction scores 0.
+"""
 
 from __future__ import annotations
 

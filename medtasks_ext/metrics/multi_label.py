@@ -4,6 +4,12 @@ The label space is the distinct gold labels of the whole test file. Predicted la
 vanish: they are no false positives and do not break an exact match. Labels that no document of a
 part of the file shows (`--limit`) have no part in its F1. The repaired metrics have no label space:
 each predicted label that is not gold is a false positive.
+
+A code list is never invalid. Repaired: pieces are separated by comma, semicolon, enumeration comma (、) or
+bullets, and each must be the label, not contain it. Bullets, emphasis, quotes, brackets, a final full stop
+and a remark in brackets are removed (terms that are not codes keep their brackets). The list is the rest of
+the last answer line, or the lines below; without one, the first line or the bullets. An empty list predicts
+nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,12 @@
 """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`).
 
 The score of these benchmarks comes from judges (`medtasks judge`), so no `score` is reported here.
+
+MedHELM's 13 open-ended benchmarks have no `score` before a jury has read the answers. `rouge_1`, `rouge_2`
+and `rouge_l` (Porter stemming) and, where `MEDTASKS_BERTSCORE=1`, `BERTScore-P`, `-R` and `-F`
+(distilbert-base-uncased, no rescaling, no idf) are reported at once, and never replace the score.
+NoteExtract has no gold; as in HELM, answers are compared with the note. Figures of CLEAR, EHRSHOT, MedDialog
+and N2C2-CT are means over their runs (conditions, outcomes, subsets, criteria).
 """
 
 from __future__ import annotations

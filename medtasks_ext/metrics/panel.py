@@ -1,4 +1,9 @@
-"""A choice scored against a distribution of experts (script concordance; SCT-Bench, `modeling.py`)."""
+"""A choice scored against a distribution of experts (script concordance; SCT-Bench, `modeling.py`).
+
+A value of a scale scores by how many experts chose it (script concordance, SCT-Bench). `panel_credit` (the
+score) is the votes of the chosen value over the most votes that any value has. An unreadable answer gets
+nothing. Rows without votes are a fault.
+"""
 
 from __future__ import annotations
 

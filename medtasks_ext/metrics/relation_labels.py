@@ -1,4 +1,8 @@
-"""Micro-F1 of relation labels without the class for no relation (ClinicBench, Section 4)."""
+"""Micro-F1 of relation labels without the class for no relation (ClinicBench, Section 4).
+
+`micro_f1` (the score) leaves the class for no relation out; in `acc` that class counts, and an unreadable
+answer is wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Accuracy and F1 of single-label classification (BRIDGE Methods, `metric/classification.py`)."""
+"""Accuracy and F1 of single-label classification (BRIDGE Methods, `metric/classification.py`).
+
+BRIDGE (Methods; `metric/classification.py`): `f1_macro` averages over the distinct gold labels, `f1_micro`
+pools them; an undefined ratio counts as 0. An invalid answer is replaced by a label drawn uniformly from the
+gold labels of the test file (seed: 42 and the document's id), so empty answers do not score exactly 0.
+
+Repaired: an answer must name exactly one label, and an unreadable answer is wrong. The last answer line
+(`prefix: ...`, or the line below) decides, else the whole response. A label does not count inside a word;
+Chinese and Japanese need no boundary. Longer labels are tried first. Blanks and hyphens are interchangeable;
+emphasis, quotes, brackets and a final full stop are ignored. A digit must be the whole number: `4`, `4.0`
+and `4/5` are 4; `4.5` and `3-4` are unreadable. What explains a label may name others, unless they are
+joined to the first (`yes or no`).
+"""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Instructions:
             "official words are asked for, and none are known: "
             + ("its rows carry no instruction" if suite.files else f"{suite.title} has published no prompt"),
             where=f"{self.dataset.id} ({row.where})",
-            remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/prompts.md)",
+            remedy="leave it to us: --prompts auto; or put instruction.txt beside the rows (docs/data.md)",
         )
 
     def _with_strategy(self, instruction: str) -> str:

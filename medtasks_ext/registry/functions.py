@@ -72,7 +72,7 @@ def check_function(reference: str, *, where: object = None) -> str:
     raise MedtasksError(
         f"`{MARK}{name[:100]}` is not in the catalogue of functions",
         where=where,
-        remedy="name one that a family of metrics uses (docs/statistics.md); or install the package that "
+        remedy="name one that a family of metrics uses (docs/add_a_dataset.md); or install the package that "
         f"holds it, and name the package in {TRUSTED_PACKAGES}",
     )
 

@@ -110,7 +110,7 @@ def questions(tasks: Registry, answers: Mapping[str, Any]) -> Iterator[Question]
     suite = tasks.suites[suite_of(tasks, answers["id"]) or answers["suite"]]
     yield Question(
         "kind",
-        "How an answer is written (docs/answers.md)",
+        "How an answer is written (docs/keys.md)",
         kinds(suite),
         help="decides how answers are read, and the metrics; docs/keys.md has the keys of each kind.",
     )

@@ -150,7 +150,7 @@ def licences() -> dict[str, Licence]:
             raise MedtasksError(
                 "; ".join(fault_of(item, name, Licence.model_fields) for item in error.errors()),
                 where=LICENCES_FILE,
-                remedy="docs/metadata.md says what a record holds",
+                remedy="docs/add_a_dataset.md says what a record holds",
             ) from None
     return by_name
 

@@ -419,7 +419,7 @@ class Suite(Strict):
         for name in (name for name in given if name not in self.axes):
             known_axes = f"{self.where} has: {', '.join(self.axes) or 'none'}"
             if self.id == NO_SUITE:
-                known_axes = "only datasets of a suite have axes (docs/metadata.md)"
+                known_axes = "only datasets of a suite have axes (docs/add_a_dataset.md)"
             yield f"{name}: unknown axis{near(name, self.axes)}; {known_axes}"
         for name, axis in self.axes.items():
             known = axis.known(given.get(axis.within) if axis.within else None)
@@ -584,7 +584,7 @@ def read_suite(folder: Path) -> Suite:
         raise MedtasksError(
             f"the suite {folder.name} is not declared: no such file",
             where=file,
-            remedy='write it (docs/metadata.md, "A suite"), or copy it from the repository',
+            remedy='write it (docs/keys.md, "suite.yaml"), or copy it from the repository',
         ) from None
     return _read(file, facts.st_mtime_ns, facts.st_size)
 

@@ -1,4 +1,4 @@
-"""The data of the HTML page, as one JSON object; docs/report.md describes what is shown."""
+"""The data of the HTML page, as one JSON object; docs/read_results.md describes what is shown."""
 
 from __future__ import annotations
 

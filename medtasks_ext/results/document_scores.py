@@ -79,7 +79,7 @@ def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
         raise MedtasksError(
             "the aggregation of `score` is a plain function",
             where=dataset.file,
-            remedy="make it a Statistic (docs/statistics.md)",
+            remedy="make it a Statistic (docs/add_a_dataset.md)",
         )
     return statistic
 

@@ -80,7 +80,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         _IDENTITY,
         Columns(
             "metric value:double interval_low:double interval_high:double interval_rough:bool",
-            "[95 % interval](statistics.md#intervals); whether intervals of its kind hold the truth in "
+            "[95 % interval](compare.md#intervals); whether intervals of its kind hold the truth in "
             "less than 90 %",
         ),
         _OF_PAPER,
@@ -89,7 +89,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "documents; shares of readable answers, full budgets, shortened inputs, reasoning that never "
             "ended",
         ),
-        Columns(_AXES, "axes of the metadata ([metadata.md](metadata.md))"),
+        Columns(_AXES, "axes of the metadata ([keys](keys.md#cardyaml))"),
         Columns("control_of draft", "whose control the dataset is, why it is not ready"),
         Columns(
             "task_version prompt data rows rebuilt:bool",
@@ -102,17 +102,18 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "wording source documents_asked decoding generation stop arguments variant brought rounding "
             "template own_template local_template system system_text turns delimiter examples budget:int64 "
             "context:int64 seed:int64",
-            "the [conditions](comparability.md#the-conditions)",
+            "the [conditions](conditions.md#conditions)",
         ),
         Columns(
             "rows_are words_are shots_are",
-            "`confirmed`, `said` or `unlike` the suite's "
-            "([which](comparability.md#confirmed-said-or-unlike))",
+            "`confirmed`, `said` or `unlike` the suite's ([which](compare.md#whose-word-it-is))",
         ),
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
         Columns("settings started medtasks_version lm_eval_version", "of the entry's run"),
-        Columns("root", "of the run's folder ([one root](runs.md#one-root)); empty where it has none"),
+        Columns(
+            "root", "of the run's folder ([root](evaluate.md#look-check-publish)); empty where it has none"
+        ),
     ),
     "conditions": (
         Columns("entry task", "as in the results"),
@@ -122,7 +123,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "answers_cut:bool context:int64 inputs_cut:bool decoding generation stop seed:int64 arguments "
             "variant brought rounding template template_hash own_template local_template system system_text "
             "turns delimiter jury protocol judged:double engine versions",
-            "the [conditions](comparability.md#the-conditions) that are compared",
+            "the [conditions](conditions.md#conditions) that are compared",
         ),
     ),
     "groups": (
@@ -255,7 +256,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("documents:int64", "that have a score"),
         Columns(
             "acc:double acc_norm:double brier_score:double calibration_error:double risk_coverage:double",
-            "[metrics](metrics.md) of the task",
+            "[metrics](metric_names.md) of the task",
         ),
         Columns(
             "bins:bins",

@@ -23,11 +23,11 @@ _LARGEST = 1e9  # a weight beyond it is a slip
 _SHOWN = 3  # faults that a message spells out
 _REMEDY = (
     "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
-    "its weights add up to it (docs/judging.md)"
+    "its weights add up to it (docs/judges.md)"
 )
 _REMEDY_PENALTIES = (
     "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
-    "and below 0 for what it should not; at least one is above 0 (docs/judging.md)"
+    "and below 0 for what it should not; at least one is above 0 (docs/judges.md)"
 )
 
 

@@ -126,7 +126,7 @@ class _Folder(DeclaredFolder):
             return
         for name, text in {"role": judge.role, **judge.axes}.items():
             if not text.strip():
-                yield f"{TASK_FILE}: judge: {name} says nothing → say it in a sentence (docs/judging.md)"
+                yield f"{TASK_FILE}: judge: {name} says nothing → say it in a sentence (docs/judges.md)"
         for document in documents:
             if "{{" in document["question"] or not document["question"].strip():
                 yield (
@@ -209,7 +209,7 @@ class _Folder(DeclaredFolder):
         if not math.isclose(nothing["score"], allowed, abs_tol=1e-9):
             yield (
                 f"{name}: garbage scores {nothing['score']}, the rule for invalid answers gives {allowed}"
-                " → mend `answer:` (docs/answers.md)"
+                " → mend `answer:` (docs/keys.md)"
             )
 
     def _unjudged(self, name: str, perfect: TaskResult, documents: list[Any]) -> Iterator[str]:

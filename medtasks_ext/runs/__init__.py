@@ -14,6 +14,26 @@ RUN/judgements/TASK.jsonl  what judges said, in lines of the same form
 RUN/sent.jsonl             which host got text of which dataset
 RUN/seal.jsonl             what every file holds, and the roots of the folder's states
 RUN/.lease                 the process that writes to the folder
+
+What is promised:
+
+- A killed run loses only what was under way: lines are on the disk within a second, and the same command
+  asks for the rest.
+- One process writes. On one machine only the lease of a dead process is taken over; that of another machine
+  after 90 seconds without a sign of life.
+- An answer is never attributed to another model: the key of a request holds model, revision, adapter,
+  quantisation, template, wording, decoding, context.
+- A changed line shows: lines are chained, ends are sealed, every file stands in `seal.jsonl`.
+- Files that are not open are their owner's alone (0700, 0600). No file holds a key or password.
+
+Whoever changes a folder and makes nothing anew is named by every command that reads it; whoever makes the
+seal anew, by `verify`, since model, settings, rows and words stand in the first line of each chain and every
+key follows from them; whoever makes all of it anew, by a root, card or submission that somebody kept. Who
+asks another model and gives its answers out as this one's is found by nobody who has only the folder.
+
+Schemas of `run.json`: 1 has no chains (report, compare, rescore); 2 has chains and seals; 3 says what the
+loaded model says of itself; 4 has a seal over every file; 5 says in the first line of a file whose outcomes
+it holds. Folders of 2 to 4 become 5 when they go on.
 """
 
 from medtasks_ext.runs.lease import Lease

@@ -5,6 +5,12 @@ metric anew. Since each metric is a function of summed counts, a resample is a v
 often each document was drawn), and all resamples of all metrics are one matrix product. Paired comparisons
 of models take the resamples; the intervals of scores (`stats.intervals`) take the variance of those that are
 no means.
+
+BRIDGE's released code reports the t-interval of the mean of the 1,000 values, mean ± t(0.975, 999) · sd /
+√1000: how precisely 1,000 resamples determine their own mean, about 32 (√1000) times narrower than the
+interval of the score. It is kept as `t_interval_of_bootstrap_mean`. A label that a resample lacks counts
+there as F1 0 in `f1_macro`; ours leaves such labels out. Resamples depend only on the dataset, the number of
+documents and a fixed seed (42).
 """
 
 from __future__ import annotations

@@ -4,6 +4,13 @@ Models are compared on the resamples that they share (`stats.bootstrap`), so wha
 cancels out. Scores and differences are on 0-1; differences are the first minus the second. p-values are
 adjusted for the number of comparisons in a family: all those from which one would have picked the striking
 ones, be it all tasks of a table or all pairs of a leaderboard.
+
+Paired bootstrap: of B resamples, r lie on the rarer side of 0 (those at 0 on both sides); p = 2 (r + 1) / (B
++ 1), at most 1, so that p < 0.05 only if the interval excludes 0. If r = 0, p comes from the normal
+distribution with the resamples' mean and standard deviation, if that is smaller: 0.002 is too coarse to
+adjust. Ranks: the 2.5th to 97.5th percentile of the ranks on every resample, rounded outwards; tied models
+share their mean rank. The detectable difference is (1.96 + 0.84) times the standard error of the difference
+(MedHELM's minimum detectable effect).
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ scores predicts a model's score on the tasks that it was not asked alike. How fa
 published models themselves: each is predicted by a fit without its whole family (split conformal prediction
 with normalised residuals: Lei et al., J. Am. Stat. Assoc. 113, 2018). tests/report/test_standing.py checks
 it on families that neither the fit nor its errors have seen.
+
+True place inside the stated places, and median width in places: 29 tasks at random 97 %, 12; the 13 open
+ones 96 %, 22; the 35 English ones 96 %, 16; the 16 Chinese ones 93 %, 24. Nothing is claimed from fewer than
+three tasks or 100 documents that were asked alike, nor where places reach over a third of the field.
 """
 
 from __future__ import annotations

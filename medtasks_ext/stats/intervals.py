@@ -11,7 +11,7 @@ has a variance of p (1 - p) / n for some n, so it is the interval of all of them
   nothing: without it, units that all came out alike would say that nothing varies;
 - F1 and other scores that are no means: the same, with the variance over bootstrap resamples.
 
-docs/statistics.md has the coverage in simulations, with the percentile bootstrap beside it. A studentised
+docs/coverage.md has the coverage in simulations, with the percentile bootstrap beside it. A studentised
 bootstrap was tried for means without a heap at an end: it is as wide and covers as much from 20 documents on,
 and with a heap it covers as little as 0.11, so there is no second rule.
 """
@@ -42,7 +42,7 @@ WILSON_OF_UNITS = "Wilson on the effective number of documents, 95 %"
 WILSON_OF_CLUSTERS = "Wilson on the effective number of documents in clusters, 95 %"
 WILSON_OF_DRAWN = "Wilson on the effective number of drawn documents, 95 %"
 #: All of them, for records of many scores.
-METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/statistics.md)"
+METHODS = "Wilson on the effective number of documents, 95 % (medtasks: docs/compare.md)"
 STUDENT = "Student's t, 95 %"
 #: Each of these holds its score, whatever the documents are.
 HOLDING = (WILSON, WILSON_OF_UNITS, WILSON_OF_CLUSTERS, WILSON_OF_DRAWN, STUDENT)

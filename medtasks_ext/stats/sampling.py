@@ -7,6 +7,13 @@ many is fixed by costs, by weights and by a spread that is assumed beforehand (N
 answers would bias the estimate. Variances have the finite population's correction (Cochran, Sampling
 Techniques, chapters 5 and 6): of all documents there is no error. Scores that are no means are linearised: a
 unit counts as much as the score moves with its weight (Deville, Survey Methodology 25, 1999).
+
+Strata are up to four of cost, at least 8 documents of each. A score that is neither a mean nor a ratio of
+sums (kappa) gets at least 50 of a task; macro F1 as many that the rarest label has 15, and the whole task if
+it has fewer. Rounds ask 7 % more each, from half of the plan on. Simulated with the published scores of 98
+models on 87 tasks as the truth: ±1.0 for 1/22 of the cost, ±0.8 for 1/15, and the interval holds the score
+of all documents in 95 to 96 %; watched (`sequences`) ±1.5 for 1/21, ±0.8 for 1/8. `pytest -m nightly
+tests/results/test_sampling.py` repeats 2,000 of each.
 """
 
 from __future__ import annotations

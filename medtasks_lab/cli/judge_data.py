@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
 from medtasks_ext.seed import SEED
@@ -32,7 +33,8 @@ def judge_data(
     cases = read_cases([Path(file) for file in files])
     decisions = expert_decisions(cases, [Path(file) for file in expert or []])
     split = split_by_question(cases, decisions, test_share, seed)
-    record = write_split(Path(out), split, test_share, seed)
+    with private_files(True):  # rows hold questions and answers
+        record = write_split(Path(out), split, test_share, seed)
     for side, counts in record["sides"].items():
         typer.echo(
             f"{side}: {counts['questions']:,} questions, {counts['answers']:,} answers, "
@@ -43,5 +45,5 @@ def judge_data(
         typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
     typer.echo(f"{out}: train.jsonl and test.jsonl for training; test_cases.jsonl for `medtasks judge eval`")
     evaluate = f"medtasks judge eval {out}/test_cases.jsonl --jury JURY -o judge_eval"
-    say_next("train a model on it (docs/judge_model.md)", evaluate)
+    say_next("train a model on it (docs/judges.md)", evaluate)
     return 0

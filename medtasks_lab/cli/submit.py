@@ -131,7 +131,7 @@ def submit(
     for why, names in written.no_rank.items():
         typer.echo(f"no rank: {counted(len(names), 'task')} ({some(names, 3)}): {why}")
     _print_flags(written.checked)
-    steps = ["read submission.json", "commit the folder", "open a pull request (docs/submitting.md)"]
+    steps = ["read submission.json", "commit the folder", "open a pull request (docs/compare.md)"]
     said = written.record.answers
     if written.answers and said:
         typer.echo(f"{written.answers}: {said.size:,} bytes, final answers, sha256 {said.sha256}")
@@ -168,7 +168,7 @@ def _check(folders: list[str], answers: Path | None) -> int:
             looked = f"{counted(checked.tasks, 'task')} from {counted(checked.documents, 'document')}"
             typer.echo(f"✓ {folder}: {looked}; all scores follow; {levels_words(checked.verdicts.values())}")
     if not code:
-        say_next("commit the folder, open a pull request (docs/submitting.md)")
+        say_next("commit the folder, open a pull request (docs/compare.md)")
     return code
 
 
@@ -201,7 +201,7 @@ def _confirm(
         agreed += agrees
         typer.echo(f"{'✓' if agrees else '✗'} {name}: {said.words(name)}")
     typer.echo(f"{file}: {agreed} of {counted(len(said.tasks), 'task')} confirmed, by {said.basis}")
-    say_next("commit the file, open a pull request from your own account (docs/submitting.md)")
+    say_next("commit the file, open a pull request from your own account (docs/compare.md)")
     return 0
 
 

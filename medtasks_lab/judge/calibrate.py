@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # holds ids and ratings, and no text: CSV or JSONL, a line for each answer.
 
 COLUMNS = ("task", "document", "response", "rating", "lowest", "highest", "rater")
-_REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judging.md#anchors)"
+_REMEDY = "the columns are " + ", ".join(COLUMNS) + " (docs/judges.md)"
 
 
 class Anchor(Strict):

@@ -34,7 +34,7 @@ POINT = "criterion"
 ALL = "all"
 _REMEDY = (
     "a line has `prompt`, `completion`, `rubric`, `category`, `binary_labels` and "
-    "`anonymized_physician_ids`, as the released file of HealthBench has them (docs/judging.md)"
+    "`anonymized_physician_ids`, as the released file of HealthBench has them (docs/judges.md)"
 )
 
 

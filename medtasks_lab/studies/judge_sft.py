@@ -35,7 +35,7 @@ TEST_SHARE = 0.1
 EXPERT = "expert"
 #: (case, point)
 PointKey = tuple[str, str]
-_SHAPE = "docs/judge_model.md shows what a case looks like"
+_SHAPE = "docs/judges.md shows what a case looks like"
 
 
 class GoldPoint(BaseModel):

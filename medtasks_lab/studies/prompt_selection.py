@@ -51,7 +51,7 @@ _ABOUT = (
 )
 #: The lists of the vocabulary that a folder of datasets may add to.
 _KINDS = ("task_types", "specialties", "stages", "document_types")
-_REMEDY = "docs/prompts.md has a file of candidates"
+_REMEDY = "docs/evaluate.md has a file of candidates"
 
 
 class Candidate(Strict):

@@ -497,7 +497,21 @@ class Cleared(Strict):
 
 
 class Register(Strict):
-    """The content of the file."""
+    """The content of the file, which looks so:
+
+        sites:                      # who may confirm results of others (submit --confirm)
+          - {name: charite, title: Charité, Berlin}
+        cleared:                    # flags that you have looked at
+          - submission: ORG/MODEL/DATE
+            record: 5f…             # as the check prints it; another record is flagged again
+            flags: [far above the best published]
+            by: your name
+            why: the answers of 40 documents were read; the model is new
+
+    Before `confirmed-SITE.json` is merged, see that the pull request comes from that site: the file carries
+    no signature. Before a flag is cleared, read answers, compare them with the submission that is named, and
+    ask for the run (`medtasks verify RUN --against submission.json`).
+    """
 
     sites: list[KnownSite] = Field(default=[])
     cleared: list[Cleared] = Field(default=[])
@@ -523,7 +537,7 @@ def read_register(root: Path) -> Register:
     file = root / REGISTER
     if not file.is_file():
         return Register()
-    remedy = "docs/maintaining.md shows one"
+    remedy = "medtasks_lab/submissions/check.py shows one"
     return validated(
         lambda: Register.model_validate(read_mapping(file)), where=file, remedy=remedy, first=True
     )

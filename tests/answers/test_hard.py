@@ -68,7 +68,7 @@ def test_other_kinds(block, text, label):
     assert read_other(block, text) == label
 
 
-#: read wrongly, with the reason in docs/answers.md
+#: read wrongly, a silent error that stays (medtasks_ext/answers/tolerant)
 STAY = {
     "entity: fiebre, type: síntoma; (mencionada dos veces)",
     "breast cancer and ovarian cancer",

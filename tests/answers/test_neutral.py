@@ -60,7 +60,7 @@ def test_a_second_set_is_misread_in_less_than_two_of_a_hundred():
 
 
 def test_a_third_set_as_models_write_is_read():
-    """First reading: 12 of 180 were not read, none was read wrongly (docs/answers.md)."""
+    """First reading: 12 of 180 were not read, none was read wrongly (tests/answers/first_readings.csv)."""
     counts = Counter(item.language for item in written_third())
     assert len(counts) == 12 and set(counts.values()) == {15}
     assert not [(item.text, item.gold, item.read()) for item in written_third() if item.read() != item.gold]

@@ -5,7 +5,7 @@ import pytest
 from tests.answers.real import NONE, real_answers
 
 ANSWERS = list(real_answers())
-#: place -> why the reader does not find what the author read; docs/answers.md counts them
+#: place -> why the reader does not find what the author read; tests/answers/real counts them
 STAY = {
     15: "a class of drugs before a colon is taken for the drug",
     24: "a sentence says that there is none, in words of its own",

@@ -47,6 +47,8 @@ def lines(path) -> list[dict]:
 def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_decision(medtasks, tmp_path):
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(10)])
     outcome = medtasks("judge", "data", "cases.jsonl", "--test-share", "0.2")
+    made = tmp_path / "judge_data"
+    assert {path.stat().st_mode & 0o077 for path in (made, *made.iterdir())} == {0}  # they hold texts
     assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
     rubric = point_rubric()
     for row in lines(tmp_path / "judge_data" / "train.jsonl"):

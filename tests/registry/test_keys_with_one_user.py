@@ -1,10 +1,12 @@
-"""A key in files of tasks and suites with one user stands in docs/architecture.md, with a reason."""
+"""A key in files of tasks and suites with one user stands in a list beside this file, with a reason."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from medtasks_ext.registry.yamlfile import read_yaml
 
@@ -50,9 +52,8 @@ def with_one_user(pattern: str, suite: int) -> set[str]:
 
 
 def test_each_key_with_one_user_is_listed_with_a_reason_and_no_other_is():
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = text.partition("## Keys with one user")[2].partition("\n## ")[0]
-    lines = [line.split("|") for line in rows.splitlines() if line.startswith("| `")]
-    listed = [name for line in lines for name in re.findall(r"`([^`]+)`", line[1])]
-    assert all(len(line) == 5 and line[3].strip() for line in lines) and len(listed) == len({*listed})
+    text = Path(__file__).with_name("keys_with_one_user.yaml").read_text(encoding="utf-8")
+    lines = yaml.safe_load(text)
+    listed = [name for line in lines for name in line["keys"]]
+    assert all(line["user"] and line["why"] for line in lines) and len(listed) == len({*listed})
     assert {*listed} == with_one_user("*/*/task.yaml", -3) | with_one_user("*/suite.yaml", -2)

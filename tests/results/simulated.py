@@ -143,7 +143,7 @@ SIZES, SCORES, TIMES = (6, 12, 20, 50, 100, 200, 500, 2000), (0.5, 0.8, 0.9, 0.9
 PAGE = ROOT / "docs" / "coverage.md"
 _HEAD = (
     "# Coverage of intervals\n\n"
-    "How often a 95 % [interval](statistics.md#intervals) holds the truth, in percent of {times} simulated\n"
+    "How often a 95 % [interval](compare.md#intervals) holds the truth, in percent of {times} simulated\n"
     "tasks; in brackets the percentile bootstrap of 1,000 resamples, which earlier versions had, on the\n"
     "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard "
     "error of\nabout one point. A nightly test writes this page (seed 42).\n\n"

@@ -49,8 +49,8 @@ def test_every_declared_cluster_is_found_in_rows_of_its_task(name, data_dir):
 
 
 def test_the_documentation_names_the_tasks_with_clusters():
-    page = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
-    table = page.partition("## Questions that share a note")[2].partition("BRIDGE's own rows")[0]
+    page = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
+    table = page.partition("## Questions that share a text")[2]
     assert sorted(name for name in re.findall(r"`(\w+)`", table) if name in TASKS) == sorted(CLUSTERED)
 
 

@@ -57,7 +57,7 @@ def jury_words(dataset: Dataset, judging: Judging, prompts: PromptSource) -> Jur
         raise MedtasksError(
             "judge.official: suite.yaml declares no juries",
             where=dataset.file,
-            remedy="declare them there (docs/prompts.md)",
+            remedy="declare them there (docs/keys.md)",
         )
     artefact, juries = official.artefacts[official.juries.artefact], official.juries
     path = find_artefact(artefact, must=prompts == "official", fetch=False)
@@ -82,7 +82,7 @@ def _of_one_message(dataset: Dataset, jury: OfficialJury, *, must: bool) -> Jury
         raise MedtasksError(
             f"judge.official: suite.yaml declares no artefact {named!r}",
             where=dataset.file,
-            remedy="declare it there (docs/prompts.md)",
+            remedy="declare it there (docs/evaluate.md)",
         )
     artefact = official.artefacts[named]
     path = find_artefact(artefact, must=must, fetch=False)

@@ -211,7 +211,7 @@ def artefacts_of(block: Official, suite: SuiteOfficial | None, where: Path) -> d
         raise MedtasksError(
             f"official: suite.yaml declares no {missing[0]}",
             where=where,
-            remedy="declare it there (docs/prompts.md)",
+            remedy="declare it there (docs/keys.md)",
         )
     return {name: known[name] for name in names}
 

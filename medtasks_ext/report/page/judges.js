@@ -31,7 +31,7 @@ function drawJudges() {
       { className: "words" },
       ...measures.flatMap((measure) => [
         make("dt", { textContent: measureTitle(measure) }),
-        make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judging.md defines it" }),
+        make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judges.md defines it" }),
       ]),
     ),
     table({

@@ -42,7 +42,7 @@ function drawAbout() {
     titled(
       "Submit results",
       text("pre", "", "medtasks submit runs/MODEL -o results/submissions/ORG/MODEL/DATE\nmedtasks submit --check results/submissions/ORG/MODEL/DATE"),
-      text("p", "prose", "Then open a pull request with the folder. docs/submitting.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
+      text("p", "prose", "Then open a pull request with the folder. docs/safety.md says what leaves your machine: final answers to open data in a file of their own, no other text, and no id of a row."),
     ),
     site.left_out.length
       ? titled("Left out", ...faults(site.left_out))

@@ -1,0 +1,61 @@
+"""What plain lm-eval sends where.
+
+lm-eval asks servers itself, and calls nothing of ours before a request. So a task looks at the address when
+its rows are loaded: in what lm-eval hands it (`base_url` among the model's arguments), or in the class of the
+model that the command line names. `medtasks run` asks by engines, which look at every request (`egress`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any
+
+from medtasks_ext.batching import model_of
+from medtasks_ext.egress import SERVICES, TRUSTED_HOSTS, Egress, Text, addresses, shown_url
+from medtasks_ext.errors import MedtasksError
+
+
+def check_server(arguments: Mapping[str, Any], text: Text) -> None:
+    """Refuse a text that the server of a plain lm-eval may not receive.
+
+    Args:
+        arguments: of the model, as lm-eval hands them to tasks; without them in a run of our own.
+        text: what would be sent.
+
+    Raises:
+        MedtasksError: names dataset and host, and what can be done.
+    """
+    if text.is_open:
+        return
+    given = arguments.get("base_url") or arguments.get("api_base") or _default_address(model_of(sys.argv))
+    for url in addresses(given):
+        try:
+            Egress.of().check(url if "//" in url else f"//{url}", [text])
+        except MedtasksError as error:
+            raise MedtasksError(
+                error.what,
+                where=shown_url(url),
+                remedy="serve the model on this machine; or name the host or its network in "
+                f"{TRUSTED_HOSTS}, if the institution runs it; or, if the data-use agreement permits this "
+                "one host, use `medtasks run` with --allow-host",
+            ) from None
+
+
+def _default_address(model: str | None) -> str | None:
+    """The address of a model of lm-eval's that names none; None of a model on this machine."""
+    if model is None:
+        return None
+    import lm_eval.models  # noqa: F401  registers lm-eval's own models
+    from lm_eval.api.registry import get_model
+
+    try:
+        kind = get_model(model)
+    except (ImportError, KeyError, ValueError):
+        return None  # lm-eval refuses it in its own words
+    stated = signature(kind.__init__).parameters.get("base_url")
+    if stated is not None and isinstance(stated.default, str):
+        return stated.default
+    modules = {base.__module__ for base in kind.__mro__}
+    return next((address for module, address in SERVICES.items() if module in modules), None)
