@@ -99,10 +99,10 @@ def _asked(folder: Path, way: str, code: str, tokens: int) -> dict[str, Any]:
         result = json.loads((folder / way / "tasks" / f"{task}.json").read_bytes())
         found["input"] += result["tokens"]["input"]
         found["cached"] += result["tokens"]["cached"]
-        found["words"] = result["conditions"]["observed"]["loaded"]["instruction"].partition(",")[0]
+        found["words"] = result["loaded"]["instruction"].partition(",")[0]
         for line in (folder / way / "responses" / f"{task}.jsonl").read_bytes().splitlines():
-            if "text" in (item := json.loads(line)):
-                found["answers"][item["key"]] = item["text"]
+            if "response" in (item := json.loads(line)):
+                found["answers"][item["key"]] = item["response"]
     return found
 
 

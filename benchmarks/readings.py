@@ -27,7 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
-from tests.answers.replies import HandWritten, written_before, written_later, written_second, written_third
+from tests.answers.replies import (
+    HandWritten,
+    written_before,
+    written_fifth,
+    written_fourth,
+    written_later,
+    written_second,
+    written_third,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,6 +193,8 @@ def counts() -> None:
     table("Kinds of no paper, written when it was finished", neutral(written_later()))
     table("Kinds of no paper, with twists", neutral(written_second()))
     table("Kinds of no paper, as models write", neutral(written_third()))
+    table("Kinds of no paper, options that are phrases", neutral(written_fourth()))
+    table("Kinds of no paper, a hundred more in each language", neutral(written_fifth()))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.batching import say_batch_size
 from medtasks_ext.egress import Text
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
@@ -41,6 +41,7 @@ from medtasks_ext.registry.tasks import ANSWER_BUDGET, BLOCKS, TASK_FILE
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
+without_frames()
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 #: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
@@ -163,7 +164,7 @@ class MedicalTask(ConfigurableTask):
             raise MedtasksError(
                 "metadata.version: missing key", where=source, remedy="write N-X, for example 1-A"
             )
-        if config.get("strategy", "zero_shot") not in _SHOTS:
+        if config.get("strategy", "zero_shot") not in list(_SHOTS):  # what is said may be no name
             raise MedtasksError(
                 f"strategy is {config['strategy']!r}", where=source, remedy=f"use {', '.join(_SHOTS)}"
             )

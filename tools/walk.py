@@ -10,6 +10,11 @@ about 25 changes each.
 
     python tools/walk.py run --tasks medhelm_medqa --model oracle --data sample --limit 1 --out FOLDER
     python tools/walk.py report FOLDER
+
+One document of MedQA (`run --limit 1 --model oracle --data sample --prompts own`) takes 491 changes, most
+of them between `runner` and `runs`, since the whole test file is read and each state of a task is noted;
+with HELM's own words 787. A report on that run takes 407 in the terminal; with its page 5,301, since the
+page describes every dataset.
 """
 
 from __future__ import annotations

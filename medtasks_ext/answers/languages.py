@@ -43,6 +43,14 @@ class Words:
     words: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     neither: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    except_: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
+    out_of: tuple[str, ...] = ()
+    tick: tuple[str, ...] = ()
+    cross: tuple[str, ...] = ()
     labels: str = ascii_uppercase
 
     def extended_by(self, said: Mapping[str, Sequence[str]]) -> Words:

@@ -33,8 +33,9 @@ def card(
 ) -> int:
     """Write what the author of a model publishes.
 
-    A section for the model card, its front matter with a model-index of suites and their main axes, one of
-    every task, .eval_results for the hub, an Every-Eval-Ever record, and a manifest to repeat the run.
+    README.md is a section for the model card, of one screen, with its front matter; medical-evaluation.md
+    has all details. Beside them: a model-index of every task, .eval_results for the hub, an Every-Eval-Ever
+    record, and a manifest to repeat the run.
 
     Example: medtasks card runs/MODEL -o card
     """
@@ -42,7 +43,15 @@ def card(
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
     from medtasks_ext.report.card.manifest import manifest
-    from medtasks_ext.report.card.section import card_section, card_standings, drawn, picture_name
+    from medtasks_ext.report.card.section import (
+        DETAILS,
+        card_details,
+        card_profile,
+        card_section,
+        card_standings,
+        drawn,
+        picture_name,
+    )
     from medtasks_ext.report.pictures.draw import is_possible
     from medtasks_ext.results.entries import read_results
 
@@ -57,8 +66,7 @@ def card(
     _verify(entry)
     rows, models = ([], {}) if entry.sample else card_standings(entry, tasks)
     pictures = is_possible()
-    section = card_section(entry, tasks, left_out, rows, pictures=pictures)
-    files = {"medical-evaluation.md": section}
+    files = {DETAILS: card_details(entry, tasks, left_out, rows, pictures=pictures)}
     if pictures:
         files |= {picture_name(item): drawn(item, entry.model, models) for item in rows}
     elif rows:
@@ -66,6 +74,11 @@ def card(
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:
+        profile = card_profile(entry, tasks, rows) if pictures else {}
+        files |= profile
+        section = card_section(
+            entry, tasks, left_out, rows, pictures=pictures, profile=next(iter(profile), None)
+        )
         files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
         files["model-index-tasks.yaml"] = tasks_index(entry)
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}

@@ -15,6 +15,7 @@ from medtasks_ext.metrics.glossary import meanings, rules
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
 from medtasks_ext.registry.metadata import TaskFacts
+from medtasks_ext.rows.expressions import FILTERS
 from medtasks_ext.rows.json_schema import card_schema, described, task_schema
 from medtasks_ext.rows.spec import dataset_spec
 
@@ -82,6 +83,9 @@ def _keys(tasks: Registry) -> Iterator[str]:
     yield from _section(
         described(Adjudicator.model_json_schema()), "`adjudicator`: besides", skip=tuple(own_keys)
     )
+    yield from ("", "## Filters of fields and templates", "", "| filter | makes |", "| --- | --- |")
+    for name, made in FILTERS.items():
+        yield f"| `{name}` | {_cell((made.__doc__ or '').partition('Args:')[0].partition('Raises:')[0])} |"
     yield from ("", "## Sources of which rows are made", *_sources(tasks))
 
 

@@ -268,7 +268,7 @@ def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:
     best = max(by_model, key=by_model.__getitem__)
     of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
     some = "" if len(weights) == group.n_tasks else f", on {of}"
-    some += ", asked otherwise" * any(row["asked_otherwise"] for row in rows)
+    some += ", other conditions" * any(row["asked_otherwise"] for row in rows)
     lines = [(f"best published: {best}{some}", by_model[best])]
     return [*lines, (f"median of {len(by_model)} published{some}", median(by_model.values()))]
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 #: What is put at the end of a text, to see whether the prompt has all of it.
 _MARK = "qzxjv"
 _PROSE = 6  # words of a text that is read as a whole
-_FEWEST = 3  # rows by which a column is judged
+_FEWEST = 3  # rows by which a column is judged, and levels by which a scale is
+#: a scale that is sorted as its words are
+_SORTED_SCALE = {"absent", "mild", "moderate", "severe"}
 _SPACE = re.compile(r"\s+")
 
 
@@ -68,6 +70,7 @@ class Review:
         """What is wrong, each with what to do."""
         yield from self._rows_count()
         yield from self._labels_differ()
+        yield from self._levels_are_ordered()
         yield from self._gold_is_hidden()
         yield from self._columns_are_shown()
         yield from self._options_are_shown()
@@ -135,6 +138,21 @@ class Review:
                 first = known.setdefault(_plain(label) or label, label)
                 if first is not label:
                     yield f"answer.{key}: {label!r} reads as {first!r} → give each its own word"
+
+    def _levels_are_ordered(self) -> Iterator[str]:
+        """Levels of a scale stand from the lowest to the highest, and not as a column's values are sorted."""
+        labels = self.spec.answer.get("labels")
+        if self.spec.answer.get("kind") != "ordinal" or not isinstance(labels, list):
+            return
+        levels = [_plain(str(label)) for label in labels]
+        is_sorted = len(levels) >= _FEWEST and levels == sorted(levels)
+        are_words = all(len(level) > 1 and level.isalpha() for level in levels)
+        if is_sorted and are_words and not set(levels) <= _SORTED_SCALE:
+            yield (
+                f"answer.labels: {', '.join(map(str, labels))} stand in alphabetical order, which is seldom"
+                " that of a scale → write them from the lowest to the highest; where they stand so already,"
+                f" give each its meaning: labels: {{{labels[0]}: ..., ...}}"
+            )
 
     def _gold_is_hidden(self) -> Iterator[str]:
         """Some column changes the gold answer and no prompt, and none that is shown says what it is."""

@@ -87,7 +87,7 @@ def _short(entries: Sequence[Entry]) -> Iterator[str]:
             first = next(iter(less))
             yield (
                 f"{entry.label}: rows are missing here of {_some([*less])} ({first}: {less[first]}): no "
-                "scores of whole test sets, so there is no rank and no place on a card"
+                "scores of whole test sets, so there is no rank, and they are not on a card"
             )
 
 
@@ -117,8 +117,8 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
                 )
                 named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
                 yield (
-                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(differences)} tasks were asked "
-                    f"otherwise than the published models were ({named}), so there is no rank among these"
+                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(differences)} tasks have "
+                    f"other conditions than the published models ({named}), so there is no rank among these"
                 )
 
 
@@ -205,7 +205,7 @@ def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -
             names = ", ".join(entries[place].label for place in item.left_out)
             yield f"{title}: not compared, since they share too few tasks asked alike with others: {names}"
         if item.unlike:
-            yield f"{title}: {_some(item.unlike)} left out of comparisons, since they were asked otherwise"
+            yield f"{title}: {_some(item.unlike)} left out of comparisons: other conditions"
 
 
 def _published(entries: Sequence[Entry]) -> Iterator[str]:

@@ -220,34 +220,33 @@ class Standing:
     def sentence(self) -> str:
         """Where it stands, in words."""
         of, n = self.suite.title, len(self.rivals)
-        words = f"{self.score:.2f} on {self.tasks} of {of}'s {_tasks(self.of_suite)}"
-        words += "" if self.strategy == "zero_shot" else f", {strategy_title(self.strategy)}"
+        words = measured_words(self.score, self.tasks, of, self.of_suite, self.strategy)
         if not n:
             return words
         if not self.alike:
-            return f"{words}; no place among {n} published models, which were asked otherwise ({self._why})"
+            return f"{words}; not ranked among {n} published models: other conditions ({self._why})"
         if not self.enough:
             alike = f"{_tasks(self.alike)} with {self.documents_alike:,} documents"
             return (
-                f"{words}; no place: {alike} {'was' if self.alike == 1 else 'were'} asked as the published "
-                f"models were, and {FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
+                f"{words}; not ranked: {alike} under the conditions of the published models, and "
+                f"{FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
             )
         if self.equivalent:
             words += (
                 f"; {of}-equivalent {self.equivalent.score:.2f} ± {self.equivalent.error:.2f} by the "
-                f"{self.alike} that were asked as the published models were"
+                f"{self.alike} under the conditions of the published models"
             )
         elif self.alike < self.tasks:
-            words += f"; {self.on_alike:.2f} on the {self.alike} that were asked as the published models were"
+            words += f"; {self.on_alike:.2f} on the {self.alike} under the conditions of the published models"
         if self.places is None:
-            return f"{words}: too little for a place among {n} published models"
+            return f"{words}: too little for a rank among {n} published models"
         first, last = self.places
-        place = f"place {first}" if first == last else f"place {first} to {last}"
+        place = f"rank {first}" if first == last else f"rank {first} to {last}"
         return f"{words}: {place} of {n + 1}{self._on_these}{self._side}{self._said}"
 
     @property
     def _said(self) -> str:
-        """That the place rests on what nobody has confirmed."""
+        """That the rank rests on what nobody has confirmed."""
         if not self.said:
             return ""
         some = "" if self.said == self.alike else f" in {self.said} of these {self.alike} tasks"
@@ -322,7 +321,7 @@ class Standing:
             lines.append(confirmed_words(self.states, self.tasks))
         if self.alike and self.reasons:
             lines.append(
-                f"{_tasks(self.tasks - self.alike)} left out here, being asked otherwise: {self._why}"
+                f"{_tasks(self.tasks - self.alike)} left out here, under other conditions: {self._why}"
             )
         return lines
 
@@ -340,8 +339,14 @@ class Standing:
         if not self.placed or self.ends is None or not (peers := self.peers):
             return ""
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
-        place = f"place {first}" if first == last else f"place {first} to {last}"
+        place = f"rank {first}" if first == last else f"rank {first} to {last}"
         return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+
+
+def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
+    """What was measured, in words: the score, the tasks of the suite, and how they were asked."""
+    words = f"{score:.2f} on {tasks} of {suite}'s {_tasks(of_suite)}"
+    return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"
 
 
 def _called(entry: Entry) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
@@ -164,26 +164,28 @@ def _shown(value: Any) -> Any:
 
 
 def _int(value: Any) -> int:
-    """The filter `int` without a silent 0 for what is no integer."""
+    """An integer; a fault for what is none, where Jinja has a silent 0."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
         raise RowValueError(f"{excerpt(value)} is no integer") from None
 
 
+#: Filters that fields and templates of task files have besides Jinja's own.
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "as_letters": as_letters,
+    "blocks": blocks,
+    "int": _int,
+    "json_objects": json_objects,
+    "lettered": lettered,
+    "masked": masked,
+    "question_and_options": question_and_options,
+    "renamed": renamed,
+    "spans": spans,
+    "split_options": split_options,
+}
 _environment = Declared(
-    {
-        "as_letters": as_letters,
-        "blocks": blocks,
-        "int": _int,
-        "json_objects": json_objects,
-        "lettered": lettered,
-        "masked": masked,
-        "question_and_options": question_and_options,
-        "renamed": renamed,
-        "spans": spans,
-        "split_options": split_options,
-    },
+    FILTERS,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

@@ -15,6 +15,8 @@ from medtasks_ext.answers import answer_format
 FOLDER = Path(__file__).parent / "replies"
 SECOND = Path(__file__).parent / "replies_second.yaml"
 THIRD = Path(__file__).parent / "replies_third.yaml"
+FOURTH = Path(__file__).parent / "replies_fourth.yaml"
+FIFTH = Path(__file__).parent / "replies_fifth"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -46,7 +48,9 @@ class HandWritten:
             return NONE
         if self.kind == "ordinal":
             return str(block["labels"][answer])
-        return "".join(answer) if isinstance(answer, list) else _number(answer)
+        # of labels such as I, II and III those of several answers are written apart
+        apart = " " if "III" in block.get("labels", ()) else ""
+        return apart.join(answer) if isinstance(answer, list) else _number(answer)
 
 
 def _number(answer: Any) -> str:
@@ -90,6 +94,22 @@ def written_second() -> list[HandWritten]:
 def written_third() -> list[HandWritten]:
     """Fifteen more in each, as models write them, which no reader had seen."""
     return list(_of_languages(THIRD))
+
+
+@lru_cache(maxsize=1)
+def written_fourth() -> list[HandWritten]:
+    """Twenty more in each, whose options are phrases, which no reader had seen."""
+    return list(_of_languages(FOURTH))
+
+
+@lru_cache(maxsize=1)
+def written_fifth() -> list[HandWritten]:
+    """A hundred more in each, written when the reader knew the fourth set, and read by it as it was then."""
+    found = []
+    for file in sorted(FIFTH.glob("*.yaml")):
+        for block in yaml.safe_load(file.read_text(encoding="utf-8")):
+            found += _made(file.stem, block.pop("kind"), block)
+    return found
 
 
 def _of_languages(file: Path) -> Iterator[HandWritten]:

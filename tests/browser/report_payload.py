@@ -53,8 +53,7 @@ def made_report(
         text: whose texts are shown.
         strategies: of the runs.
     """
-    levels = np.random.default_rng(7).uniform(0.25, 0.85, len(registry().datasets))
-    entries = [_entry(index, levels, strategies, sample) for index in range(own)]
+    entries = [made_entry(index, strategies, sample) for index in range(own)]
     with mock.patch.multiple(
         gather,
         read_results=lambda *_: Results(entries, [FAULT]),
@@ -74,7 +73,9 @@ def _some_published(tasks: Registry, n: int) -> list[Entry]:
     return [entry for found in by_suite.values() for entry in found[:n]]
 
 
-def _entry(index: int, levels: Any, strategies: tuple[str, ...], sample: bool) -> Entry:
+def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample: bool = False) -> Entry:
+    """An invented run over all tasks of `SUITES`; each third lacks some of them."""
+    levels = np.random.default_rng(7).uniform(0.25, 0.85, len(registry().datasets))
     rng = np.random.default_rng(index)
     partial = index % 3 == 2
     skill = rng.normal(0, 0.07)

@@ -20,20 +20,20 @@ MEANS = [
 #: kind of report -> its head line, and what the legend says of the own mark
 KINDS = {
     "comparable": (
-        r"^0\.\d\d on 45 of BRIDGE's 87 tasks; BRIDGE-equivalent .*: place \d+ to \d+ of 99",
+        r"^0\.\d\d on 45 of BRIDGE's 87 tasks; BRIDGE-equivalent .*: rank \d+ to \d+ of 99",
         "this model, 95 % interval",
     ),
     "partly": (
-        r"^0\.\d\d on 20 .* by the 5 that were asked .* were: too little for a place",
-        "this model: no place",
+        r"^0\.\d\d on 20 .* by the 5 under the conditions of .*: too little for a rank",
+        "this model: not ranked",
     ),
     "not at all": (
-        r"no place among 98 published models, which were asked otherwise \(wording in 20\)",
-        "this model, asked otherwise: no place",
+        r"not ranked among 98 published models: other conditions \(wording in 20\)",
+        "this model, other conditions: not ranked",
     ),
     "one task": (
-        r"^0\.\d\d on 1 .*; no place: 1 task with .* 3 tasks with 100 documents are needed",
-        "this model: no place",
+        r"^0\.\d\d on 1 .*; not ranked: 1 task with .* 3 tasks with 100 documents are needed",
+        "this model: not ranked",
     ),
 }
 
@@ -82,10 +82,10 @@ def test_the_first_page_says_what_may_be_claimed(medtasks, report_browser, tmp_p
         sides = [words for words in remarks if re.match("(above|below) the median", words)]
         if kind == "comparable":
             assert any(
-                re.match(r"place \d+ to \d+ of \d+ among models of its size", words) for words in remarks
+                re.match(r"rank \d+ to \d+ of \d+ among models of its size", words) for words in remarks
             )
         else:
-            assert not any("place" in words for words in remarks)
+            assert not any(words.startswith("rank ") for words in remarks)
         if kind in ("not at all", "one task"):
             assert not sides and not texts(browser, ".standing .percentiles")
         assert browser.js("document.documentElement.scrollWidth <= innerWidth")

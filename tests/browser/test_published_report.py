@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import go, on_all, open_tables, table, texts, whole
 
 #: billions of parameters: from, to
@@ -168,3 +169,76 @@ def test_all_views_have_one_width(opened, width):
         go(browser, address)
         [table_] = on_all(browser, "main .scroll > table", "one.getBoundingClientRect().width")
         assert table_ >= wide[address], address
+
+
+PARTS = (
+    "overview",
+    "leaderboard",
+    "heatmap",
+    "profile",
+    "models",
+    "cost?suite=medhelm",
+    "strategies",
+    "validity",
+    "tasks",
+)
+
+
+@pytest.mark.parametrize(("width", "dark"), [*LOOKS, (768, False)])
+def test_axe_finds_no_barrier(opened, width, dark):
+    browser = opened("", width, dark)
+    for address in (*PARTS, "overview?suite=mlb", "model/gemini-2.5-flash (published)"):
+        go(browser, address)
+        assert violations(browser) == [], address
+
+
+def test_at_400_percent_nothing_is_cut_and_pages_scroll_one_way(opened):
+    browser = opened("", 320)  # 1,280 pixels, four times as large
+    for address in (*PARTS, "task/bridge_mie", "model/gemini-2.5-flash (published)"):
+        go(browser, address)
+        assert browser.js("document.documentElement.scrollWidth <= innerWidth"), address
+        outside = on_all(
+            browser,
+            "h1, h2, h3, main p, .controls button, .controls select, #filters :is(.pills, [type=search])",
+            "one.offsetParent !== null && one.getBoundingClientRect().right > innerWidth + 1",
+        )
+        assert not any(outside), address
+    assert browser.complaints() == []
+
+
+def test_the_keyboard_alone_reaches_and_changes_every_view(opened):
+    browser = opened()
+    reached = []
+    browser.press("Tab", "Enter")  # past the frame, by the link for that
+    assert browser.js("document.activeElement.id") == "main"
+    for _ in range(60):
+        browser.press("Tab")
+        reached.append(browser.js("document.activeElement.textContent || document.activeElement.tagName"))
+        if reached[-1] == "All 98 models":
+            break
+    assert {"release date", "weights", "SVG", "PNG", "CSV", "The same values as a table"} <= set(reached)
+    assert any(words.startswith("Qwen3-8B-Thinking") for words in reached) and reached[-1] == "All 98 models"
+    browser.press("Enter")
+    browser.wait("location.hash.startsWith('#heatmap')")
+    browser.js("document.querySelector('[data-key=\"against=median\"]').focus()")
+    browser.press("Enter")
+    assert "against=median" in browser.js("location.hash")
+    assert browser.js("document.activeElement.dataset.key") == "against=median"
+    browser.js("document.querySelector('#views a[data-part=cost]').focus()")
+    browser.press("Enter")
+    browser.wait("location.hash.startsWith('#cost') && !!document.querySelector('main figure svg')")
+
+
+def test_on_paper_all_views_stand_in_light_colours_unfolded(opened):
+    browser = opened("", 1440, dark=True)
+    browser.js("window.print = () => dispatchEvent(new Event('beforeprint'))")
+    browser.click("#print-all")
+    heads = texts(browser, "main h2")
+    assert heads[:3] == ["Overview", "Leaderboard", "Heat map"] and {"Validity", "Tasks"} <= set(heads)
+    assert "Cost" not in heads  # the chosen suite has none
+    assert all(on_all(browser, "main details:not(.as-table, .menu)", "one.open"))
+    assert browser.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    # the paper's own width: nothing is drawn wider
+    assert not any(on_all(browser, "main .drawing svg", "one.getBoundingClientRect().width > 990"))
+    browser.js("dispatchEvent(new Event('afterprint'))")
+    assert texts(browser, "main h2") == ["Overview"] and browser.complaints() == []

@@ -51,6 +51,25 @@ def test_a_column_that_follows_from_the_gold_answer_is_named(tasks_of):
     assert problem.startswith("column n is in the prompt and is the number of right answers in every row")
 
 
+@pytest.mark.parametrize(
+    ("labels", "named"),
+    [
+        ('["ja", "nein", unklar]', True),
+        ('{"ja": belegt, "nein": widerlegt, unklar: offen}', False),
+        ('["nein", unklar, "ja"]', False),
+    ],
+)
+def test_levels_in_alphabetical_order_are_named_where_no_meaning_says_that_it_is_meant(
+    tasks_of, labels, named
+):
+    folder = tasks_of("commons/healthfc") / "commons" / "healthfc"
+    task = folder / "task.yaml"
+    text = task.read_text("utf-8")
+    task.write_text(text.replace('labels: ["nein", unklar, "ja"]', f"labels: {labels}"), "utf-8")
+    found = [problem for problem in Review(Dataset(folder)).problems() if "alphabetical order" in problem]
+    assert bool(found) == named
+
+
 def test_a_prompt_that_depends_on_other_rows_is_named(tasks_of):
     folder = tasks_of("clinicbench/gad") / "clinicbench" / "gad"
     task = folder / "task.yaml"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -11,7 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
+from lm_eval.tasks import TaskManager
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import forget
 from medtasks_ext.registry.tasks import TASK_KEYS
 from medtasks_ext.rows.json_schema import card_schema
@@ -44,16 +49,20 @@ _Reader.add_constructor("!function", lambda loader, node: _Function(node.value))
 _Writer.add_representer(_Function, lambda writer, text: writer.represent_scalar("!function", str(text)))
 
 
-def base() -> dict[str, Config]:
+#: one with an ordinal answer, and one with options
+ORDINAL, CHOICE = "crade", "igakuqa"
+
+
+def base(dataset: str = ORDINAL) -> dict[str, Config]:
     """A small dataset of one's own: file -> what it says."""
-    folder = ROOT / "tasks" / "commons" / "crade"
+    folder = ROOT / "tasks" / "commons" / dataset
     found = {name: yaml.load((folder / name).read_text("utf-8"), _Reader) for name in FILES}
     found["task.yaml"] |= {"task": NAME, "dataset": "own/mine"}
-    del found["task.yaml"]["rows"]["download"]
+    found["task.yaml"]["rows"].pop("download", None)
     return found
 
 
-def places() -> Iterator[Place]:
+def places(dataset: str = ORDINAL) -> Iterator[Place]:
     """All keys that the files have, at any depth, and those at the top that they might have."""
 
     def within(said: Config, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -63,31 +72,39 @@ def places() -> Iterator[Place]:
                 yield from within(value, (*above, key))
 
     known = {"task.yaml": TASK_KEYS, "card.yaml": card_schema()["properties"]}
-    for name, said in base().items():
+    for name, said in base(dataset).items():
         yield from ((name, place) for place in within(said))
         yield from ((name, (key,)) for key in known[name] if key not in said)
 
 
-def cases() -> list[tuple[Place, Any]]:
+def cases(dataset: str = ORDINAL, times: int = 2) -> list[tuple[Place, Any]]:
     """Each key twice, the values in turn."""
     values = cycle(VALUES)
-    return [(place, next(values)) for place in places() for _ in range(2)]
+    return [(place, next(values)) for place in places(dataset) for _ in range(times)]
 
 
 CASES = cases()
+#: keys of the second dataset that the first does not have
+OTHERS = [case for case in cases(CHOICE, 3) if case[0] not in set(places())]
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
+def dataset() -> str:
+    """Which of the datasets is written."""
+    return ORDINAL
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch, dataset):
     """Write the dataset with one other value."""
     folder = tmp_path / "mine" / "mine"
     folder.mkdir(parents=True)
-    source = ROOT / "tasks" / "commons" / "crade"
+    source = ROOT / "tasks" / "commons" / dataset
     for name in ("sample.jsonl", "citation.bib"):
         (folder / name).write_text((source / name).read_text("utf-8"), "utf-8")
     monkeypatch.setenv("MEDTASKS_TASKS", str(folder.parent))
     monkeypatch.delenv("MEDTASKS_SHOW_TEXT", raising=False)  # a defect is one line with a place
-    said = base()
+    said = base(dataset)
 
     def written(place: Place | None = None, value: Any = None) -> Path:
         changed = copy.deepcopy(said)
@@ -151,3 +168,47 @@ def test_other_commands_say_it_in_one_message_too(write, medtasks, command):
         if said := fault(medtasks(*command.split(), NAME), place):
             found[(place, json.dumps(value))] = said
     assert not found
+
+
+@pytest.mark.parametrize("dataset", [CHOICE])
+def test_keys_that_only_a_dataset_with_options_has_are_one_message_too(write, medtasks):
+    write()
+    assert medtasks("dev", "validate", NAME).code == 0
+    found = {}
+    for place, value in OTHERS:
+        write(place, value)
+        if said := fault(medtasks("dev", "validate", NAME), place):
+            found[(place, json.dumps(value))] = said
+    assert not found
+
+
+def test_plain_lm_eval_gets_one_message_and_no_error_of_another_kind(write):
+    """As `lm_eval --tasks own_mine --include_path FOLDER` loads it."""
+    found = {}
+    for place, value in [case for case in CASES if case[0][0] == "task.yaml"][1::6]:
+        if place[1] in {("task",), ("class",)}:  # lm-eval finds no task of ours there
+            continue
+        folder = write(place, value)
+        try:
+            manager = TaskManager(
+                include_path=str(folder.parent), include_defaults=False, metadata={"data": "sample"}
+            )
+            manager.load([NAME])
+        except MedtasksError as error:
+            if "task.yaml" not in str(error) and "own/mine" not in str(error):
+                found[(place, json.dumps(value))] = f"no file is named: {error}"
+        except Exception as error:
+            found[(place, json.dumps(value))] = f"{type(error).__name__}: {error}"
+    assert not found
+
+
+def test_the_command_of_lm_eval_says_it_without_its_frames(write):
+    folder = write(("task.yaml", ("answer", "kind")), "ordnal")
+    command = Path(sys.executable).with_name("lm_eval")
+    ended = subprocess.run(
+        [command, "run", "--model", "dummy", "--tasks", NAME, "--include_path", folder.parent],
+        capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert f"medtasks: {folder / 'task.yaml'}: answer.kind is 'ordnal'" in ended.stderr

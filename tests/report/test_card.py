@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from huggingface_hub import parse_eval_result_entries
+from huggingface_hub import ModelCard, parse_eval_result_entries
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from tests.conftest import unsealed, write_jsonl
@@ -44,13 +44,16 @@ def from_the_hub(run, task):
 
 def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, tmp_path):
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
-    text = (tmp_path / "card" / "medical-evaluation.md").read_text()
+    card, text = ((tmp_path / "card" / name).read_text() for name in ("README.md", "medical-evaluation.md"))
     scores = {
         task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
         for task in (TASK, OTHER)
     }
     mean = sum(scores.values()) / 2
-    assert f"| MedHELM (partial) | zero-shot | {mean:.4f} [" in text and "| 2/37 | 24 |" in text
+    for written in (card, text):
+        assert f"| MedHELM (partial) | zero-shot | {mean:.4f} [" in written and "| 2/37 | 24 |" in written
+    assert f"**{mean:.2f} on 2 of MedHELM's 37 tasks.**" in card and f"`{TASK}`" not in card
+    assert "**2 tasks" not in card and "(medical-evaluation.md)" in card
     assert all(
         f"| `{task}` | zero-shot | exact_match | {score:.4f} [" in text for task, score in scores.items()
     )
@@ -72,19 +75,21 @@ def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):
         assert one == other
 
 
-def test_the_front_matter_has_suites_and_main_axes_and_a_file_has_every_task(medtasks, run, tmp_path):
+def test_the_hub_reads_suites_from_the_front_matter_and_a_file_has_every_task(medtasks, run, tmp_path):
     medtasks("card", "run", "-o", "card", "--parts")
     stored = {
         task: json.loads((run / "tasks" / f"{task}.json").read_text())["metrics"]["score"]
         for task in (TASK, OTHER)
     }
-    front = (tmp_path / "card" / "README.md").read_text().split("---\n")[1]
-    name, results = model_index_to_eval_results(yaml.safe_load(front)["model-index"])
-    assert name == "random-label" and len(front.splitlines()) < 60
-    means = {item.metric_name: (item.metric_value, item.metric_args["tasks"]) for item in results}
+    card = ModelCard((tmp_path / "card" / "README.md").read_text())
+    name, [found] = model_index_to_eval_results(card.data.to_dict()["model-index"])
+    assert name == "random-label" and "model-index" not in card.text and card.text.startswith("\n## Medical")
     mean = round(sum(stored.values()) / 2, 4)
-    assert means["mean score (zero-shot)"] == (mean, "2 of 37")
-    assert means["mean score (zero-shot, Administration and workflow)"][0] == mean
+    # the hub shows name and value alone: a part of the tasks is in the name
+    assert (found.metric_name, found.metric_value) == ("mean score (zero-shot, 2 of 37 tasks)", mean)
+    assert (found.dataset_name, found.metric_args["tasks"]) == ("MedHELM", "2 of 37")
+    details = (tmp_path / "card" / "medical-evaluation.md").read_text()
+    assert f"| MedHELM (partial): Administration and workflow | zero-shot | {mean:.4f} [" in details
     every = yaml.safe_load((tmp_path / "card" / "model-index-tasks.yaml").read_text())
     _, results = model_index_to_eval_results(every["model-index"])
     assert {item.metric_args["task"]: item.metric_value for item in results} == {

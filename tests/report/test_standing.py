@@ -70,7 +70,8 @@ def test_one_task_is_no_place_and_no_side(medtasks, tmp_path):
     assert (found["placed"], found["place"], found["places"]) == (False, None, None)
     assert not found["strips"] and not found["strong"] and not found["weak"]
     assert (
-        "no place: 1 task with" in found["sentence"] and "3 tasks with 100 documents are" in found["sentence"]
+        "not ranked: 1 task with" in found["sentence"]
+        and "3 tasks with 100 documents are" in found["sentence"]
     )
     outcome = medtasks("report", "run", "--strategy", "zero_shot")
     assert "○" in outcome.out and "●" not in outcome.out and "median in" not in outcome.out
@@ -80,8 +81,10 @@ def test_a_few_tasks_stand_for_the_suite_but_not_for_a_place(medtasks, tmp_path)
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:4]), **ASKED)
     found = standing(medtasks)
     assert not found["placed"] and 0.2 < found["equivalent"] < 0.5 and found["equivalent_error"] > 0.03
-    assert re.search(r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 that were asked", found["sentence"])
-    assert found["sentence"].endswith(": too little for a place among 98 published models")
+    assert re.search(
+        r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 under the conditions of", found["sentence"]
+    )
+    assert found["sentence"].endswith(": too little for a rank among 98 published models")
 
 
 def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, tmp_path):
@@ -99,7 +102,7 @@ def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, 
     assert ends[0] < overall["Llama-3.1-8B-Instruct"] < ends[1]
     assert ends[1] < median(overall.values())
     assert found["sentence"].endswith(
-        f": place {first} to {last} of 99, below the middle, under rows as you say"
+        f": rank {first} to {last} of 99, below the middle, under rows as you say"
     )
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
     assert found["sentence"] in said and "●" in said
@@ -148,7 +151,10 @@ def test_tasks_that_were_asked_otherwise_leave_its_own_profile(medtasks, tmp_pat
     write_run(tmp_path / "run", "ORG/own", like("gemma-3-27b-it", SOME))
     found = standing(medtasks)
     assert (found["placed"], found["place"]) == (False, None) and not found["strips"]
-    assert f"which were asked otherwise (wording in {len(SOME)})" in found["sentence"]
+    assert (
+        f"not ranked among 98 published models: other conditions (wording in {len(SOME)})"
+        in found["sentence"]
+    )
     assert any(line.startswith("its own scores alone, on tasks that") for line in found["remarks"])
     outcome = medtasks("report", "run", "--strategy", "zero_shot")
     assert "○" in outcome.out and "●" not in outcome.out
@@ -163,7 +169,7 @@ def test_tasks_that_were_asked_otherwise_are_left_out_and_named(medtasks, tmp_pa
     found = standing(medtasks)
     assert (found["tasks"], found["alike"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}
-    assert "1 task left out here, being asked otherwise: wording in 1" in found["remarks"]
+    assert "1 task left out here, under other conditions: wording in 1" in found["remarks"]
 
 
 def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_path):
@@ -173,12 +179,13 @@ def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_
     outcome = medtasks("report", "few", "--strategy", "zero_shot")
     said = " ".join(outcome.out.split())
     assert "rows in part" in said and f"7 of the suite's {item.n_documents:,} rows" in said
-    assert "1/1" not in said and "no place among 98 published models" in said
+    assert "1/1" not in said and "not ranked among 98 published models" in said
     refused = medtasks("card", "few", "-o", "card")
     assert refused.code == 2 and "--parts" in refused.err
     assert medtasks("card", "few", "-o", "card", "--parts").code == 0
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert f"stands on a part: 7 of the suite's {item.n_documents:,} rows" in card
+    assert "1 task scored on a part of the rows or judgements: " in card
+    assert f"`{item.id}` (7 of the suite's {item.n_documents:,} rows)" in card
 
 
 def test_without_the_drawing_library_the_card_holds_a_strip(medtasks, tmp_path, monkeypatch):

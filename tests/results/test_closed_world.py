@@ -219,7 +219,7 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
     [suite] = [item for item in rows_of(tmp_path / "out" / "groups.csv") if item["axis"] == "suite"
                and item["kind"] == "medtasks" and item["suite"] == "bridge"]  # fmt: skip
     if moves:
-        assert "asked otherwise than the published models" in " ".join(outcome.out.split())
+        assert "other conditions than the published models" in " ".join(outcome.out.split())
         assert (row["grade"], suite["rank_of"]) == ("other", "1") and says(row["otherwise"], drawn)
     assert says(json.dumps(row), drawn) and (moves or says(outcome.out, drawn) or drawn[1] in row["rounding"])
     assert says(page, drawn)

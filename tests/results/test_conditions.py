@@ -133,8 +133,8 @@ def test_a_score_has_the_strategy_by_which_it_was_asked(medtasks, tmp_path, shot
     assert set(groups["strategy"]) == {strategy}
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "README.md").read_text(encoding="utf-8")
-    assert f"({strategy_title(strategy)})" in card
-    assert shots in (0, 5) or "(zero-shot)" not in card
+    assert f"mean score ({strategy_title(strategy)}" in card
+    assert shots in (0, 5) or "mean score (zero-shot" not in card
     medtasks("ingest", "a", "--store", "store")
     stored = pl.read_parquet(next((tmp_path / "store").rglob("results.parquet")))
     assert set(stored["strategy"]) == {strategy}
@@ -186,7 +186,7 @@ def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(
     found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
     assert [entry["entry"] for entry in found["entries"]] == ["ORG/a (jury: gpt-4o)", "ORG/a (jury: llama)"]
     medtasks("card", "a", "-o", "card")
-    assert "Judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
+    assert "judged by gpt-4o" in (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
 
 
 def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_no_card(medtasks, tmp_path):
@@ -205,8 +205,11 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     assert (suite["rank"], suite["pending"]) == (None, 1)
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert f"Left out, since its score stands on a part: {TASK} (75% of the judgements)" in card
-    assert f"`{TASK}`" not in card and f"`{SECOND}`" in card
+    assert (
+        f"1 task left out: scored on a part of the rows or judgements: `{TASK}` (75% of the judgements)"
+        in card
+    )
+    assert f"| `{TASK}` |" not in card and f"| `{SECOND}` |" in card
 
 
 def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medtasks, tmp_path):
@@ -225,6 +228,10 @@ def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medt
         for name, item in found.items()
     }
     assert ranks == {"own": [1], "asked": [99], "few": [1]}
-    assert any("asked otherwise" in text and "wording in 1" in text for text in found["own"]["differences"])
-    assert any("asked otherwise" in text and "documents in 1" in text for text in found["few"]["differences"])
-    assert not any("asked otherwise" in text for text in found["asked"]["differences"])
+    assert any(
+        "other conditions than" in text and "wording in 1" in text for text in found["own"]["differences"]
+    )
+    assert any(
+        "other conditions than" in text and "documents in 1" in text for text in found["few"]["differences"]
+    )
+    assert not any("other conditions than" in text for text in found["asked"]["differences"])

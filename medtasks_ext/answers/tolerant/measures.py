@@ -9,19 +9,28 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import folded, plain
-from medtasks_ext.answers.tolerant.phrases import Phrases, read_plainly
+from medtasks_ext.answers.tolerant.phrases import Phrases, any_of, read_plainly
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _NUMBER = regex.compile(
-    r"(?<![\p{Latin}\d]|\d[.,])(?:(?<![\p{L}\d)\]]\s?)[-+])?"
-    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:[.,]\d{1,12})?"
-    r"|\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})"
+    r"(?<![\p{Latin}\p{Cyrillic}\p{Greek}\d^]|\d[.,]|\p{L}/\s?|\^\{|/\s?\p{L}{1,3}\.?|\d\s?[мم])(?:(?<![\p{L}\d)\]]|\d\s)[-+])?"
+    r"(?:\d{1,3}(?:(?P<group>[ ,.'])\d{2,3}(?:(?P=group)\d{2,3})*)(?<=\d{3})(?:(?:[.,]|\{[.,]\})\d{1,12})?"
+    r"|\d{1,15}(?:(?:[.,]|\{[.,]\})\d{1,12})?|[.,]\d{1,12})"
     r"(?:e[-+]?\d{1,3}|\s?[x×*]\s?10\s?\^\s?\{?(?P<power>[-+]?\d{1,3})\}?)?(?!\d|[.,]\d)"
 )
 _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
-_EQUALS = regex.compile(r"[=≈]")
+_EQUALS = regex.compile(r"[=≈≃≅]|\\approx(?![a-z])")
+#: what a reply remarks in brackets
+_BRACKETS = regex.compile(r"\([^()\n]*\)")
+_FIRST_STOP = regex.compile(r"[.。!?](?=\s)|\n")
+#: of points, between a score and the most that it can be
+_WORD = regex.compile(r"[^\S\n]*\p{L}{1,12}[^\S\n]+")
+_LED = regex.compile(r"[:=≈][\s*_]*$")
+#: the most that a score can be, behind a stroke
+_FEWEST_POINTS = 5
 #: numbers and signs between them: three numbers or more, or a sign that joins no range
 _SIGN = r"\s*[+×·*÷/−–-]\s*"
 _CALCULATION = regex.compile(rf"\d[\d.,]*\^?\d*(?:{_SIGN}\d[\d.,]*){{2,}}|\d[\d.,]*\s*[+×·*÷]\s*\d[\d.,]*")
@@ -93,9 +102,11 @@ class NumberReader:
             return NOTHING
         if len({value.number for value in values}) == 1:
             return said(values[0], "the only number")
+        if marked := self._marked(text):
+            return marked
         signs = [match.end() for match in _EQUALS.finditer(text)]
         if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
-            return said(answer[0], "the last result")
+            return said(self._rounded(text, answer[0]), "the last result")
         weak = [item.what for item in reached if item.sort < 3]
         if weak:
             return said(weak[-1], "said to be the answer")
@@ -104,6 +115,8 @@ class NumberReader:
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
+        if named := self._in_outer_sentence(text, values):
+            return named
         with_unit = {value.number: value for value in values if value.with_unit}
         if len(with_unit) == 1:
             return said(next(iter(with_unit.values())), "the only number with a unit")
@@ -112,6 +125,46 @@ class NumberReader:
         ):
             return said(first, "the reply begins with it")
         return Extraction(None, None, "ambiguous: several numbers")
+
+    def _marked(self, text: str) -> Extraction | None:
+        """The number that is a member of an object, or the only one in bold."""
+        found = [
+            value
+            for place in members(text)
+            if (value := self._at(text, place)) and ends_member(text, value.end)
+        ]
+        if len({value.number for value in found}) == 1 and found[0].number is not None:
+            return Extraction(found[0].number, (found[0].start, found[0].end), "a member of JSON")
+        bold = [
+            value
+            for stretch in emphasised(text)
+            for value in self._values(text[: stretch.end], stretch.start)
+        ]
+        if len({value.number for value in bold}) == 1 and bold[0].number is not None:
+            return Extraction(bold[0].number, (bold[0].start, bold[0].end), "set in bold")
+        return None
+
+    def _in_outer_sentence(self, text: str, values: list[_Value]) -> Extraction | None:
+        """The one number outside brackets, or that the first or the last sentence alone says."""
+        brackets = [match.span() for match in _BRACKETS.finditer(text)]
+        outside = [value for value in values if not any(begin < value.start < end for begin, end in brackets)]
+        if len({value.number for value in outside}) == 1 and outside[0].number is not None:
+            return Extraction(
+                outside[0].number, (outside[0].start, outside[0].end), "the only number outside brackets"
+            )
+        stop = _FIRST_STOP.search(text)
+        first = [value for value in outside if value.start < (stop.start() if stop else 0)]
+        last = [value for value in outside if value.start >= last_sentence(text)]
+        said = [
+            group[0]
+            for group in (first, last)
+            if len({value.number for value in group}) == 1
+            and group[0].number is not None
+            and (self._is_said(text, group[0].start) or _LED.search(text[: group[0].start]))
+        ]
+        if len({value.number for value in said}) != 1:
+            return None
+        return Extraction(said[0].number, (said[0].start, said[0].end), "the only number of its sentence")
 
     def _is_said(self, text: str, place: int) -> bool:
         """Whether a verb of being, or the like, stands right before a place."""
@@ -138,10 +191,16 @@ class NumberReader:
         )
         return answer[0] if answer else value
 
-    def _values(self, text: str) -> list[_Value]:
+    def _rounded(self, text: str, value: _Value) -> _Value:
+        """What a result is rounded to in its sentence, behind a word for it; else the result."""
+        stop = _FIRST_STOP.search(text, value.end)
+        about = any_of(self.phrases.words.about).search(text, value.end, stop.start() if stop else len(text))
+        return (about and self._at(text, _past_blanks(text, about.end()))) or value
+
+    def _values(self, text: str, begin: int = 0) -> list[_Value]:
         measures = []
         end = 0
-        for match in _NUMBER.finditer(text):
+        for match in _NUMBER.finditer(text, begin):
             if match.start() >= end and (value := self._at(text, match.start())):
                 measures.append(value)
                 end = value.end
@@ -152,12 +211,35 @@ class NumberReader:
         if not match:
             return None
         number = self._number(match)
+        if (out_of := any_of(self.phrases.words.out_of).match(text, _past_blanks(text, match.end()))) and (
+            score := _NUMBER.match(text, _past_blanks(text, out_of.end()))
+        ):
+            return _Value(self._number(score), score.start(), score.end(), False)
+        if most := self._most(text, match):
+            return _Value(number, place, most, False)
         unit = self._unit.match(text, match.end())
         end = unit.end() if unit else match.end()
         factor = self.units[unit[1]] if unit else 1
         if other := self._range_end(text, end) or self._range_end(text, match.end()):
             return _Value(None, place, other, bool(unit))
         return _Value(number * factor, place, end, bool(unit))
+
+    def _most(self, text: str, match: regex.Match[str]) -> int | None:
+        """Where the most that a score can be ends, as in `4/9` and `4 out of 9`; None without it."""
+        unit = _WORD.match(text, match.end())
+        place = _past_blanks(text, match.end())
+        if unit and any_of(self.phrases.words.of).match(text, unit.end()):
+            place = unit.end()
+        of = any_of(self.phrases.words.of).match(text, place)
+        stroke = text[place : place + 1] == "/"
+        other = (
+            _NUMBER.match(text, _past_blanks(text, of.end() if of else place + 1)) if of or stroke else None
+        )
+        if not other or not (match[0].isdecimal() and other[0].isdecimal()):
+            return None
+        highest = int(other[0])
+        is_score = int(match[0]) <= highest and (of or highest >= _FEWEST_POINTS)
+        return other.end() if is_score and text[other.end() : other.end() + 1] != "/" else None
 
     def _range_end(self, text: str, end: int) -> int | None:
         """Where a range ends whose first number ends at a place; None where there is none."""
@@ -167,7 +249,7 @@ class NumberReader:
         return other.end() if other else None
 
     def _number(self, match: regex.Match[str]) -> float:
-        said, group = match[0], match["group"]
+        said, group = match[0].replace("{,}", ",").replace("{.}", "."), match["group"]
         power = int(match["power"]) if match["power"] else 0
         if power:
             said = regex.split(r"\s?[x×*]", said)[0]

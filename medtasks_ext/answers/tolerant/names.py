@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 import regex
 
 from medtasks_ext.answers.tolerant.folding import plain
-from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, read_plainly, word
+from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, inflected, read_plainly, word
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import emphasised, ends_member, last_sentence, members
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#•>–—:¡¿\-]"
 _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
@@ -18,6 +19,10 @@ _JOINT = regex.compile(r"[\s,/|&*_`\"'’」』)\]\-–—~〜]*")
 _SET_OFF = regex.compile(r"\s*[:*_`\"'“‘「『«]+\s*")
 _LEADING = regex.compile(rf"{_MARKS}*")
 _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
+_ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
+_CLAUSE_STOP = regex.compile(r"[,、;:]")
+_MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].。!]+")
+_HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
 
 class _Named(NamedTuple):
@@ -26,6 +31,10 @@ class _Named(NamedTuple):
     name: str | None
     start: int
     end: int
+
+
+def _ends_line(text: str, place: int) -> bool:
+    return bool(_ONE_LINE_END.match(text, place))
 
 
 def _past(text: str, place: int) -> int:
@@ -54,8 +63,14 @@ class NameReader:
     def _behind(self) -> regex.Pattern[str]:
         """What may follow a name of a script without blanks: no letter, or a word that says nothing."""
         return regex.compile(
-            rf"(?![{UNSPACED}\p{{Hangul}}])|{self.phrases.skipped.pattern}|{self.phrases.either.pattern}"
+            rf"(?![{UNSPACED}\p{{Hangul}}])|(?<=\p{{Han}}|\p{{Katakana}}|ー)(?=\p{{Hiragana}})"
+            rf"|{self.phrases.skipped.pattern}|{self.phrases.either.pattern}"
         )
+
+    @cached_property
+    def _inflected(self) -> dict[str, regex.Pattern[str]]:
+        """Name -> it with other endings, where these are no other name's."""
+        return inflected(self.names)
 
     def read(self, reply: Reply) -> Extraction:
         """The name.
@@ -72,11 +87,19 @@ class NameReader:
         def said(item: _Named, why: str) -> Extraction:
             return Extraction(item.name, (item.start, item.end), why if item.name else "ambiguous: two names")
 
-        reached = self.phrases.reached(text, at)
+        reached = [
+            item
+            for item in self.phrases.reached(text, at)
+            if not self.phrases.is_set_aside(text, item.what.start, item.what.end)
+        ]
         if chosen := self.phrases.chosen(text, reached):
             return said(chosen.what, "announced")
+        if marked := self._marked(text):
+            return marked
         leading = _LEADING.match(text)
         first = self._at(text, leading.end() if leading else 0)
+        if first and self.phrases.is_set_aside(text, first.start, first.end):
+            first = None
         weak = [item for item in reached if item.sort < 3]
         if first and (not weak or _LINE_END.match(text, first.end)):
             return said(first, "the reply begins with it")
@@ -84,11 +107,68 @@ class NameReader:
             return said(weak[-1].what, "said to be the answer")
         named: dict[str | None, _Named] = {}
         for match in self._name.finditer(text):
-            if item := self._at(text, match.start()):
+            item = self._at(text, match.start())
+            if item and not self.phrases.is_set_aside(text, item.start, item.end):
                 named[item.name] = item
         if len(named) > 1:
+            begin = last_sentence(text)
+            stops = [match.end() for match in _CLAUSE_STOP.finditer(text, begin, len(text) - 1)]
+            stops += [match.end() for match in self.phrases.but.finditer(text, begin)]
+            for place in (begin, *sorted(stops)[-1:]):
+                last = {name: item for name, item in named.items() if item.start >= place}
+                ends = [item for item in last.values() if self._ends(text, item)]
+                if len(last) == 1 and None not in last and ends:
+                    return said(ends[0], "the reply ends with it")
             return Extraction(None, None, "ambiguous: several names")
-        return next((said(item, "the only name") for item in named.values()), NOTHING)
+        if named:
+            return said(next(iter(named.values())), "the only name")
+        others = {
+            name: match.span()
+            for name, pattern in self._inflected.items()
+            for match in pattern.finditer(text)
+            if not self.phrases.is_set_aside(text, *match.span())
+        }
+        if len({self.names[name] for name in others}) != 1:
+            return NOTHING
+        name, span = next(iter(others.items()))
+        return Extraction(self.names[name], span, "the only name, with another ending")
+
+    def _ends(self, text: str, item: _Named) -> bool:
+        """Whether nothing but words that say nothing follows a name."""
+        place = item.end
+        while match := self.phrases.skipped.match(text, place) or _MARKED.match(text, place):
+            if match.end() == place:
+                break
+            place = match.end()
+        return place >= len(text)
+
+    def _marked(self, text: str) -> Extraction | None:
+        """The one name that is a member of an object, stands behind a heading, or is set in bold."""
+        signs: tuple[tuple[str, list[_Named]], ...] = (
+            ("a member of JSON", self._whole(text, members(text), ends_member)),
+            ("behind a colon", self._whole(text, self._headed(text), _ends_line)),
+            (
+                "set in bold",
+                [
+                    item
+                    for stretch in emphasised(text)
+                    if (item := self._at(text, stretch.start)) and stretch.is_filled(text, item.end)
+                ],
+            ),
+        )
+        for why, items in signs:
+            names = {item.name for item in items}
+            if len(names) == 1 and None not in names:
+                return Extraction(items[-1].name, (items[-1].start, items[-1].end), why)
+        return None
+
+    def _whole(self, text: str, places: Iterable[int], ends: Callable[[str, int], bool]) -> list[_Named]:
+        return [item for place in places if (item := self._at(text, place)) and ends(text, item.end)]
+
+    @staticmethod
+    def _headed(text: str) -> Iterator[int]:
+        """Behind the colons of lines that are a heading and what it heads."""
+        return (match.end() for match in _HEADED.finditer(text))
 
     def _at(self, text: str, place: int) -> _Named | None:
         """The name at a place; without it where another one is joined to it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from string import ascii_lowercase
@@ -11,8 +11,17 @@ from typing import NamedTuple
 import regex
 
 from medtasks_ext.answers.tolerant.folding import Folded, plain
-from medtasks_ext.answers.tolerant.phrases import UNSPACED, Phrases, any_of, read_plainly, word
+from medtasks_ext.answers.tolerant.phrases import (
+    SET_APART,
+    UNSPACED,
+    Phrases,
+    any_of,
+    inflected,
+    read_plainly,
+    word,
+)
 from medtasks_ext.answers.tolerant.reply import NOTHING, Extraction, Reply
+from medtasks_ext.answers.tolerant.signs import CROSS, TICK, emphasised, ends_member, last_sentence, members
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
 _LEADING = regex.compile(rf"{_MARKS}*")
@@ -39,7 +48,9 @@ _TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
 #: mentions of labels, and of one option's text, that are looked at
 _MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
-_CLAUSE_STOP = regex.compile(r"[,.。!?\n;]")
+#: a blank parts clauses in scripts that set no blank between words
+_CLAUSE_STOP = regex.compile(r"[,、.。!?\n;]|(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
+_UNSPACED_STOP = regex.compile(r"(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
 #: words that say nothing, before a label with which a reply ends, that make it the answer
 _SEVERAL_WORDS = 3
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
@@ -64,9 +75,32 @@ class _Listed(NamedTuple):
     either: bool = False
 
 
+#: between an option and the word or mark that calls it right or wrong, and behind such a word
+_BESIDE = regex.compile(r"[*_)\]`\"'.]{0,6}[^\S\n]*(?:[:=|→–—-]+[^\S\n]*)?[*_(\[`\"']{0,6}")
+_VERDICT_END = regex.compile(
+    r"[*_)\]`\"']{0,6}(?:[^\S\n]*(?:[,、;:.。|/\n(–—-]|$)|[^\S\n]+(?=[*_(\[]*\p{L}[).:]))"
+)
+#: of a part of an option that stands for it: letters, and signs of a script without blanks
+_FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
+_TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
+#: options that a table calls right or wrong, at least
+_FEWEST_TOLD = 2
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
+#: the number of an item of a list
+_ENUMERATED = regex.compile(r"\d{1,2}[.)][^\S\n]+[*_]*")
+#: a remark on an option
+_REMARK = regex.compile(r"[^\S\n]*\([^()\n]{0,120}\)(?=[^\S\n]*(?:[,;&+、]|\p{L}))")
+_LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
+#: in place of an option that is called wrong
+_DENIED = -1
+_NUMBERED = regex.compile(r"\s*\d{1,2}(?![\d.,]\d)")
+#: signs of an option that may be a label
+_SHORT = 3
+_LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
+_NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
+_CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
 _BLANKS = regex.compile(r"[*_`\"'(\s]+")
 
 
@@ -83,6 +117,7 @@ class OptionReader:
         self.labels, self.options, self.phrases = labels, options, phrases
         self.size = len(options) or len(labels)
         self.cased = all(label.isupper() or not label.isalpha() for label in labels[: self.size])
+        self.numbered = any(plain(label).isdecimal() for label in labels[: self.size])
         self.single = all(len(plain(label)) == 1 for label in labels[: self.size])
 
     # ------------------------------------------------------------------ patterns
@@ -127,19 +162,20 @@ class OptionReader:
     def mention(self) -> regex.Pattern[str]:
         """A label anywhere in a text."""
         beside = rf"|(?<=[{UNSPACED}\p{{Hangul}}])"
-        forms = sorted(self.forms, key=len, reverse=True)
+        forms, apart = sorted(self.forms, key=len, reverse=True), r"(?<![\p{L}\p{M}])"
         labels = (
-            rf"(?:(?<!\p{{L}}){beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
+            rf"(?:{apart}{beside if form.isascii() else ''}){regex.escape(form)}{self._behind(form)}"
             for form in forms
         )
-        return regex.compile(rf"(?<![.\-'\d]|\d[.,])(?:{'|'.join(labels)})")
+        return regex.compile(rf"(?<![.\-'\d°]|\d[.,])(?:{'|'.join(labels)})")
 
     @cached_property
     def run(self) -> regex.Pattern[str]:
         """Labels of one letter without anything between them."""
         letters = "".join(map(regex.escape, (form for form in self.forms if not form.isdecimal())))
         letters = letters or "".join(form for form in self.forms if form.isdecimal())
-        return regex.compile(rf"[{letters}]{{2,26}}(?![\p{{L}}\p{{M}}\d])")
+        behind = r"\p{L}" if regex.search(rf"[{UNSPACED}]", letters) else SET_APART
+        return regex.compile(rf"[{letters}]{{2,26}}(?!{behind}|[\p{{M}}\d])")
 
     @cached_property
     def texts(self) -> list[tuple[regex.Pattern[str], int]]:
@@ -170,9 +206,20 @@ class _Reading:
 
     def found(self) -> Extraction:
         """What the reply names, with the place in its plain form."""
-        reached = self.phrases.reached(self.text, self._listed)
-        if item := self.phrases.chosen(self.text, reached):
-            return self._said(item.what, "announced")
+        reached = [
+            item
+            for item in self.phrases.reached(self.text, self._listed)
+            if not self.phrases.is_set_aside(self.text, item.what.start, item.what.end)
+        ]
+        if self.several and (left := self._all_but()):
+            return left
+        announced, table = self.phrases.chosen(self.text, reached), self._table()
+        if table and (announced is None or table.span is None or announced.start < table.span[1]):
+            return table
+        if announced:
+            return self._said(announced.what, "announced")
+        if member := self._member():
+            return member
         if not self.several and (other := self._after_neither()):
             return other
         if self._none_of_these():
@@ -191,7 +238,16 @@ class _Reading:
             return Extraction(list(range(self.reader.size)), None, "all of these")
         if reached:
             return self._said(reached[-1].what, "called right")
-        return self._last() or self._only(verdicts) or self._only_list() or NOTHING
+        return (
+            self._last()
+            or self._bold()
+            or self._only(verdicts)
+            or self._only_list()
+            or self._named_in_words()
+            or self._concluding()
+            or self._by_part()
+            or NOTHING
+        )
 
     def _said(self, listed: _Listed, why: str) -> Extraction:
         span = (listed.start, listed.end)
@@ -207,6 +263,8 @@ class _Reading:
             return whole
         if self.several and (run := self._run_at(place)):
             return run
+        if self.several and (lines := self._lines_at(place)):
+            return lines
         first = self._one_at(place, colon=colon)
         if first is None:
             return None
@@ -215,12 +273,44 @@ class _Reading:
         while len(chosen) < 2 * self.reader.size and (more := self._next(end, number)):
             if ";" in self.text[end : more[1]] and self.phrases.joins.search(self.text, first[1], end):
                 break  # another list: `A and B; C, D and E are not`
+            if more[0] == _DENIED:
+                if self.phrases.joins.search(self.text, first[1], end):
+                    break
+                return None  # `A, C, D are wrong`
             chosen.append(more[0])
             either |= more[2]
             number, end = more[:2]
         if len(chosen) > 1 and not self.several and len(set(chosen)) == 1:
             chosen = chosen[:1]
         return _Listed(tuple(dict.fromkeys(chosen)), place, end, either)
+
+    def _lines_at(self, place: int) -> _Listed | None:
+        """Options that begin a line each, with what explains them, and none that is denied."""
+        if not _LINE_START.search(self.text[max(0, place - 12) : place]):
+            return None
+        chosen: list[int] = []
+        begin = end = place
+        explained = False
+        while place < len(self.text) and (option := self._one_at(place)):
+            stop = self.text.find("\n", option[1])
+            stop = stop if stop >= 0 else len(self.text)
+            rest = self.text[option[1] : stop]
+            if self._denies(option[1], stop) or self.reader.mention.search(rest):
+                return None
+            explained |= bool(rest.strip(" *_.,;:"))
+            chosen.append(option[0])
+            end = option[1]
+            bullet = _NEXT_LINE.match(self.text, stop)
+            place = bullet.end() if bullet else len(self.text)
+        if not explained or len(set(chosen)) < len(chosen) or not 1 < len(chosen) < self.reader.size:
+            return None
+        return _Listed(tuple(chosen), begin, end)
+
+    def _denies(self, begin: int, end: int) -> bool:
+        """Whether a word between two places denies or doubts."""
+        words = self.phrases.words
+        denials = (*words.not_, *words.wrong, *words.no, *words.or_)
+        return bool(any_of(denials).search(self.text, begin, end) or CROSS.search(self.text, begin, end))
 
     def _all_at(self, place: int) -> _Listed | None:
         match = any_of(self.phrases.words.all).match(self.text, place)
@@ -237,6 +327,9 @@ class _Reading:
 
     def _one_at(self, place: int, *, colon: bool = True) -> tuple[int, int] | None:
         """One option at a place, and where it ends."""
+        number = _ENUMERATED.match(self.text, place)
+        if number and not self.reader.numbered and (listed := self._one_at(number.end(), colon=colon)):
+            return listed
         by_text = self._text_at(place)
         match = self.reader.label.match(self.text, place)
         if by_text and (not match or by_text[1] > match.end() + 1):
@@ -276,6 +369,9 @@ class _Reading:
                 or self._has_option_word(begin)
                 or (own and own[0] == self.reader.forms[match[0]])
                 or _NEXT_NUMBER.match(self.text, end)
+                or self._joins_a_number(end)
+                or self._verdict_beside(end) is not None
+                or (not match.string[begin - 1 : begin].isalpha() and self._is_said_last(end))
             )
         if not match[0].isalpha() or len(match[0]) > 1:
             return True
@@ -291,8 +387,20 @@ class _Reading:
             letter = self.reader.label.match(self.text, rest.end())
             if letter and self.original[self.places[rest.end()]].isupper() and len(letter[0]) == 1:
                 return True
-            return by_text or bool(self.phrases.reason.match(self.text, rest.end()))
+            said_of_it = self.phrases.reason.match(self.text, rest.end())
+            return by_text or bool(said_of_it) or self._verdict_beside(end) is not None
         return True
+
+    def _joins_a_number(self, place: int) -> bool:
+        """Whether a joining word and another number follow: `1 or 2`."""
+        begin = place + len(self.text[place:]) - len(self.text[place:].lstrip(" "))
+        joint = self.phrases.either.match(self.text, begin) or self.phrases.joins.match(self.text, begin)
+        return bool(joint) and bool(_NUMBERED.match(self.text, joint.end()))
+
+    def _is_said_last(self, place: int) -> bool:
+        """Whether a word that says nothing follows without a blank, and ends the sentence: `3입니다.`"""
+        match = self.phrases.skipped.match(self.text, place)
+        return bool(match) and match.end() > place and bool(_LINE_END.match(self.text, match.end()))
 
     def _begins_sentence(self, place: int) -> bool:
         return bool(_SENTENCE_START.search(self.text[max(0, place - 12) : place])) or place == 0
@@ -309,6 +417,8 @@ class _Reading:
         suffix = self.phrases.option.match(text, place)
         place = suffix.end() if suffix else place
         either = joined = False
+        if remark := _REMARK.match(text, place):
+            place = remark.end()
         begin = place
         if _PARAGRAPH.match(text, place):
             return None
@@ -334,7 +444,13 @@ class _Reading:
         return None
 
     def _listed_label(self, place: int) -> tuple[int, int] | None:
-        return None if self.text[place : place + 1].isspace() else self._one_at(place)
+        if self.text[place : place + 1].isspace():
+            return None
+        label = self._one_at(place)
+        if label is None and (match := self.reader.label.match(self.text, place)):
+            denied = self._is_label(match, announced=True) and self._verdict(match.end()) is False
+            return (_DENIED, match.end()) if denied else None
+        return label
 
     def _separated(self, begin: int, place: int) -> bool:
         """Whether what stands between two options makes a list; where several may be right, a blank does."""
@@ -349,6 +465,191 @@ class _Reading:
 
     def _explained(self, place: int) -> bool:
         return bool(self.text[place : self.text.find("\n", place)].strip(" *_.,;:"))
+
+    # ------------------------------------------------------------------ marks of any language
+
+    def _of_marked(self, found: Iterable[_Listed], why: str) -> Extraction | None:
+        """What marked places name; None where they name different options."""
+        by_places = {item.places: item for item in found if not item.either}
+        if len(by_places) != 1:
+            return None
+        return self._said(next(iter(by_places.values())), why)
+
+    def _member(self) -> Extraction | None:
+        """Of an object the one value that is an option, or a list of options."""
+        found = (self._listed(place, True) for place in members(self.text))
+        whole = [item for item in found if item and ends_member(self.text, item.end)]
+        return self._of_marked(whole, "a member of JSON")
+
+    def _bold(self) -> Extraction | None:
+        """The one option that is set in bold as a whole."""
+        found = []
+        for stretch in emphasised(self.text):
+            listed = self._listed(stretch.start, True)
+            if listed and stretch.is_filled(self.text, listed.end) and not self._in_denial(*stretch):
+                found.append(listed)
+        return self._of_marked(found, "set in bold")
+
+    def _table(self) -> Extraction | None:
+        """Where at least two options are called right or wrong by a word or mark each, the right ones."""
+        told: dict[int, tuple[bool, int, int]] = {}
+        untold = set()
+        named = sorted(self._named(), key=lambda item: item[1])
+        marks_first = bool(named) and self._mark_before(named[0][1]) is not None
+        for number, start, end in named:
+            own = self._text_at(self._past(end))
+            end = own[1] if own and own[0] == number else end
+            verdict = self._mark_before(start) if marks_first else self._verdict_beside(end)
+            if verdict is None:
+                untold.add(number)
+            else:
+                told[number] = (verdict, start, end)
+        right = {number: place for number, (verdict, *place) in told.items() if verdict}
+        if not right or len(told) < _FEWEST_TOLD or untold - set(told):
+            return None
+        if len(right) > 1 and not self.several:
+            return Extraction(None, None, "ambiguous: several options are called right")
+        begin, end = next(iter(right.values()))
+        return Extraction(sorted(right), (begin, end), "called right in a table")
+
+    def _mark_before(self, start: int) -> bool | None:
+        """Whether a tick stands before an option, or a cross; None where neither does."""
+        before = self.text[max(0, start - 12) : start]
+        return True if _TICKED.search(before) else False if _CROSSED.search(before) else None
+
+    def _verdict_beside(self, end: int) -> bool | None:
+        """Whether a mark, or a word that is set off, calls an option right; None where there is none."""
+        beside = _BESIDE.match(self.text, end)
+        place = beside.end() if beside else end
+        for pattern, verdict in ((TICK, True), (CROSS, False)):
+            if pattern.match(self.text, place):
+                return verdict
+        words = self.phrases.words
+        right, wrong = words.right, (*words.wrong, *words.not_)
+        if self.text[end:place].strip(" *_)`\"'"):  # `A: no`; in `A no` a blank sets no word apart
+            labels = self.reader.forms
+            right = (*right, *words.yes, *(mark for mark in words.tick if plain(mark) not in labels))
+            wrong = (*wrong, *words.no, *(mark for mark in words.cross if plain(mark) not in labels))
+        for said, verdict in ((right, True), (wrong, False)):
+            match = any_of(said).match(self.text, place)
+            if match and _VERDICT_END.match(self.text, match.end()):
+                return verdict
+        return None
+
+    def _named(self) -> Iterator[tuple[int, int, int]]:
+        """(option, start, end) of all labels, and of the options' texts that have no label before them."""
+        labels = list(self._mentions())
+        yield from labels
+        taken = [(start, self._past(end)) for _, start, end in labels]
+        for pattern, number in self.reader.texts:
+            for match in islice(pattern.finditer(self.text), _MOST):
+                if not any(begin <= match.start() <= end for begin, end in taken):
+                    taken.append(match.span())
+                    yield number, *match.span()
+
+    def _concluding(self) -> Extraction | None:
+        """The one option of the last sentence, or of its last clause, where words lead to it."""
+        begin = last_sentence(self.text)
+        stops = [
+            match.end()
+            for match in _CLAUSE_STOP.finditer(self.text, begin, len(self.text) - 1)
+            if match[0] != " " or not self.reader.label.match(self.text, match.end())
+        ]
+        stops += [match.end() for match in self.phrases.but.finditer(self.text, begin)]
+        clause = max((stop for stop in stops if stop > begin and not self.several), default=begin)
+        for place in dict.fromkeys((begin, clause)):
+            named: dict[int, tuple[int, int]] = {}
+            aside = False
+            for number, start, end in self._named():
+                if start >= place and self.phrases.is_set_aside(self.text, start, end):
+                    aside = True
+                elif start >= place:
+                    named.setdefault(number, (start, end))
+            if len(named) == 1 and not (place > begin and self._goes_on(place)):
+                ((number, span),) = named.items()
+                led = self._is_led_to(*span, sentence=begin) or (aside and self._only_skipped(span[1]))
+                ends = place == begin or self._only_skipped(span[1]) or self._verdict(span[1])
+                if led and ends and not self._in_denial(*span):
+                    return Extraction([number], span, "the last sentence names it")
+        return None
+
+    def _goes_on(self, place: int) -> bool:
+        """Whether a clause begins with a joining word, so that it goes on with a list."""
+        begin = place + len(self.text[place:]) - len(self.text[place:].lstrip(" *_"))
+        return bool(self.phrases.joins.match(self.text, begin) or self.phrases.either.match(self.text, begin))
+
+    def _is_led_to(self, start: int, end: int, *, sentence: int) -> bool:
+        """Whether words that say nothing, or that call it right, stand around an option."""
+        phrases, text = self.phrases, self.text
+        leading = _LEADING.match(text, sentence)
+        head = leading.end() if leading else sentence
+        return bool(
+            self._skipped_before(start)
+            or phrases.right.search(text, sentence)
+            or phrases.choose.search(text, sentence)
+            or phrases.but.search(text, sentence, start)
+            or (sentence and any_of((*phrases.words.answer, *phrases.words.filler)).match(text, head))
+            or (_CLAUSE_BEGIN.search(text, sentence, start) and self._only_skipped(end))
+        )
+
+    def _by_part(self) -> Extraction | None:
+        """Where no option stands there as a whole: the one of which a part does."""
+        if any(True for _ in self._named()):
+            return None
+        said = _TRAILING.sub("", self.text[self._past_marks() :])
+        whole = regex.compile(word(said)) if self._is_long(said) else None
+        found: dict[int, tuple[int, int]] = {}
+        for number, option in enumerate(self.reader.options):
+            text = plain(option).strip(" .")
+            if whole and whole.search(text):
+                found[number] = (self._past_marks(), self._past_marks() + len(said))
+            elif self._is_long(rest := text.partition(" ")[2]):
+                for match in regex.compile(word(rest)).finditer(self.text):
+                    if not self.phrases.is_set_aside(self.text, *match.span()):
+                        found[number] = match.span()
+        if not found:
+            for text, pattern in inflected(self.reader.options).items():
+                number = [plain(option) for option in self.reader.options].index(text)
+                for match in pattern.finditer(self.text):
+                    if not self.phrases.is_set_aside(self.text, *match.span()):
+                        found[number] = match.span()
+        if self.several and found:
+            said_of = {number for number, span in found.items() if not self._in_denial(*span)}
+            return (
+                Extraction(sorted(said_of), next(iter(found.values())), "named with other endings")
+                if said_of
+                else None
+            )
+        if len(found) > 1:
+            begin = max(match.end() for match in _CLAUSE_STOP.finditer("." + self.text[:-1])) - 1
+            found = {number: span for number, span in found.items() if span[0] >= begin}
+        if len(found) != 1:
+            return None
+        ((number, span),) = found.items()
+        return Extraction([number], span, "a part of the option") if not self._in_denial(*span) else None
+
+    @staticmethod
+    def _is_long(part: str) -> bool:
+        """Whether a part of an option may stand for it."""
+        return len(part) >= (
+            _FEWEST_SIGNS if regex.match(rf"[{UNSPACED}\p{{Hangul}}]", part) else _FEWEST_LETTERS
+        )
+
+    def _only_skipped(self, place: int) -> bool:
+        """Whether nothing but marks and words that say nothing follows a place."""
+        while match := self.phrases.skipped.match(self.text, place) or _SEPARATOR.match(self.text, place):
+            place = match.end()
+        return place >= len(self.text)
+
+    def _named_in_words(self) -> Extraction | None:
+        """Where several may be right and no label stands there: the texts in clauses that deny nothing."""
+        if not self.several or any(True for _ in self._mentions()):
+            return None
+        texts = self._named_by_text()
+        said = {number: span for number, span in texts.items() if not self._in_denial(*span)}
+        if not said:
+            return None
+        return Extraction(sorted(said), min(said.values()), "the options that are named")
 
     # ------------------------------------------------------------------ the reply as a whole
 
@@ -383,6 +684,8 @@ class _Reading:
             return bool(_BY_TEXT.match(self.text, end)) and len(self._named_by_text()) < 2
         if self._verdict(end) is not None:
             return bool(self._verdict(end)) and not self.several
+        if self._lists_options(listed):
+            return False
         line = self.text[: self.text.find("\n", end) if "\n" in self.text[end:] else len(self.text)]
         named = {
             self.reader.forms[match[0]]
@@ -394,31 +697,50 @@ class _Reading:
             return True
         return (bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2) or bool(own)
 
+    def _lists_options(self, listed: _Listed) -> bool:
+        """Whether a reply that begins with the first option goes through all, a line each."""
+        begins = [
+            number
+            for number, start, _ in self._mentions()
+            if start > listed.end and _LINE_BEGIN.search(self.text[max(0, start - 12) : start])
+        ]
+        return listed.places == (0,) and begins[:1] == [1]
+
     def _alone(self, listed: _Listed) -> bool:
         return bool(_LINE_END.match(self.text, listed.end))
 
     def _verdict(self, place: int) -> bool | None:
         """Whether what follows a label calls it right or wrong; None where it does neither."""
-        phrases, denied = self.phrases, False
+        phrases, denied, apart = self.phrases, False, False
         for _ in range(10):
             if match := phrases.option.match(self.text, place):
                 place = match.end()
                 continue
             if match := phrases.wrong.match(self.text, place):
-                return None if self._heads(match.end()) else denied
+                return None if self._heads(match.end(), apart=apart) else denied
             if match := phrases.right.match(self.text, place) or phrases.choose.match(self.text, place):
-                return None if self._heads(match.end()) else not denied
+                return None if self._heads(match.end(), apart=apart) else not denied
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
-            match = regex.compile(rf"{_SAID}|{phrases.skipped.pattern}").match(self.text, place)
+            match = regex.compile(
+                rf"{_SAID}|{phrases.skipped.pattern}|{phrases.but.pattern}|{phrases.answer.pattern}"
+            ).match(self.text, place)
             if not match or "\n" in match[0]:
                 return None
+            apart |= match[0] == ","
             place = match.end()
         return None
 
-    def _heads(self, place: int) -> bool:
-        """Whether a word that ends at a place heads a list, as in `Incorrect: C, D`."""
+    def _heads(self, place: int, *, apart: bool) -> bool:
+        """Whether a word that ends at a place speaks of what follows: `Incorrect: C, D`; `选B，不选A`.
+
+        Args:
+            place: where it ends.
+            apart: whether a comma stands before it.
+        """
+        if apart and self.reader.label.match(self.text, place):
+            return True
         for _ in range(4):
             match = self.phrases.skipped.match(self.text, place) or _BLANKS.match(self.text, place)
             if not match or match.end() == place:
@@ -429,14 +751,25 @@ class _Reading:
     def _mentions(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels."""
         for match in islice(self.reader.mention.finditer(self.text), _MOST):
-            if self._is_label(match, announced=False):
+            inside = any(begin <= match.start() and match.end() <= end for begin, end in self._texts)
+            if not inside and self._is_label(match, announced=False):
                 yield self.reader.forms[match[0]], *match.span()
+
+    @cached_property
+    def _texts(self) -> list[tuple[int, int]]:
+        """Where options of several signs stand as a whole."""
+        return [
+            match.span()
+            for pattern, _ in self.reader.texts
+            for match in islice(pattern.finditer(self.text), _MOST)
+            if match.end() - match.start() > _SHORT
+        ]
 
     def _verdicts(self) -> dict[int, tuple[bool | None, int, int]]:
         """Option -> what is said of it, and where its label stands."""
         verdicts: dict[int, tuple[bool | None, int, int]] = {}
         for number, start, end in self._mentions():
-            said = False if self.phrases.is_denied(self.text, start) else self._verdict(end)
+            said = False if self.phrases.is_set_aside(self.text, start, end) else self._verdict(end)
             if self.several and said is None and (own := self._text_at(self._past(end))) and own[0] == number:
                 said = self._verdict(own[1])
             if number not in verdicts or said is not None:
@@ -445,6 +778,8 @@ class _Reading:
 
     def _called_right(self, verdicts: dict[int, tuple[bool | None, int, int]]) -> Extraction | None:
         right = {number: (start, end) for number, (said, start, end) in verdicts.items() if said}
+        if not right and not self.several and not verdicts:
+            right = {number: span for number, span in self._named_by_text().items() if self._verdict(span[1])}
         if not right:
             return None
         if self.several:
@@ -485,9 +820,16 @@ class _Reading:
             begin = match.start()
             stands = _LAST.search(self.text[max(0, begin - 8) : begin]) or self._concluded(begin)
             listed = self._listed(begin, True) if stands else None
+            if self.several and self._others_on_line(begin):
+                return None  # the last of two lists: `true: A, B; false: C, D`
             if listed and _TRAILING.match(self.text, listed.end):
                 return self._said(listed, "the reply ends with it")
         return None
+
+    def _others_on_line(self, place: int) -> bool:
+        """Whether an option stands before a place on its line."""
+        line = self.text.rfind("\n", 0, place) + 1
+        return any(line <= start < place for _, start, _ in self._mentions())
 
     def _concluded(self, begin: int) -> bool:
         """Whether words that say nothing lead to a place: a last clause of them, or several: `…, so B`."""
@@ -514,6 +856,38 @@ class _Reading:
         while (end := len(self.text[:place].rstrip(" *_`\"'("))) in ends:
             words, place = words + 1, ends[end]
         return words
+
+    def _all_but(self) -> Extraction | None:
+        """All options but those beside a word that leaves them out: `all except D`, `d以外`."""
+        words = self.phrases.words
+        for match in any_of(words.except_).finditer(self.text):
+            if not any_of(words.all).search(self.text, max(0, match.start() - 40), match.end() + 40):
+                continue
+            found = self.phrases.answer_at(self.text, match.end(), self._listed, on_line=True)
+            listed = found[0] if found and len(found[0].places) < self.reader.size else None
+            out = set(listed.places) if listed else set()
+            span = (listed.start, listed.end) if listed else match.span()
+            if not listed:
+                before = [item for item in self._named() if item[2] <= match.start()]
+                out = {number for number, _, end in before if self._skips_to(end, match.start())}
+            if out:
+                left = [number for number in range(self.reader.size) if number not in out]
+                return Extraction(left, span, "all but those")
+        return None
+
+    def _skips_to(self, place: int, end: int) -> bool:
+        """Whether marks and words that say nothing, or options, lead from a place to another one."""
+        while place < end:
+            match = (
+                self.phrases.skipped.match(self.text, place)
+                or self.phrases.joins.match(self.text, place)
+                or _SEPARATOR.match(self.text, place)
+                or self.reader.label.match(self.text, place)
+            )
+            if not match or match.end() == place:
+                return False
+            place = match.end()
+        return place == end
 
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])
@@ -567,11 +941,16 @@ class _Reading:
     def _in_denial(self, start: int, end: int) -> bool:
         """Whether the clause of a place denies or doubts what stands there."""
         begin = max((match.end() for match in _SENTENCE.finditer(self.text, 0, start)), default=0)
-        stop = _CLAUSE_STOP.search(self.text, end)
-        clause = (begin, stop.start() if stop else len(self.text))
-        phrases = self.phrases
-        doubts = (phrases.not_, phrases.wrong, any_of(phrases.words.or_))
-        return any(pattern.search(self.text, *clause) for pattern in doubts)
+        begin = max(
+            (match.end() for match in self.phrases.but.finditer(self.text, begin, start)), default=begin
+        )
+        # behind a label, or behind a list of them, a blank parts no clause: `จ ไม่มี`
+        of_label = end - start <= _SHORT or self.text[end - 2 : end - 1].isspace()
+        beside = of_label and self.text[end : end + 1].isspace()
+        stop = _CLAUSE_STOP.search(self.text, end + beside)
+        last = stop.start() if stop else len(self.text)
+        turn = self.phrases.but.search(self.text, end, last)
+        return self._denies(begin, turn.start() if turn else last)
 
     def _is_list(self, texts: dict[int, tuple[int, int]]) -> bool:
         """Whether nothing but the options' texts stands there."""

@@ -13,13 +13,15 @@ from typing import Generic, NamedTuple, TypeVar
 import regex
 
 from medtasks_ext.answers.languages import Words, words_of
-from medtasks_ext.answers.tolerant.folding import Folded, folded, plain
+from medtasks_ext.answers.tolerant.folding import Folded, folded, plain, script_of
 from medtasks_ext.answers.tolerant.markers import end_of_answer
 from medtasks_ext.answers.tolerant.reply import LONGEST, Extraction, Reply
 
 T = TypeVar("T")
 #: scripts that are written without blanks between words
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+#: a letter of a script that sets words apart
+SET_APART = rf"[^\P{{L}}{UNSPACED}\p{{Hangul}}]"
 _UNSPACED = regex.compile(rf"[{UNSPACED}]")
 #: scripts whose words take endings without a blank
 _ENDINGS = regex.compile(rf"[{UNSPACED}\p{{Hangul}}\p{{Ethiopic}}]")
@@ -27,9 +29,14 @@ _MARKS = r"[\s*_`\"'“”‘’«»「」『』\[\](){}<>$\\#:：=~→—–\-|
 #: what a model writes around an answer, in any language
 _BOX = regex.compile(
     r"\\(?:boxed|fbox)\s*\{(?:\s*\\(?:text|textbf|mathrm|mathbf)\s*\{)?"
-    r"|<\s*(?:answer|final_answer|result|solution|label)\s*>"
+    r"|<\s*(?:answer|final|final_answer|result|solution|label|choice|option|response|prediction|verdict|letter)\s*>"
 )
 _TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
+#: letters of a word of which two may be an ending
+_LONG_WORD = {"Latin": 7, "Cyrillic": 5, "Greek": 5}
+#: words between a negation and what it denies
+_MOST_LEADING = 3
+_CLAUSE_END = regex.compile(r"[\s*_]*(?:[,.;!。、\n]|$)")
 #: tokens between an announcement and its answer
 _MOST_TOKENS = 24
 #: announcements that are looked at, from the last one on
@@ -44,13 +51,17 @@ def word(text: str, *, inside: bool = True) -> str:
         inside: whether a Korean word may stand behind another one without a blank, as particles do.
     """
     text = plain(text)
-    before = "" if _UNSPACED.match(text) else r"(?<![\p{L}\p{M}\p{N}])"
-    if regex.match(r"\p{Hangul}", text):
+    before = "" if _UNSPACED.match(text) or not text[:1].isalnum() else r"(?<![\p{L}\p{M}\p{N}])"
+    if regex.match(r"\p{Latin}|\d", text):  # may stand in a text without blanks
+        before = rf"(?<!\p{{N}}|{SET_APART})"
+    elif regex.match(r"\p{Hangul}", text):
         before = "" if inside else r"(?<!\p{L})"
     elif regex.match(r"\p{Arabic}", text):
         before = r"(?:(?<![\p{L}\p{M}])|(?<=(?<![\p{L}\p{M}])[وف]))"
     glued = _ENDINGS.match(text[-1]) or not text[-1].isalnum() or text == "و"
     after = "" if glued else r"(?![\p{L}\p{M}\p{N}])"
+    if not glued and regex.match(r"\p{Latin}|\d", text[-1]):
+        after = rf"(?!\p{{N}}|\p{{M}}|{SET_APART})"
     spelled: str = regex.escape(text).replace(r"\ ", " ").replace(" ", r"\s+")
     return before + spelled + after
 
@@ -60,6 +71,25 @@ def any_of(words: tuple[str, ...], *, inside: bool = True) -> regex.Pattern[str]
     """Any of the words, longer ones first."""
     ordered = sorted(dict.fromkeys(words), key=lambda item: len(plain(item)), reverse=True)
     return regex.compile("|".join(word(item, inside=inside) for item in ordered) or r"(?!)")
+
+
+def inflected(texts: Iterable[str]) -> dict[str, regex.Pattern[str]]:
+    """Texts whose long words may have other endings, as patterns; of two that are then alike neither."""
+    patterns = {}
+    texts = [plain(text) for text in texts]
+    for text in texts:
+        words = [
+            regex.escape(part[: -1 if len(part) < _LONG_WORD.get(script_of(part), 7) else -2]) + r"\p{L}{0,3}"
+            if regex.fullmatch(r"[\p{Latin}\p{Cyrillic}\p{Greek}-]{4,}", part)
+            else regex.escape(part)
+            for part in text.split()
+        ]
+        patterns[text] = regex.compile(r"(?<!\p{L})" + r"\s+".join(words) + r"(?!\p{L})")
+    return {
+        text: pattern
+        for text, pattern in patterns.items()
+        if sum(bool(pattern.search(other)) for other in texts) == 1
+    }
 
 
 class Announced(NamedTuple):
@@ -113,6 +143,11 @@ class Phrases:
     def wrong(self) -> regex.Pattern[str]:
         """That it is wrong."""
         return any_of(self.words.wrong)
+
+    @cached_property
+    def answer(self) -> regex.Pattern[str]:
+        """A noun that announces an answer."""
+        return any_of(self.words.answer)
 
     @cached_property
     def not_(self) -> regex.Pattern[str]:
@@ -171,6 +206,17 @@ class Phrases:
         return any_of(self.words.neither)
 
     @cached_property
+    def but(self) -> regex.Pattern[str]:
+        """What turns from an answer that is denied or granted to the one that is meant."""
+        return any_of(self.words.but)
+
+    @cached_property
+    def _right_option(self) -> regex.Pattern[str]:
+        """That an option is right, as in `the correct option`, `la proposition exacte`, `正确选项`."""
+        option, right = self.option.pattern, self.right.pattern
+        return regex.compile(rf"(?:{right})\s*(?:{option})|(?:{option})[\s*_]*(?:{right})")
+
+    @cached_property
     def corrects(self) -> regex.Pattern[str]:
         """That an answer is taken back."""
         return any_of(self.words.corrects)
@@ -182,6 +228,8 @@ class Phrases:
         for sort, words in enumerate((self.words.answer, self.words.choose, self.words.right), start=1):
             for match in any_of(words, inside=False).finditer(text):
                 yield Announced(match.start(), match.end(), sort)
+        for match in self._right_option.finditer(text):
+            yield Announced(match.start(), match.end(), 1)
 
     def answer_at(
         self, text: str, place: int, find: Callable[[int, bool], T | None], *, on_line: bool = False
@@ -213,7 +261,9 @@ class Phrases:
         """The announcements behind which there is an answer, in their order."""
         answers = []
         for item in sorted(self.announcements(text))[-_MOST:]:
-            if item.sort == 3 and self.is_denied(text, item.start):
+            if item.sort and self.is_denied(text, item.start):
+                continue
+            if item.sort == 1 and self._is_called_wrong(text, item.start):
                 continue
             if answer := self.answer_at(text, item.end, find, on_line=item.sort == 3):
                 answers.append(Reached(answer[0], item.start, item.sort == 0 or answer[1], item.sort))
@@ -223,6 +273,40 @@ class Phrases:
         """Whether a negation stands right before a place."""
         before = list(self.not_.finditer(text, max(0, place - 14), place))
         return bool(before) and not text[before[-1].end() : place].strip()
+
+    def _is_called_wrong(self, text: str, place: int) -> bool:
+        """Whether a word that says wrong stands right before a place, as in `incorrect answers`."""
+        before = list(self.wrong.finditer(text, max(0, place - 24), place))
+        return bool(before) and not text[before[-1].end() : place].strip(" *_")
+
+    def is_set_aside(self, text: str, start: int, end: int) -> bool:
+        """Whether what stands between two places is denied, or named as what the answer is not."""
+        if suffix := self.option.match(text, end):
+            end = suffix.end()
+        begin = self._lead_in(text, start)
+        if self.is_denied(text, start) or self.is_denied(text, begin):
+            return True
+        before = text[max(0, begin - 40) : begin].rstrip(" *_`\"'([")
+        over = any(match.end() == len(before) for match in any_of(self.words.over).finditer(before))
+        place = end + len(text[end:]) - len(text[end:].lstrip(" *_`\"')]"))
+        if over or any_of(self.words.aside).match(text, place):
+            return True
+        behind = self.not_.match(text, place)  # as in Hindi
+        return bool(behind) and bool(_CLAUSE_END.match(text, behind.end()) or self._turns(text, behind.end()))
+
+    def _lead_in(self, text: str, place: int) -> int:
+        """Where the words that say nothing begin that lead to a place, at most a few."""
+        for _ in range(_MOST_LEADING):
+            before = text[max(0, place - 24) : place].rstrip(" *_`\"'([")
+            starts = [match.start() for match in self.skipped.finditer(before) if match.end() == len(before)]
+            if not starts:
+                break
+            place = max(0, place - 24) + starts[0]
+        return place
+
+    def _turns(self, text: str, place: int) -> bool:
+        """Whether a word that turns to what is meant stands at a place."""
+        return bool(self.but.match(text, place + len(text[place:]) - len(text[place:].lstrip())))
 
     def chosen(self, text: str, answers: Iterable[Reached[T]]) -> Reached[T] | None:
         """The announcement that counts: the last strong one, unless it is taken back; else None."""

@@ -9,7 +9,6 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import title
 from medtasks_ext.report.card.facts import URL, asked_with, group_rows, hub_dataset, scored, setting_words
 from medtasks_ext.version import __version__
 
@@ -26,12 +25,20 @@ DIGITS = 4
 
 
 def model_index(entry: Entry, tasks: Registry) -> str:
-    """The front matter of a model card, YAML between `---`: suites, and the values of their main axes.
+    """The front matter of a model card, YAML between `---`: the means of suites.
+
+    The hub shows a metric's name and value, and no arguments: a mean over a part of the tasks says so in its
+    name.
 
     Raises:
         MedtasksError: huggingface_hub does not accept it, or reads something else from it.
     """
-    return f"---\n{_index(entry, [*_groups(entry, tasks)])}---\n"
+    from huggingface_hub import ModelCard
+
+    results = [*_suites(entry, tasks)]
+    text = f"---\n{_index(entry, results).strip()}\n---\n"
+    _same_results(getattr(ModelCard(text).data, "eval_results", None) or [], results)  # as the hub reads it
+    return text
 
 
 def tasks_index(entry: Entry) -> str:
@@ -58,21 +65,26 @@ def _index(entry: Entry, results: list[EvalResult]) -> str:
         raise MedtasksError(
             f"huggingface_hub refuses the model-index ({error})", remedy="update huggingface_hub"
         ) from None
-    if sorted(map(_identity, read)) != sorted(map(_identity, results)):
-        raise MedtasksError("huggingface_hub reads other results back", remedy="update huggingface_hub")
+    _same_results(read, results)
     return text
 
 
-def _groups(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
-    """Suites by strategy, each followed by the values of its main axes."""
+def _same_results(read: list[EvalResult], results: list[EvalResult]) -> None:
+    if sorted(map(_identity, read)) != sorted(map(_identity, results)):
+        raise MedtasksError("huggingface_hub reads other results back", remedy="update huggingface_hub")
+
+
+def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
+    """Suites by strategy."""
     for row in group_rows(entry, tasks):
+        if row["axis"] != "suite":
+            continue
         words, suite = strategy_title(row["strategy"]), tasks.suites[row["suite"]]
-        value = "" if row["axis"] == "suite" else f", {title(row['axis'], row['value'])}"
-        asked = asked_with(entry, suite.id, row["strategy"])
-        yield _group_result(suite, f"{words}{value}", row, asked)
+        part = f", {row['tasks_scored']} of {row['tasks']} tasks" if row["partial"] else ""
+        yield _suite_result(suite, words + part, row, asked_with(entry, suite.id, row["strategy"]))
 
 
-def _group_result(suite: Suite, words: str, row: Json, added: str) -> EvalResult:
+def _suite_result(suite: Suite, words: str, row: Json, added: str) -> EvalResult:
     from huggingface_hub import EvalResult
 
     arguments: Json = {"tasks": f"{row['tasks_scored']} of {row['tasks']}"}

@@ -1,16 +1,18 @@
-"""The section of a model card, in Markdown."""
+"""The section of a model card, in Markdown, and the file of details beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
+from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
 from medtasks_ext.report.pictures.draw import svg
-from medtasks_ext.report.pictures.spec import Value, picture, themes
-from medtasks_ext.report.standing import ends_of, own_score, standings, strip_of
+from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
+from medtasks_ext.report.standing import ends_of, measured_words, own_score, standings, strip_of
 from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import result_parts
@@ -92,6 +94,17 @@ SAMPLE_NOTE = (
 )
 
 
+#: The file of details.
+DETAILS = "medical-evaluation.md"
+#: Rows of the table on the card: with more, it would not fit on a screen of the hub.
+_MOST_ROWS = 6
+#: Values of an axis in its picture.
+_MOST_VALUES = 8
+#: Lines of one kind that stand unfolded.
+_FEW = 3
+SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
+
+
 def card_section(
     entry: Entry,
     tasks: Registry,
@@ -99,8 +112,52 @@ def card_section(
     standings: Sequence[Json],
     *,
     pictures: bool,
+    profile: str | None = None,
 ) -> str:
-    """The section: where the model stands, suites, what to know, then every task and how to repeat it.
+    """What stands on the card: what was measured, its rank, suites, conditions in a line.
+
+    Args:
+        entry: of one run.
+        left_out: tasks whose scores stand on a part -> what is missing of them.
+        standings: among published models, rows of the frame.
+        pictures: whether files of their pictures lie beside it; else they are strips of characters.
+        profile: the file of `card_profile`.
+    """
+    rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
+    first = _headline(rows, standings, tasks)
+    lines = [f"## Medical evaluation ({entry.model})", "", f"**{first.words}.**", ""]
+    if profile:
+        lines += [f"![{first.words}, by parts of the suite]({profile})", ""]
+    elif first.standing:
+        lines += [_picture(first.standing, pictures), ""]
+    ranks = {(item["suite"], item["strategy"]): _rank(item) for item in standings}
+    lines += _table(
+        ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable", "rank"),
+        [
+            (*_suite_cells(row, tasks), ranks.get((row["suite"], row["strategy"]), "–"))
+            for row in rows[:_MOST_ROWS]
+        ],
+    )
+    lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
+    if known := list(_known(entry, left_out, len(rows))):
+        lines += [" ".join(known), ""]
+    lines += [
+        f"Suites' scores are means over their tasks, from 0 to 1. {SAFETY} [{DETAILS}]({DETAILS}) has every "
+        "task, means by language and kind of task, what to know, and the commands to repeat it. Made with "
+        f"[medtasks]({URL}) {__version__} on lm-evaluation-harness.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def card_details(
+    entry: Entry,
+    tasks: Registry,
+    left_out: Mapping[str, str],
+    standings: Sequence[Json],
+    *,
+    pictures: bool,
+) -> str:
+    """The file beside the card: all ranks, suites, what to know, every task and how to repeat it.
 
     Args:
         entry: of one run.
@@ -108,12 +165,12 @@ def card_section(
         standings: among published models, rows of the frame.
         pictures: whether files of their pictures lie beside it; else they are strips of characters.
     """
-    lines = [f"## Medical evaluation ({entry.model})", ""]
+    lines = [f"# Medical evaluation of {entry.model}", ""]
     if entry.sample:
         lines += [SAMPLE_NOTE, ""]
     for item in standings:
-        shown = f"![{item['sentence']}]({picture_name(item)})" if pictures else f"```\n{strip_of(item)}\n```"
-        lines += [f"**{item['sentence']}.**", "", shown, "", *(f"- {line}" for line in item["remarks"]), ""]
+        lines += [f"**{item['sentence']}.**", "", _picture(item, pictures), ""]
+        lines += [*(f"- {line}" for line in item["remarks"]), ""]
     if warnings := _warnings(entry):
         lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
     lines += [
@@ -122,46 +179,181 @@ def card_section(
         f"documents). {_asked(scored(entry))}",
         "",
     ]
-    lines += _table(
-        ("suite", "strategy", "score [95 % interval]", "tasks scored", "documents", "readable answers"),
-        [
-            (
-                tasks.suites[row["suite"]].title + (" (partial)" if row["partial"] else ""),
-                strategy_title(row["strategy"]),
-                _score(row, "score"),
-                f"{row['tasks_scored']}/{row['tasks']}",
-                f"{row['documents']:,}",
-                _share(row["valid"]),
-            )
-            for row in group_rows(entry, tasks)
-            if row["axis"] == "suite"
-        ],
+    means = group_rows(entry, tasks)
+    head = ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable")
+    lines += _table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
+    lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
+    lines += _listed(
+        "left out: scored on a part of the rows or judgements",
+        [f"`{name}` ({words})" for name, words in left_out.items()],
     )
-    lines += ["", "### What to know", "", *(f"- {line}" for line in _remarks(entry, left_out))]
-    lines += ["", "<details><summary>Every task</summary>", ""]
-    lines += _table(
-        ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt"),
-        [
-            (
-                f"`{row['dataset']}`",
-                strategy_title(row["strategy"]),
-                tasks.datasets[row["dataset"]].metadata.primary_metric,
-                _score(row, "value"),
-                f"{row['n']:,}",
-                _share(row["valid"]),
-                row["data"] + (", rebuilt" if row["rebuilt"] else ""),
-                row["prompt"],
-            )
-            for row in _results(entry, tasks)
-        ],
+    lines += _listed("scored on a part of the rows or judgements", _on_a_part(entry))
+    if axes := [row for row in means if row["axis"] != "suite"]:
+        rows = [
+            (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
+        ]
+        lines += [*_folded("Means by language, kind of task and other axes", _table(head, rows)), ""]
+    results = [
+        (
+            f"`{row['dataset']}`",
+            strategy_title(row["strategy"]),
+            tasks.datasets[row["dataset"]].metadata.primary_metric,
+            _score(row, "value"),
+            f"{row['n']:,}",
+            _share(row["valid"]),
+            row["data"] + (", rebuilt" if row["rebuilt"] else ""),
+            row["prompt"],
+        )
+        for row in _results(entry, tasks)
+    ]
+    of_tasks = (
+        "task",
+        "strategy",
+        "metric",
+        "score [95 % interval]",
+        "documents",
+        "readable",
+        "data",
+        "prompt",
     )
-    lines += ["", "</details>"]
+    lines += _folded("Every task", _table(of_tasks, results))
     if line := command(entry.manifest):
-        lines += ["", "### How to repeat it", "", "```", line, "```", ""]
+        lines += ["", "## How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
         if SAMPLES_FILE in line:
             lines += [f"`{SAMPLES_FILE}` holds, for each task, the places under its `chosen` there.", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+@dataclass(frozen=True)
+class _Headline:
+    """What the card says first."""
+
+    words: str
+    suite: str
+    strategy: str
+    standing: Json | None  # its row of the frame, where published models have scores on the same tasks
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it has a rank among these."""
+        return bool(self.standing and self.standing["placed"])
+
+
+def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> _Headline:
+    """What was measured, of the suite of which most was; its rank, if it has one."""
+    row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
+    suite, strategy = row["suite"], row["strategy"]
+    own = [item for item in standings if (item["suite"], item["strategy"]) == (suite, strategy)]
+    if own and own[0]["placed"]:
+        return _Headline(own[0]["sentence"], suite, strategy, own[0])
+    title = tasks.suites[suite].title
+    words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], strategy)
+    return _Headline(words, suite, strategy, own[0] if own else None)
+
+
+def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> dict[str, str]:
+    """The picture of a card without a rank: its own means on the first axis of the suite that has several.
+
+    Returns:
+        Name of the file -> SVG; empty where the card shows a rank, or no axis has several values.
+
+    Raises:
+        MedtasksError: the extra `plots` is not installed.
+    """
+    means = group_rows(entry, tasks)
+    first = _headline([row for row in means if row["axis"] == "suite"], standings, tasks)
+    of_suite = [row for row in means if (row["suite"], row["strategy"]) == (first.suite, first.strategy)]
+    for axis in tasks.suites[first.suite].main_axes:
+        found = [row for row in of_suite if row["axis"] == axis and row["interval_low"] is not None]
+        if not first.is_ranked and len(found) > 1:
+            found = sorted(found, key=lambda row: -row["tasks_scored"])[:_MOST_VALUES]
+            return {_profile_name(first): _profile(found, f"{first.words}: score by {axis_titles()[axis]}")}
+    return {}
+
+
+def _profile_name(of: _Headline) -> str:
+    return f"profile-{of.suite}-{of.strategy}.svg"
+
+
+def _profile(rows: Sequence[Json], caption: str) -> str:
+    ends = [row[f"interval_{end}"] for row in rows for end in ("low", "high")]
+    values: list[dict[str, Value]] = [
+        {
+            **{"line": line, "series": "score", "value": row["score"]},
+            **{"low": row["interval_low"], "high": row["interval_high"], "tip": row["title"]},
+        }
+        for line, row in enumerate(rows)
+    ]
+    spec = picture(
+        "dots",
+        values,
+        caption=caption,
+        lines=[f"{row['title']} ({_tasks(row['tasks_scored'])})" for row in rows],
+        series=["score"],
+        **looks_of(["score"]),
+        width=_WIDTH,
+        height=20,
+        size=65,
+        domain=[min(0.0, *ends), max(1.0, *ends)],
+        measure="mean score, 95 % interval",
+        format=".1f",
+        legend=None,
+    )
+    return svg(spec)
+
+
+def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:
+    """What is odd about the scores, a sentence each."""
+    if unread := len(_unreadable(entry)):
+        yield f"**Read with care: fewer than half of the answers could be read in {_tasks(unread)}.**"
+    if left_out:
+        yield f"Left out: {_tasks(len(left_out))} with a part of the rows or judgements."
+    if partly := len(_on_a_part(entry)):
+        yield f"Scores of {_tasks(partly)} stand on a part of the rows or judgements."
+    if n_means > _MOST_ROWS:
+        yield f"The table shows {_MOST_ROWS} of {n_means} means."
+
+
+def _tasks(n: int) -> str:
+    return f"{n} task{'' if n == 1 else 's'}"
+
+
+def _picture(item: Json, pictures: bool) -> str:
+    return f"![{item['sentence']}]({picture_name(item)})" if pictures else f"```\n{strip_of(item)}\n```"
+
+
+def _rank(item: Json) -> str:
+    if not item["placed"]:
+        return "not ranked"
+    first, last = item["places"]
+    return f"{first if first == last else f'{first} to {last}'} of {len(item['rivals']) + 1}"
+
+
+def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
+    """A row of the frame `groups`, as tables show it."""
+    return (
+        tasks.suites[row["suite"]].title + (" (partial)" if row["partial"] else ""),
+        strategy_title(row["strategy"]),
+        _score(row, "score"),
+        f"{row['tasks_scored']}/{row['tasks']}",
+        f"{row['documents']:,}",
+        _share(row["valid"]),
+    )
+
+
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    """How many tasks something is said of, and which; many of them folded."""
+    if not names:
+        return []
+    title = f"{_tasks(len(names))} {what}"
+    if len(names) <= _FEW:
+        return [f"- {title}: {', '.join(names)}", ""]
+    return [*_folded(title, [f"- {name}" for name in names]), ""]
 
 
 def _results(entry: Entry, tasks: Registry) -> list[Json]:
@@ -200,13 +392,25 @@ _READABLE = 0.5
 _MOST_NAMED = 8
 
 
+def _unreadable(entry: Entry) -> list[Experiment]:
+    """Tasks of whose answers too few could be read, the worst first."""
+    found = [item for item in scored(entry) if item.metrics.get("valid", 1.0) < _READABLE]
+    return sorted(found, key=lambda item: item.metrics["valid"])
+
+
+def _on_a_part(entry: Entry) -> list[str]:
+    """Tasks whose scores stand on a part, and of what."""
+    if entry.sample:
+        return []
+    return [f"`{item.task}` ({item.coverage.words})" for item in scored(entry) if not item.coverage.whole]
+
+
 def _warnings(entry: Entry) -> list[str]:
     """Scores that a reader would misread."""
-    unread = [item for item in scored(entry) if item.metrics.get("valid", 1.0) < _READABLE]
     lines = [
         f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%} of the answers "
         f"could be read; the score {item.score:.4f} is that of the suite's rule for the others."
-        for item in sorted(unread, key=lambda item: item.metrics["valid"])
+        for item in _unreadable(entry)
     ]
     if len(lines) > _MOST_NAMED:
         lines[_MOST_NAMED:] = [
@@ -215,26 +419,22 @@ def _warnings(entry: Entry) -> list[str]:
     return lines
 
 
-def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
-    """What a reader must know beside the scores."""
+def _settings(entry: Entry) -> str:
+    """How the model was asked, in a line."""
     known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
-    lines = [
-        "Settings: "
-        + "; ".join(f"{name}: {entry.words[name]}" for name in known if entry.words.get(name))
-        + "."
-    ]
+    parts = [f"{name}: {entry.words[name]}" for name in known if entry.words.get(name)]
+    for name, words in (("asked_with", "asked with"), ("jury", "judged by")):
+        said = dict.fromkeys(item.words[name] for item in scored(entry) if name in item.words)
+        parts += [f"{words} {one}" for one in said]
+    return f"Conditions: {'; '.join(parts)}."
+
+
+def _remarks(entry: Entry) -> list[str]:
+    """What a reader must know beside the scores."""
+    lines = [_settings(entry)]
     experiments = scored(entry)
-    for added in dict.fromkeys(
-        item.words["asked_with"] for item in experiments if "asked_with" in item.words
-    ):
-        lines.append(f"Asked with {added}.")
-    for jury in dict.fromkeys(item.words["jury"] for item in experiments if "jury" in item.words):
-        lines.append(f"Judged by {jury}; other judges give other scores.")
-    for name, words in left_out.items():
-        lines.append(f"Left out, since its score stands on a part: {name} ({words}).")
-    for item in experiments:
-        if not item.coverage.whole and not entry.sample:
-            lines.append(f"The score of {item.task} stands on a part: {item.coverage.words}.")
+    if any("jury" in item.words for item in experiments):
+        lines.append("Other judges give other scores.")
     if own := sum(item.words["prompt"].startswith("own") for item in experiments):
         lines.append(
             f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
@@ -261,5 +461,5 @@ def _remarks(entry: Entry, left_out: Mapping[str, str]) -> list[str]:
     lines += entry.notes
     if entry.root:
         lines.append(f"The run's folder has the root `{entry.root}` (`medtasks verify RUN --root`).")
-    lines.append("The score of a benchmark is no evidence that a model is safe in the care of patients.")
+    lines.append(SAFETY)
     return lines

@@ -87,7 +87,7 @@ const entryAt = new Map(entries.map((entry, index) => [entry.label, index]));
 const isOwn = (entry) => entries[entry].kind !== "published";
 const ownEntries = entries.map((_, index) => index).filter(isOwn);
 
-// Tasks that count: the twin of a dataset asks its rows in another form, a draft is not ready.
+// Tasks that count: a control asks its rows in another form, a draft is not ready.
 const isGrouped = (dataset) => !dataset.control_of && !dataset.draft;
 const counted = datasets.map((_, index) => index).filter((index) => isGrouped(datasets[index]));
 

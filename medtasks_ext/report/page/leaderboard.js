@@ -6,7 +6,7 @@ const SECTIONS = [
   ["limited", "Limited: of some tasks, or of all, only some documents were asked, so these are not ranked"],
   [
     "otherwise",
-    "Asked otherwise than the published models (own words, other rows, another jury …): not ranked among these. " +
+    "Other conditions than those of the published models (own words, other rows, another jury …): not ranked among these. " +
       "Each task's page says what differs; with “My runs” alone they are ranked among themselves",
   ],
   ["pending", "Judged in part: some answers wait for a judge, so these are not ranked"],

@@ -130,6 +130,7 @@ function namesOf(rows) {
 // ------------------------------------------------------------------ matrices
 
 const NAME_LINE = 14; // pixels of a line of a name
+const ASLANT = 90; // pixels that the last name of a column takes to the right
 const MOST_LINES = 40; // of a matrix, until all are asked for
 
 // {label, heading: of the first column, rows: [{title, node, own}], columns: [{title, node}], cell(row, column) -> {value, words, said: in the table, tip, go, pick} or null,
@@ -169,11 +170,12 @@ function act(item) {
 function matrixSize(rows, columns) {
   const { names: lines, deep } = namesOf(rows);
   const free = roomOf() - nameRoom() - 16;
-  const step = Math.max(onPaper ? 6 : 13, Math.min(150, Math.floor(free / columns.length)));
+  const stepIn = (room) => Math.max(onPaper ? 6 : 13, Math.min(150, Math.floor(room / columns.length)));
   const titles = columns.map(({ title }) => String(title));
-  const letters = Math.floor((step - 6) / 6.4); // that fit beside each other
+  const letters = Math.floor((stepIn(free) - 6) / 6.4); // that fit beside each other
   const level = Math.max(...titles.flatMap((title) => title.split(" ")).map((word) => word.length)) <= letters;
-  const upright = !level && step < 40;
+  const upright = !level && stepIn(free) < 40;
+  const step = stepIn(level || upright ? free : free - ASLANT);
   const names = level ? titles.map((title) => wrapped(title, letters)) : titles;
   return {
     step,
@@ -182,7 +184,7 @@ function matrixSize(rows, columns) {
     height: Math.max(rows.length > 60 ? 18 : 24, NAME_LINE * deep + 4),
     angle: level ? 0 : upright ? -90 : -40,
     above: level ? 14 * Math.max(...names.map((lines) => lines.length)) - 8 : 6,
-    beside: level || upright ? 12 : 90,
+    beside: level || upright ? 12 : ASLANT,
     gap: step > 10 ? 1 : 0.3,
     numbers: step >= 38,
   };

@@ -88,7 +88,7 @@ function placesLegend(item, median) {
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
   if (item.placed) parts.push(text("span", "key own", "this model, 95 % interval"));
-  else parts.push(text("span", "key own open", item.alike ? "this model: no place" : "this model, asked otherwise: no place"));
+  else parts.push(text("span", "key own open", item.alike ? "this model: not ranked" : "this model, other conditions: not ranked"));
   return make("p", { className: "key-line" }, ...parts);
 }
 
