@@ -23,6 +23,7 @@ from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import BoardLine, gather_site
+from medtasks_lab.site.page_files import put
 from tests.submissions.conftest import OPEN_MEAN, PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited
@@ -422,3 +423,20 @@ def test_pages_show_the_nearest_number_of_three_digits(score):
     shown = (whole_of(score) + 5) // 10 / 1000
     halves = Decimal(score).quantize(Decimal("0.001"), ROUND_HALF_UP)
     assert f"{shown:.3f}" == str(halves)
+
+
+def test_long_data_stands_packed_so_that_no_page_is_large(tmp_path):
+    """As many numbers as a page of 1,000 models with 87 tasks and three strategies has."""
+    numbers = [number % 9973 for number in range(1000 * 87 * 3)]
+    for name, some in (("long.html", numbers), ("short.html", numbers[:100])):
+        put(tmp_path, name, {"made": "today"}, {"title": name, "kind": "about", "numbers": some})
+        assert data_of(tmp_path / name)["numbers"] == some
+    assert "data-packed" in (tmp_path / "long.html").read_text()
+    assert "data-packed" not in (tmp_path / "short.html").read_text()
+    assert (tmp_path / "long.html").stat().st_size < 1_000_000 < len(json.dumps(numbers))
+
+
+def test_no_page_of_all_published_results_is_larger_than_a_megabyte(site):
+    sizes = {page.name: page.stat().st_size for page in site.rglob("*.html")}
+    assert len(sizes) > 300 and max(sizes.values()) < 1_000_000
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000
