@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts looks tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,8 +63,9 @@ test-oldest:
 	HF_HUB_OFFLINE=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not engine and not install and not nightly"
 
 # All of `make test`, and more: long series, every place of a fault, other random examples each time.
-nightly: $(STAMP)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
+nightly: $(STAMP) axe fonts
+	HF_HUB_OFFLINE=1 MEDTASKS_AXE=build/axe/axe.min.js MEDTASKS_FONTS=build/fonts \
+	  $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
 # Which lines `make test` runs; a table, and build/coverage for a browser.
 coverage: $(STAMP)
@@ -80,6 +81,20 @@ build/axe/axe.min.js: Makefile
 	curl -fsSL --retry 2 -o build/axe/$(AXE) https://registry.npmjs.org/axe-core/-/$(AXE)
 	echo "$(AXE_SHA256)  build/axe/$(AXE)" | sha256sum --check --quiet
 	tar -xzmf build/axe/$(AXE) -C build/axe --strip-components=1 package/axe.min.js package/LICENSE
+
+# The fonts of the pictures of pages that the nightly run compares; `make looks` takes these pictures anew.
+FONTS := dejavu-fonts-ttf-2.37.3.tgz
+FONTS_SHA256 := b7013ac58f9225250619db82cfb72e99c37ca8195f2b5a06a9e6a95bc5e1c84a
+fonts: build/fonts/DejaVuSans.ttf
+build/fonts/DejaVuSans.ttf: Makefile
+	mkdir -p build/fonts
+	curl -fsSL --retry 2 -o build/fonts/$(FONTS) https://registry.npmjs.org/dejavu-fonts-ttf/-/$(FONTS)
+	echo "$(FONTS_SHA256)  build/fonts/$(FONTS)" | sha256sum --check --quiet
+	tar -xzmf build/fonts/$(FONTS) -C build/fonts --strip-components=2 \
+	  $(foreach name,Sans Sans-Bold SansMono SansMono-Bold,package/ttf/DejaVu$(name).ttf)
+looks: $(STAMP) fonts
+	rm -rf tests/browser/kept_looks
+	HF_HUB_OFFLINE=1 MEDTASKS_LOOKS=keep MEDTASKS_FONTS=build/fonts $(BIN)/python -m pytest -n 0 tests/browser/test_looks.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -292,7 +292,7 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
             "again"
         )
     if there:
-        say(f"{there:,} of {wanted:,} answers are there already")
+        say(f"{there:,} of {wanted:,} documents have an answer already")
 
 
 def _say_changed(run: Run, waiting: dict[str, Task]) -> None:

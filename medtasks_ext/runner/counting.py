@@ -3,7 +3,8 @@
 A prompt that does not fit is tried with fewer shots and with less of its record: a dozen texts, each of which
 differs from the first in one place. What stands far from that place has the tokens that it had. So only a
 window around it is tokenised, wide enough that its tokens fall in with those of the first text on both sides;
-where they do not, the whole text is tokenised.
+where they do not, the whole text is tokenised. The prompt that is sent is tokenised as such, since the engine
+gets these tokens: a record that is cut costs 1 + its cut length / its whole length.
 """
 
 from __future__ import annotations

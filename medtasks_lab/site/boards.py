@@ -140,10 +140,12 @@ def suite_board(scores: Scores, suite: str | None) -> Json:
     board = _board(scores, groups)
     rates = {} if suite is None else win_rates(scores, suite)
     if rates:  # the paper ranks by them
-        places = board.pop("places")
-        board["columns"].insert(0, [0, "win rate", scores.whole[suite].n_tasks, 0])
-        for number, (cells, intervals) in enumerate(zip(board["scores"], board["intervals"], strict=True)):
-            found = rates if number == 0 else {}
+        places, first = board.pop("places"), scores.strategies[0]
+        board["columns"].insert(0, [0, "Win rate", scores.whole[suite].n_tasks, 0])
+        for (strategy, _), cells, intervals in zip(
+            board["strategies"], board["scores"], board["intervals"], strict=True
+        ):
+            found = rates if strategy == first else {}
             cells.insert(0, [whole_of(found[place]) if place in found else None for place in places])
             intervals.insert(0, [])
     return board
@@ -161,13 +163,13 @@ def win_rates(scores: Scores, suite: str) -> dict[int, float]:
 
 
 def _board(scores: Scores, groups: Sequence[Group]) -> Json:
-    titles = axis_titles()
+    titles, strategies = axis_titles(), used_strategies(scores, groups)
     suites = list(dict.fromkeys(group.suite for group in groups))
     groups = sorted(groups, key=lambda group: _place_of(group, list(titles)))
     shown = [
         place
         for place in range(len(scores.site.lines))
-        if any((place, strategy, group) in scores.rows for strategy in scores.strategies for group in groups)
+        if any((place, strategy, group) in scores.rows for strategy in strategies for group in groups)
     ]
     axes = list(dict.fromkeys(group.axis for group in groups))
     return {
@@ -180,7 +182,7 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
         ],
         "scores": [
             [[cell_of(scores, place, strategy, group) for place in shown] for group in groups]
-            for strategy in scores.strategies
+            for strategy in strategies
         ],
         "intervals": [
             [
@@ -189,27 +191,34 @@ def _board(scores: Scores, groups: Sequence[Group]) -> Json:
                 else []
                 for group in groups
             ]
-            for strategy in scores.strategies
+            for strategy in strategies
         ],
         "classes": [
             [[scores.classes[suite, strategy].of[place] for place in shown] for suite in suites]
-            for strategy in scores.strategies
+            for strategy in strategies
         ],
     }
 
 
+def used_strategies(scores: Scores, groups: Sequence[Group]) -> list[str]:
+    """The strategies in which some line has a score in one of these groups."""
+    wanted = set(groups)
+    used = {strategy for _, strategy, group in scores.rows if group in wanted}
+    return [strategy for strategy in scores.strategies if strategy in used]
+
+
 def common_parts(scores: Scores, groups: Sequence[Group]) -> Json:
     """What every table says of its columns: strategies, axes, suites, and what the classes of a suite are."""
-    tasks, titles = scores.site.tasks, axis_titles()
+    tasks, titles, strategies = scores.site.tasks, axis_titles(), used_strategies(scores, groups)
     suites = list(dict.fromkeys(group.suite for group in groups))
     axes = list(dict.fromkeys(group.axis for group in groups))
     return {
-        "strategies": [[name, strategy_title(name)] for name in scores.strategies],
+        "strategies": [[name, strategy_title(name)] for name in strategies],
         "axes": [[axis, axis_title(titles[axis])] for axis in axes],
         "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
         "class_words": [
             [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
-            for strategy in scores.strategies
+            for strategy in strategies
         ],
     }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.metrics.known_defects import defects_of
 from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.registry.catalogue import rows_words, scored_by_words, terms_words
 from medtasks_ext.registry.citations import entries_of
@@ -111,10 +114,11 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[Scored]]) -> J
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
         "defects": _defects(dataset),
+        "scorer": [*map(list, _of_the_scorer(dataset))],
         "boards": [
             _board(scores, strategy, some) for strategy in scores.strategies if (some := found.get(strategy))
         ],
-        "prompt": _prompt(scores.site.tasks, dataset),
+        "prompt": sample_prompt(scores.site.tasks, dataset),
         "run": [
             f"medtasks preview {dataset.id} --data sample",
             f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
@@ -142,6 +146,17 @@ def _defects(dataset: Dataset) -> list[str]:
     return found
 
 
+def _of_the_scorer(dataset: Dataset) -> Iterator[tuple[str, str, str]]:
+    """Rule, example, and what is computed beside it, of each known defect of its official scorer."""
+    for defect, group in defects_of(dataset):
+        yield _plain(defect.rule), _plain(defect.example), _plain(defect.beside or ", ".join(group.beside))
+
+
+def _plain(words: str) -> str:
+    """Text of a page of the documentation, with quotes in place of its marks."""
+    return re.sub(r"`([^`]*)`", "“\\1”", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", words))
+
+
 def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
     lines = scores.site.lines
     values = [one.score for one in some]
@@ -166,7 +181,7 @@ def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
 
 
 @cache
-def _prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
+def sample_prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
     """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut.
 
     None where it has no such row. It is rendered once for all sites of a process.

@@ -15,6 +15,7 @@ from medtasks_lab.site.boards import (
     common_parts,
     entry_columns,
     interval_of,
+    used_strategies,
     whole_of,
     win_rates,
 )
@@ -81,6 +82,7 @@ def front_board(scores: Scores) -> Json:
     """
     rows = model_rows(scores.site.lines)
     columns = _columns(scores)
+    strategies = used_strategies(scores, [column.group for column in columns])
 
     def table(of: Callable[[str, _Column, int], Any]) -> list[list[list[Any]]]:
         """Strategy, column, row -> what is said of the line that stands there."""
@@ -92,18 +94,18 @@ def front_board(scores: Scores) -> Json:
                 ]
                 for column in columns
             ]
-            for strategy in scores.strategies
+            for strategy in strategies
         ]
 
     chosen = {
         (strategy, column.group): [_best(scores, row, strategy, column.group) for row in rows]
-        for strategy in scores.strategies
+        for strategy in strategies
         for column in columns
     }
     of_rows = {place: row for row in rows for place in row.places}
     ranks = {
         (strategy, number): _ranks(scores, strategy, column)
-        for strategy in scores.strategies
+        for strategy in strategies
         for number, column in enumerate(columns)
     }
     numbers = {id(column): number for number, column in enumerate(columns)}
@@ -133,7 +135,7 @@ def front_board(scores: Scores) -> Json:
                 ]
                 for group in dict.fromkeys(column.group for column in columns)
             ]
-            for strategy in scores.strategies
+            for strategy in strategies
         ],
     }
 

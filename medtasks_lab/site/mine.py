@@ -29,7 +29,7 @@ def mine_page(scores: Scores) -> Json:
     ways = _Ways()
     return {
         "kind": "mine",
-        "title": "Place your own results",
+        "title": "Where do your results stand?",
         "table": rule_table(),
         "submission_schema": SUBMISSION,
         "fewest": [FEWEST_TASKS, FEWEST_DOCUMENTS],

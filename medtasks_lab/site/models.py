@@ -12,6 +12,8 @@ from medtasks_ext.results.condition_words import difference_words, run_words
 from medtasks_ext.results.result_frame import result_parts
 from medtasks_lab.site.boards import Scores, interval_of, whole_of
 from medtasks_lab.site.profile import profiles
+from medtasks_lab.submissions.examples import may_be_shown
+from medtasks_lab.submissions.trust import Trust
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -102,9 +104,33 @@ class ModelPages:
                 if self._is_proven(line, item["suite"], item["strategy"])
             ],
             "tasks": [_task(row, line, reasons) for row in rows],
+            "examples": self._examples(line),
             "reasons": list(reasons),
             "settings": [] if record is None else [*map(list, run_words(record.run).items())],
             "versions": [] if record is None else sorted(record.versions.items()),
+        }
+
+    def _examples(self, line: BoardLine) -> Json:
+        """Some answers, and how many checked tasks have none because of the terms of their rows."""
+        checked = [
+            item
+            for item in line.entry.experiments.values()
+            if not line.published and line.verdict(item).trust is not Trust.SELF
+        ]
+        return {
+            "shown": [
+                [
+                    line.entry.experiments[item.task].dataset.metadata.name,
+                    item.terms,
+                    item.question,
+                    item.answer,
+                    item.gold,
+                    whole_of(item.score),
+                ]
+                for item in line.checked.examples
+                if item.task in line.entry.experiments
+            ],
+            "hidden": sum(not may_be_shown(item.dataset.metadata.licence) for item in checked),
         }
 
     def _is_proven(self, line: BoardLine, suite: str, strategy: str) -> bool:

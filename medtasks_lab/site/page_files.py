@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
@@ -40,6 +42,8 @@ _SCRIPTS = (
         )
     ),
 )
+#: Characters of data beyond which a page holds it packed.
+_LONGEST_PLAIN = 30_000
 _STYLES = (_REPORT / "report.css", _HERE / "site.css")
 
 
@@ -75,8 +79,13 @@ def put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str,
     """
     home = "../" * name.count("/")
     data: Json = {**frame, **content, "home": home, "page": name}
+    said = data_in_page(data)
+    packed = len(said) > _LONGEST_PLAIN
     page = Template(_text(_HERE / "site.html")).substitute(
-        home=home, title=title_in_page(f"{content['title']} · medtasks"), data=data_in_page(data)
+        home=home,
+        title=title_in_page(f"{content['title']} · medtasks"),
+        form=" data-packed" if packed else "",
+        data=b64encode(gzip.compress(said.encode(), mtime=0)).decode() if packed else said,
     )
     write_text(folder / name, page)
     return name

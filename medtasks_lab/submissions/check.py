@@ -33,6 +33,7 @@ from medtasks_lab.submissions.documents import (
     read_documents,
     spread_of,
 )
+from medtasks_lab.submissions.examples import MOST_TASKS, Example, examples_of
 from medtasks_lab.submissions.flags import Evidence, Flag, flags_of, waiting
 from medtasks_lab.submissions.make import TOLERANCE, suite_results
 from medtasks_lab.submissions.read import submission_folders, submitted_entry
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Registry
     from medtasks_ext.stats.intervals import Interval
     from medtasks_lab.submissions.record import Spread, TaskResult
+    from medtasks_lab.submissions.rescored import Rebuilt
 
 
 _MADE = "the files are written by `medtasks submit`, never by hand"
@@ -83,6 +85,7 @@ class Answered:
 
     verdicts: dict[str, Verdict]  # task -> how far its score is trusted
     evidence: Evidence
+    examples: tuple[Example, ...] = ()  # of answers that were checked
 
 
 @dataclass
@@ -96,6 +99,7 @@ class Checked:
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # task -> how far its score is trusted
     flags: list[Flag] = field(default_factory=list)  # what a person should look at, and has not
     confirmations: list[Confirmation] = field(default_factory=list)  # of second sites that count
+    examples: tuple[Example, ...] = ()  # of answers that were checked
     record: str = ""  # digest of the record, which a maintainer clears flags of
 
     @property
@@ -141,7 +145,7 @@ def check_submission(
         if found.findings:
             return found
         looked = known or look_at(place, record, documents, tasks, answers)
-        found.verdicts = dict(looked.verdicts)
+        found.verdicts, found.examples = dict(looked.verdicts), looked.examples
         found.findings += _claims(record, found.verdicts)
         found.findings += _confirmed(place, record, documents, found)
         found.findings += _twice(place, record, tasks)
@@ -178,7 +182,15 @@ def look_at(
 ) -> Answered:
     """Check the answers of a submission, and gather what it is compared by."""
     evidence = Evidence.of(place.name, record, documents, tasks)
-    return Answered(check_answers(record, documents, tasks, answers, evidence.look), evidence)
+    examples: list[Example] = []
+
+    def watch(task: str, found: Rebuilt) -> None:
+        evidence.look(task, found)
+        if len({item.task for item in examples}) < MOST_TASKS:
+            examples.extend(examples_of(task, record.tasks[task], found))
+
+    verdicts = check_answers(record, documents, tasks, answers, watch)
+    return Answered(verdicts, evidence, tuple(examples))
 
 
 def _neighbours(place: Place, tasks: Registry) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.digests import sha256_of
 from medtasks_ext.version import __version__
 from medtasks_lab.submissions.check import Answered, look_at
+from medtasks_lab.submissions.examples import Example
 from medtasks_lab.submissions.flags import Evidence
 from medtasks_lab.submissions.record import DOCUMENTS, record_digest
 from medtasks_lab.submissions.trust import Trust, Verdict
@@ -49,6 +50,7 @@ def answered(
             {
                 "verdicts": {name: asdict(item) for name, item in found.verdicts.items()},
                 "evidence": evidence,
+                "examples": [asdict(item) for item in found.examples],
             },
         )
     return found
@@ -62,7 +64,8 @@ def _read(file: Path) -> Answered:
         name: Verdict(Trust(item["trust"]), item["why"], item["judged"], item["at_odds"])
         for name, item in content["verdicts"].items()
     }
-    return Answered(verdicts, Evidence(**evidence))
+    examples = tuple(Example(**item) for item in content["examples"])
+    return Answered(verdicts, Evidence(**evidence), examples)
 
 
 def _key(place: Place, record: Submission, tasks: Registry) -> str:

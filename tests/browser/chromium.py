@@ -17,6 +17,9 @@ PATIENCE = 30.0  # seconds that anything may take
 #: without these the browser only reports the key to scripts, and does nothing itself
 _VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
 
+#: a page is there when its own scripts have drawn it
+THERE = "document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')"
+
 
 def find_chromium() -> str | None:
     """The browser: $MEDTASKS_CHROMIUM, else what the system has."""
@@ -94,13 +97,13 @@ class Chromium:
     def open(self, page: Path) -> None:
         """Open a file and wait until it is there."""
         self.call("Page.navigate", url=page.as_uri())
-        self.wait("document.readyState === 'complete'")
+        self.wait(THERE)
 
     def reload(self) -> None:
         """Load the page anew; what it stored is with the browser by then, which may start another process."""
         self.js("window.before = true; new Promise((done) => setTimeout(done, 300))")
         self.call("Page.reload")
-        self.wait("!window.before && document.readyState === 'complete'")
+        self.wait(f"!window.before && {THERE}")
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page."""
@@ -110,19 +113,32 @@ class Chromium:
 
     def wait(self, condition: str) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.js(condition):
+        while not self._holds(condition):
             assert time.monotonic() < end, f"never: {condition}"
             time.sleep(0.02)
 
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.js(condition))
+        except AssertionError as error:
+            if "Inspected target navigated" not in str(error):
+                raise
+            return False  # the page that was asked is gone, and the next one comes
+
     def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse."""
+        x, y = self._middle(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def _middle(self, selector: str) -> tuple[float, float]:
+        """Pixels of an element's middle, which is scrolled into sight."""
         x, y = self.js(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); "
             "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        return x, y
 
     def press(self, *keys: str) -> None:
         """Press keys, named as in `KeyboardEvent.key`."""
@@ -136,6 +152,13 @@ class Chromium:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
+
+    def drop(self, selector: str, *paths: Path) -> None:
+        """Drag files or folders from elsewhere onto the middle of an element, and let them go there."""
+        x, y = self._middle(selector)
+        data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
 
     def screen(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
         self.call(

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from medtasks_ext.registry import registry
+from medtasks_ext.report.groups import groups_of
+from medtasks_ext.report.standing import standings
 from medtasks_ext.results.conditions import comparable, facts, of_the_paper
 from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.published import published_entries
@@ -14,6 +16,7 @@ from medtasks_ext.runs.conditions import Judge, Jury, Shots, Wording
 from medtasks_lab.site.boards import whole_of
 from medtasks_lab.site.gather import gather_site
 from medtasks_lab.site.write import write_site
+from medtasks_lab.submissions.read import submitted_entry
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission
 
@@ -46,13 +49,18 @@ def submission(tmp_path):
     return write
 
 
-def drop(page, file):
-    """Choose a file, and what the page says then."""
+def taken(page, give):
+    """What the page says of what it is given."""
     page.events.clear()
     page.js("mine = null; show()")
-    page.choose_file("#file", file)
+    give()
     page.wait("!!document.querySelector('#placed .refused, #placed .standing')")
     return page.js("document.querySelector('#placed').innerText")
+
+
+def drop(page, file):
+    """Choose a file, and what the page says then."""
+    return taken(page, lambda: page.choose_file("#file", file))
 
 
 def drawn_record(random):
@@ -179,6 +187,84 @@ def test_own_results_stand_within_the_first_screen(page, submission, width):
     assert page.js("document.querySelector('#placed tr.own').getBoundingClientRect().bottom") < 900
     assert page.js("document.documentElement.scrollWidth <= innerWidth")
     page.screen(1440, 900)
+
+
+@pytest.mark.parametrize("above", [0, 1, 2, 3])
+def test_a_file_and_folders_around_it_can_be_dropped_or_chosen(page, submission, above):
+    """The page is a file itself, to which browsers open less than to a page of a server."""
+    file = submission(0.4)
+    (file.parent.parent / "notes").mkdir(exist_ok=True)
+    (file.parent.parent / "notes" / "other.json").write_text("{}")
+    given = file if above == 0 else file.parents[above - 1]
+    by_hand = drop(page, file)
+    assert "rank" in by_hand
+    assert taken(page, lambda: page.drop(".drop", given)) == by_hand
+    if above:
+        assert taken(page, lambda: page.choose_file("#folder", given)) == by_hand
+    assert page.requests() == [] and page.complaints() == []
+
+
+def test_a_folder_without_results_gets_one_line(page, tmp_path):
+    (tmp_path / "thesis" / "chapter").mkdir(parents=True)
+    (tmp_path / "thesis" / "chapter" / "one.txt").write_text("text")
+    said = taken(page, lambda: page.drop(".drop", tmp_path / "thesis"))
+    assert said.strip() == "thesis holds no submission.json and no results.json: no rank"
+    assert page.complaints() == []
+
+
+PARTS = 40
+
+
+@pytest.mark.parametrize("suite", ["bridge", "medhelm"])
+def test_a_part_of_a_suite_has_the_rank_that_the_core_gives_on_these_tasks(page, tmp_path, suite):
+    """For drawn parts: the published models' means on them, by the core's weights; and its standings, where
+    the core carries a part over to no whole suite."""
+    random, tasks = Random(3), registry()
+    [group] = [item for item in groups_of(tasks) if (item.axis, item.suite) == ("suite", suite)]
+    published = [entry for entry in published_entries(tasks) if entry.paper == suite]
+    scores = {
+        entry.label: {
+            one.dataset.id: one.score for one in entry.experiments.values() if one.strategy == "zero_shot"
+        }
+        for entry in published
+    }
+    whole = write_submission(tmp_path / "in", "Org/Mine-8B", 0.5, suite=suite)
+    ranks = 0
+    for _ in range(PARTS):
+        names = random.sample(sorted(whole.tasks), random.randint(3, 12))
+        level = random.uniform(0.1, 0.9)
+        some = {
+            name: whole.tasks[name].model_copy(update={"score": level + random.uniform(-0.1, 0.1)})
+            for name in names
+        }
+        record = whole.model_copy(update={"tasks": some})
+        record.write(tmp_path)
+        content = (tmp_path / "submission.json").read_text()
+        places = page.js(f"readMine('submission.json', {json.dumps(content)}).places")
+        entry = submitted_entry(record, tmp_path, tasks)
+        mine = {
+            one.dataset.id: one.score for one in entry.experiments.values() if one.dataset.id in group.counted
+        }
+        if sum(one.n for one in entry.experiments.values()) < 100:
+            continue
+        weights = group.weights(frozenset(mine))
+        rivals = [
+            sum(weight * found[name] for name, weight in weights.items())
+            for found in scores.values()
+            if weights.keys() <= found.keys()
+        ]
+        own = sum(weight * mine[name] for name, weight in weights.items())
+        [place] = places
+        assert place["on"] == pytest.approx(own, abs=1e-9)
+        assert (place["rank"], place["of"]) == (
+            1 + sum(rival > own + 1e-12 for rival in rivals),
+            len(rivals) + 1,
+        )
+        [row] = standings([*published, entry], tasks, ["zero_shot"]).to_pylist()
+        if row["equivalent"] is None and row["placed"]:
+            assert row["place"] == place["rank"]
+            ranks += 1
+    assert ranks or suite == "bridge"
 
 
 def test_what_was_asked_otherwise_has_no_rank_and_says_why(page, submission):

@@ -10,7 +10,7 @@ from medtasks_ext.results.models import facts_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.gather import gather_site
 from medtasks_lab.site.write import write_site
-from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.chromium import THERE, Chromium, find_chromium
 from tests.submissions.made import write_submission
 
 MOST_CLICKS = 3
@@ -40,7 +40,7 @@ class Stranger:
             }})()"""
         )
         if not found:
-            self.browser.wait("!window.before && document.readyState === 'complete'")
+            self.browser.wait(f"!window.before && {THERE}")
 
     def choose_file(self, file):
         self.clicks += 1

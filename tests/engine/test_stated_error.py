@@ -59,7 +59,7 @@ def test_a_part_and_then_the_rest_are_the_documents_and_prompts_of_lm_eval(envir
         found: dict[str, Any] = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())
         return found
 
-    run = ("medtasks", "run", "--no-preflight", "--prompts", "own", "--output_path", "run")
+    run = ("medtasks", "run", "--no-preflight", "--output_path", "run")
     call(*run, "--error", "10")
     part, estimate = prompts(tmp_path / "run"), result()["estimate"]
     assert len(part) == estimate["asked"] < N == estimate["of"]

@@ -75,11 +75,11 @@ def test_a_larger_limit_asks_the_rest_and_scores_all(medtasks, chip_ctc, asked):
         assert len(set(n_of("run"))) == 1
     assert [documents for documents, _ in seen] == [ids(0, 1), ids(2, 3, 4), ids(5, 6, 7), [], [], []]
     said = [err for _, err in seen]
-    assert "stand over other documents" not in said[0] and "are there already" not in said[0]
+    assert "stand over other documents" not in said[0] and "have an answer" not in said[0]
     assert "1 of 1 tasks stand over other documents: scored anew over those of this call" in said[1]
-    assert "2 of 5 answers are there already" in said[1]
-    assert "5 of 8 answers are there already" in said[2]
-    assert "3 of 3 answers are there already" in said[3] and "stand over other documents" in said[3]
+    assert "2 of 5 documents have an answer" in said[1]
+    assert "5 of 8 documents have an answer" in said[2]
+    assert "3 of 3 documents have an answer" in said[3] and "stand over other documents" in said[3]
     assert len(Path("run/responses", f"{TASK}.jsonl").read_bytes().splitlines()) == 8
 
 
@@ -215,7 +215,7 @@ def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, 
     stored = " ".join(medtasks("report", "store").out.split())
     assert f"only the first 2 of {COT} were asked" in stored
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
-    card = next(Path("card").glob("*.md")).read_text()
+    card = Path("card", "medical-evaluation.md").read_text()
     assert "documents: all or the first 2, by task" in card
     first, second = [line for line in card.splitlines() if line.startswith("medtasks run")]
     assert f"--tasks {TASK} " in first and "--limit" not in first
@@ -288,7 +288,7 @@ def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
     assert medtasks("batch", "in", "run", provider("first.jsonl")).code == 0
     assert n_of("run") == (3, 3, 3)
     outcome = medtasks("batch", "out", *CHAT, "-o", "rest.jsonl")
-    assert outcome.code == 0 and "3 of 8 answers are there already" in outcome.err
+    assert outcome.code == 0 and "3 of 8 documents have an answer" in outcome.err
     assert len(request_lines(Path("rest.jsonl"))) == 5
     assert medtasks("batch", "in", "run", provider("rest.jsonl")).code == 0
     assert medtasks("batch", "in", "all", provider("all.jsonl")).code == 0

@@ -446,7 +446,7 @@ def beside(medtasks, engine, monkeypatch):
         assert outcome.code == 0, outcome.text
         for name in THREE:
             one, other = (Path(folder, "tasks", f"{name}.json") for folder in ("here", "beside"))
-            assert one.read_bytes() == other.read_bytes()
+            assert json.loads(one.read_bytes()) == json.loads(other.read_bytes())
 
     return run
 

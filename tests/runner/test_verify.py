@@ -105,7 +105,7 @@ def test_the_manifest_is_made_again_from_the_records_without_asking(medtasks, ru
     before = json.loads((run / RESULT).read_text())
     (run / "run.json").unlink()
     outcome = medtasks("run", "--model", "random-label", "--tasks", TASK, "--output_path", "run")
-    assert outcome.code == 0 and "8 of 8 answers are there already" in outcome.err
+    assert outcome.code == 0 and "8 of 8 documents have an answer" in outcome.err
     assert (
         json.loads((run / RESULT).read_text()) == before and medtasks("verify", "run", "--scores").code == 0
     )

@@ -1,16 +1,21 @@
 """`medtasks site`: what the pages and tables say of published and submitted models."""
 
+import gzip
 import json
 import re
+from base64 import b64decode
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
+from statistics import median
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
+from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results import frames
 from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
@@ -18,6 +23,7 @@ from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import BoardLine, gather_site
+from medtasks_lab.site.page_files import put
 from tests.submissions.conftest import OPEN_MEAN, PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited
@@ -26,10 +32,13 @@ ROOT = PLACE.partition("/")[0]
 
 
 def data_of(page):
-    [content] = re.findall(
-        r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL
+    """What a page shows."""
+    [(packed, content)] = re.findall(
+        r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>',
+        page.read_text(),
+        re.DOTALL,
     )
-    return json.loads(content)
+    return json.loads(gzip.decompress(b64decode(content)) if packed else content)
 
 
 def line_of(board, label):
@@ -112,6 +121,99 @@ def test_win_rates_of_the_first_page_are_those_of_the_paper_s_table(site, medtas
     assert board["entries"]["label"][best] == "DeepSeek-R1" and board["ranks"][0][column][best] == [1, 9]
 
 
+def test_every_number_of_model_pages_is_that_of_the_frames(site):
+    """Scores of tasks and suites, their ranks, and the neighbours' scores; published and submitted."""
+    results = parquet.read_table(site / "data" / "results.parquet").to_pylist()
+    tasks = {
+        (row["model"], row["dataset"], strategy_title(row["strategy"]), row["kind"]): row for row in results
+    }
+    suites = {
+        (row["model"], row["suite"], strategy_title(row["strategy"]), row["kind"]): row
+        for row in parquet.read_table(site / "data" / "groups.parquet").to_pylist()
+        if row["axis"] == "suite"
+    }
+    n_tasks = n_suites = 0
+    for page in (site / "models").iterdir():
+        content = data_of(page)
+        for line in content["lines"]:
+            kind = "published" if line["published"] else "medtasks"
+            model = line["label"] if line["published"] else content["title"]
+            for found in line["tasks"]:
+                row = tasks[model, found[11], found[2], kind]
+                assert (found[3], found[5], found[6]) == (
+                    whole_of(row["value"]),
+                    row["n"],
+                    row["rows_of_suite"],
+                )
+                n_tasks += 1
+            for place in line["places"]:
+                row = suites[model, place["suite"], place["strategy"], kind]
+                assert (place["score"], place["tasks"]) == (whole_of(row["score"]), row["tasks_scored"])
+                assert (place["rank"] or [None, None]) == [row["rank"], row["rank_of"]]
+                n_suites += 1
+    assert (n_tasks, n_suites) == (len(results), len(suites))
+
+
+def test_every_number_of_dataset_pages_is_that_of_the_frames(site):
+    scores = {}
+    for row in parquet.read_table(site / "data" / "results.parquet").to_pylist():
+        if row["kind"] == "published":
+            key = row["dataset"], strategy_title(row["strategy"])
+            scores.setdefault(key, []).append(whole_of(row["value"]))
+    seen = 0
+    for page in (site / "datasets").iterdir():
+        content = data_of(page)
+        for board in content["boards"]:
+            every = sorted(scores[content["id"], board["strategy"]], reverse=True)
+            assert board["all"] == every and board["n"] == len(every)
+            assert [row[2] for row in board["best"]] == every[:30]
+            assert board["median"] == int(median(every))
+            assert [row[3] for row in board["best"]] == [
+                1 + sum(other > one for other in every) for one in every[:30]
+            ]
+            seen += 1
+    assert seen == len(scores)
+
+
+def test_each_known_defect_of_a_scorer_stands_on_the_pages_of_its_datasets(site):
+    pages = {page.stem: data_of(page)["scorer"] for page in (site / "datasets").iterdir()}
+    tasks = registry()
+    for group in known_defects():
+        for defect in group.defects:
+            named = [name for name, dataset in tasks.datasets.items() if group.has(defect, dataset)]
+            assert named and set(defect.datasets) <= tasks.datasets.keys(), defect.rule
+            words = re.sub("`([^`]*)`", "“\\1”", defect.rule)
+            assert {name for name, found in pages.items() if words in [rule for rule, *_ in found]} == set(
+                named
+            )
+    assert any("Pharmacology" in rule for rule, *_ in pages["clinicbench_pharmacology_qa"])
+    assert not any("Pharmacology" in rule for rule, *_ in pages["clinicbench_gad"])
+
+
+def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
+    assert medtasks("reproduce", "bridge:tables5", "-o", "out").code == 0
+    [file] = (tmp_path / "out").glob("**/*tables5*.csv")
+    wanted = {
+        (row["row"], row["column"]): row["recomputed"]
+        for row in csv.read_csv(file).to_pylist()
+        if row["recomputed"] is not None
+    }
+    models, seen = {name for name, _ in wanted}, 0
+    for page in (site / "models").iterdir():
+        for line in data_of(page)["lines"]:
+            for profile in line["profiles"]:
+                if (profile["suite"], profile["strategy"]) != ("bridge", "zero-shot"):
+                    continue
+                if line["label"] not in models:
+                    continue  # the leaderboard has it, the paper has not
+                for axis, values in profile["axes"]:
+                    for title, _, score, *_ in values if axis == "Language" else ():
+                        percent = float(wanted[line["label"], title])
+                        assert score / 100 == pytest.approx(percent, abs=0.0101), (line["label"], title)
+                        seen += 1
+    assert seen == sum(column != "Average" for _, column in wanted) > 800
+
+
 def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):
     groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
     record = json.loads((submission / "submission.json").read_text())
@@ -161,6 +263,21 @@ def test_a_model_page_says_conditions_coverage_and_heads(site):
     assert any("wording" in reason for reason in line["reasons"])
     assert any(term.startswith("Digest of 4 sealed heads") for term, _ in line["source"])
     assert all("not ranked among" in item["sentence"] for item in line["standings"])
+
+
+def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(site, submission):
+    """One task's rows are under MIT; of the other's terms nobody knows; the rest is not open at all."""
+    [page] = (site / "models").glob("org-random-label-*.html")
+    [line] = data_of(page)["lines"]
+    found = line["examples"]
+    assert {name for name, *_ in found["shown"]} == {"MedQA"} and found["hidden"] == 1
+    scores = [value for *_, value in found["shown"]]
+    assert scores == sorted(scores, reverse=True) and len(scores) <= 2
+    for _, terms, question, answer, gold, value in found["shown"]:
+        assert terms.startswith("MIT") and "Quendel" in question
+        assert (value == 10_000) == (answer.strip() == gold)
+    again = gather_site(registry(), submission.parents[2]).lines[-1]  # as it was kept
+    assert [item.answer for item in again.checked.examples] == [row[3] for row in found["shown"]]
 
 
 def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
@@ -306,3 +423,20 @@ def test_pages_show_the_nearest_number_of_three_digits(score):
     shown = (whole_of(score) + 5) // 10 / 1000
     halves = Decimal(score).quantize(Decimal("0.001"), ROUND_HALF_UP)
     assert f"{shown:.3f}" == str(halves)
+
+
+def test_long_data_stands_packed_so_that_no_page_is_large(tmp_path):
+    """As many numbers as a page of 1,000 models with 87 tasks and three strategies has."""
+    numbers = [number % 9973 for number in range(1000 * 87 * 3)]
+    for name, some in (("long.html", numbers), ("short.html", numbers[:100])):
+        put(tmp_path, name, {"made": "today"}, {"title": name, "kind": "about", "numbers": some})
+        assert data_of(tmp_path / name)["numbers"] == some
+    assert "data-packed" in (tmp_path / "long.html").read_text()
+    assert "data-packed" not in (tmp_path / "short.html").read_text()
+    assert (tmp_path / "long.html").stat().st_size < 1_000_000 < len(json.dumps(numbers))
+
+
+def test_no_page_of_all_published_results_is_larger_than_a_megabyte(site):
+    sizes = {page.name: page.stat().st_size for page in site.rglob("*.html")}
+    assert len(sizes) > 300 and max(sizes.values()) < 1_000_000
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 60_000_000

@@ -3,8 +3,8 @@
 const READING = [
   "A score is the primary metric of a task, from 0 to 1. A suite's score is the mean over its tasks by the rule of its paper.",
   "Published results are those that the suites' papers and their leaderboards print. Submitted results come from runs of medtasks; their scores were computed again from what each document contributes.",
-  "Ranks are among results that were asked alike: same words, rows, examples, budget, decoding, jury and task version, as far as these can move a score. Results that were asked otherwise, or on a part of the tasks, rows or judgements, stand apart with what differs.",
-  "A submission cannot prove that its answers came from the model that it names. Its heads of chains let anyone who has the run prove which answers these were.",
+  "Only comparable results are ranked together: same prompt, rows, examples, length of answers, decoding, judges and version of the task, as far as these can change a score. Results under other conditions, or on a part of the tasks, rows or judgements, stand apart, with what differs.",
+  "A submission cannot prove that its answers came from the model that it names. Its hashes let anyone who has the run prove which answers these were.",
 ];
 
 const LEVELS = [
@@ -17,6 +17,7 @@ const LEVELS = [
 function drawAbout() {
   return [
     text("h2", "", "About and data"),
+    site.example ? titled("How a score comes about", steps_(site.example)) : null,
     titled("How to read", ...READING.map((line) => text("p", "prose", line))),
     titled(
       "How far a score is trusted",
@@ -49,6 +50,21 @@ function drawAbout() {
       : null,
     site.unranked.length ? titled("Shown without a rank", ...faults(site.unranked)) : null,
   ];
+}
+
+// A score on its way: one document, its dataset, its suite, the table; with figures of this site.
+function steps_({ dataset, prompt, gold, model, suite }) {
+  const [id, name, n, one] = dataset;
+  const step = (title, ...content) => make("li", {}, text("h4", "", title), ...content);
+  return make(
+    "ol",
+    { className: "steps" },
+    step("A question", text("p", "quoted", prompt), note(`A document of ${name}, in our own words.`)),
+    step("An answer is read", text("p", "quoted", gold), note("The model’s reply is read by the suite’s own rule, and compared with the gold answer.")),
+    step("A dataset", make("p", {}, scoreBar(one, null), make("b", {}, score(one))), note(`${model[0]}: the score over ${plural(n, "document")} of `), link(`${site.home}datasets/${id}.html`, name)),
+    step("A suite", make("p", {}, scoreBar(suite.score, suite.interval), make("b", {}, score(suite.score)), ` ${ends(suite.interval).replace("paper’s own: ", "")}`), note(`The mean over ${plural(suite.tasks, "task")} of ${suite.title}, with its 95 % interval.`)),
+    step("A rank", make("p", {}, make("b", {}, `${suite.rank[0]} of ${suite.rank[1]}`)), note("Among comparable results alone. "), link(`${site.home}models/${model[1]}`, model[0])),
+  );
 }
 
 const FEW = 12;

@@ -133,9 +133,9 @@ function ranked(strategy, by) {
   return {
     rows,
     sections: [
-      ["class 0", members.has(0) ? "Asked as the suite’s paper asked: ranked among each other" : null],
-      ...several.map(([id]) => [`class ${id}`, `Asked otherwise (${words[id]}): ranked among themselves only`]),
-      [ALONE, "Asked otherwise, each in a way of its own: not ranked"],
+      ["class 0", members.has(0) ? "Same conditions as the suite’s paper: ranked together" : null],
+      ...several.map(([id]) => [`class ${id}`, `Other conditions (${words[id]}): ranked only with each other`]),
+      [ALONE, "Other conditions, shared with no other result: not ranked"],
       [UNPROVEN, "Not proven: self-reported, or a person looks at it first: not ranked"],
       [PART, "On a part of the tasks, rows or judgements: not ranked"],
       [WITHOUT, `No score: ${columnTitle(by)}`],
@@ -190,7 +190,7 @@ function controls(strategy, axis) {
     make(
       "div",
       { className: "controls" },
-      switcher("Asked", "strategy", site.strategies, strategy),
+      site.strategies.length > 1 ? switcher("Prompting", "strategy", site.strategies, strategy) : null,
       axis && site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
       presets(),
       make("label", { className: "select" }, text("span", "switch-label", "Search"), search),

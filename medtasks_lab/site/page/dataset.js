@@ -38,7 +38,7 @@ function bestPart(board, boards) {
     "section",
     {},
     text("h3", "", "Who is best"),
-    make("div", { className: "controls" }, boards.length > 1 ? switcher("Asked", "strategy", boards.map((name) => [name, name]), board.strategy) : null),
+    make("div", { className: "controls" }, boards.length > 1 ? switcher("Prompting", "strategy", boards.map((name) => [name, name]), board.strategy) : null),
     make("p", { className: "lead" }, ...words),
     allScores(board),
     table({
@@ -52,9 +52,9 @@ function bestPart(board, boards) {
       columns: [
         { key: "rank", title: "Rank", numeric: true, sort: "asc", value: (row) => row[3], cell: (row) => String(row[3]) },
         { key: "model", title: "Model", head: true, value: (row) => row[0], cell: (row) => link(`${site.home}models/${row[1]}`, row[0], { className: "name" }) },
+        { key: "score", title: "Score", numeric: true, value: (row) => row[2], cell: (row) => make("span", {}, scoreBar(row[2], null), score(row[2])) },
         { key: "size", title: "Size, B", numeric: true, value: (row) => row[4], cell: (row) => (isNumber(row[4]) ? String(row[4]) : NONE) },
         { key: "access", title: "Weights", value: (row) => row[5], cell: (row) => row[5] ?? NONE },
-        { key: "score", title: "Score", numeric: true, value: (row) => row[2], cell: (row) => make("span", {}, scoreBar(row[2], null), score(row[2])) },
       ],
     }),
   );
@@ -78,9 +78,9 @@ function allScores(board) {
 }
 
 function promptPart() {
-  const { prompt, defects } = site;
+  const { prompt, defects, scorer } = site;
   const parts = [];
-  if (defects.length) parts.push(text("h3", "", "Known defects, and what is unsettled"), make("ul", {}, ...defects.map((words) => text("li", "", words))));
+  if (defects.length) parts.push(text("h3", "", "What is unsettled"), make("ul", {}, ...defects.map((words) => text("li", "", words))));
   parts.push(text("h3", "", "What it asks"));
   if (!prompt) parts.push(note("It has no sample row."));
   else {
@@ -91,7 +91,18 @@ function promptPart() {
       make("p", {}, make("b", {}, "Gold answer: "), make("span", { className: "gold", textContent: gold || "none: judges give the score" })),
     );
   }
+  if (scorer.length) parts.push(text("h3", "", "Known defects of its official scorer"), ...scorerPart(scorer));
   return make("section", {}, ...parts);
+}
+
+const FEW_DEFECTS = 3;
+
+// The official score keeps these rules, since published numbers were computed with them.
+function scorerPart(scorer) {
+  const one = ([rule, example, beside]) => make("li", {}, rule, example ? text("span", "facts-line", `: ${example}`) : "", beside ? text("span", "facts-line", ` (without it: ${beside})`) : "");
+  const listed = (some) => make("ul", {}, ...some.map(one));
+  const more = scorer.slice(FEW_DEFECTS);
+  return [listed(scorer.slice(0, FEW_DEFECTS)), more.length ? folded(`${count(more.length)} more`, () => listed(more), { open: onPaper }) : null].filter(Boolean);
 }
 
 function runPart() {
@@ -129,12 +140,12 @@ function drawDatasets() {
       sort: "name",
       columns: [
         { key: "name", title: "Dataset", head: true, value: (row) => row[1], cell: (row) => link(`${site.home}datasets/${row[0]}.html`, row[1], { className: "name" }) },
-        column("suite", "Suite", 2),
         column("language", "Language", 3),
-        column("kind", "Kind of task", 4),
-        column("stage", "Stage", 5),
         { key: "best", title: "Best", numeric: true, value: (row) => row[9]?.[2], cell: (row) => (row[9] ? make("span", {}, scoreBar(row[9][2], null), score(row[9][2])) : NONE) },
         { key: "model", title: "By", value: (row) => row[9]?.[0], cell: (row) => (row[9] ? link(`${site.home}models/${row[9][1]}`, row[9][0]) : NONE) },
+        column("kind", "Kind of task", 4),
+        column("stage", "Stage", 5),
+        column("suite", "Suite", 2),
         { key: "ceiling", title: "Ceiling", numeric: true, value: (row) => row[10], cell: (row) => (isNumber(row[10]) ? fixed(row[10], 2) : "by row") },
         { key: "n", title: "Rows", numeric: true, value: (row) => row[8], cell: (row) => count(row[8]) },
         column("access", "Access", 7),

@@ -13,9 +13,9 @@ const COLOURS = [
 
 // The picture of a column, what it stands against, and the groups that its colours mean.
 function part(shown, strategy, by, width) {
-  const fact = AGAINST.find(({ key }) => key === choice("against", AGAINST.map((item) => item.key)));
-  const colour = COLOURS.find(([key]) => key === choice("colour", COLOURS.map(([key_]) => key_)));
   const scored = scoredRows(shown, strategy, by);
+  const fact = againstWhat(scored);
+  const colour = COLOURS.find(([key]) => key === choice("colour", COLOURS.map(([key_]) => key_)));
   const chosen = make(
     "div",
     { className: "controls" },
@@ -29,6 +29,14 @@ function part(shown, strategy, by, width) {
     text("h3", "", `${columnTitle(by)} ${fact.heading}`),
     make("div", { className: "beside-it" }, make("div", {}, chosen, drawn), make("div", {}, groupsPart(scored, by, colour), note(caption))),
   );
+}
+
+// What is chosen, else the first fact that is known of most models, else the one that is known of the most.
+function againstWhat(scored) {
+  const known = ({ value }) => scored.filter((point) => value(point) !== null).length;
+  const usual = AGAINST.find((fact) => known(fact) > scored.length / 2) ?? AGAINST.reduce((one, other) => (known(other) > known(one) ? other : one));
+  const keys = [usual, ...AGAINST].map(({ key }) => key);
+  return AGAINST.find(({ key }) => key === choice("against", keys));
 }
 
 const groupOf = ({ entry }, [key, , words]) => words[site.entries[key][entry]] ?? UNKNOWN;
@@ -67,7 +75,7 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
   const named = apart(front, points, 0.09);
   const missing = scored.length - points.length;
   const caption = [
-    `Results that were asked as the paper asked. The dashed line joins the models that nothing ${fact.better} beats.`,
+    `Results under the conditions of the paper. The dashed line joins the models that nothing ${fact.better} beats.`,
     missing ? `${plural(missing, "model")} not shown: ${fact.name} not known${fact.key === "date" ? " to the day" : ""}.` : null,
     fact.key === "price" ? steps(front) : null,
   ];

@@ -36,10 +36,14 @@ function drawFrame() {
     const current = target === site.page ? "page" : null;
     return make("li", {}, link(site.home + target, title, { "aria-current": current }));
   });
-  document.getElementById("views").append(make("ul", {}, ...items));
+  const list = make("ul", {}, ...items);
+  document.getElementById("views").append(list);
+  // where the pages do not fit beside each other, the current one is in sight
+  const current = list.querySelector("[aria-current]");
+  if (current) list.scrollLeft = current.offsetLeft - list.offsetLeft - 12;
   document.getElementById("bottom").append(
     note(
-      "Ranks are among results that were asked alike, on all tasks, rows and judgements. ",
+      "Only comparable results are ranked together: same conditions, and all tasks, rows and judgements. ",
       link(`${site.home}about.html`, "How to read, cite, download and submit"),
     ),
   );

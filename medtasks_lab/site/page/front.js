@@ -29,7 +29,7 @@ function drawFront() {
   const models = make(
     "div",
     { className: "models" },
-    text("p", "note", `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among results that were asked alike, and the version; a dash is a gap. Of several versions the best stands here, all on the model’s page.`),
+    text("p", "note", `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among comparable results, and the model’s version (v.); a dash is a gap. Of several versions the best stands here, all on the model’s page.`),
     shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
     table({
       name: "lines",
@@ -87,8 +87,8 @@ function frontCell(strategy, column, entry) {
   const under = [
     rank && !alone ? `${rank[0]} of ${rank[1]}` : null,
     isPart(cell) ? (cell[1] < tasks ? `on ${cell[1]} of ${tasks}` : "on a part") : null,
-    isUnproven(cell) ? "not proven" : words ? "asked otherwise" : null,
-    site.versions[strategy][column][entry]?.replace(/^(?=\d)/, "version "),
+    isUnproven(cell) ? "not proven" : words ? "other conditions" : null,
+    site.versions[strategy][column][entry]?.replace(/^(?=\d)/, "v. "),
   ].filter(Boolean);
   const shown = make(
     "span",
@@ -99,7 +99,7 @@ function frontCell(strategy, column, entry) {
   );
   const tips = [
     found ? `95 % interval${found[2] ? ", the paper’s own" : ", from those of the tasks"}` : null,
-    words ? `asked otherwise: ${words}` : null,
+    words ? `other conditions: ${words}` : null,
   ].filter(Boolean);
   return tips.length ? withTip(shown, `${columnTitle(column)}: ${score(valueOf(cell))}`, ...tips) : shown;
 }

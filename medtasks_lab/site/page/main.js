@@ -12,6 +12,8 @@ function show() {
   const open = [...main.querySelectorAll("figure details")].map((item) => item.open);
   main.replaceChildren(...DRAW[site.kind]().filter(Boolean));
   main.querySelectorAll("figure details").forEach((item, place) => { item.open = open[place] ?? false; });
+  document.documentElement.classList.toggle("on-paper", onPaper);
+  if (onPaper) fitOnPaper();
   const table_ = main.querySelector(".scroll");
   if (table_) table_.scrollLeft = scrolled;
   if (!key) return;
@@ -20,26 +22,56 @@ function show() {
   if (again?.type === "search") again.setSelectionRange(caret, caret);
 }
 
-addEventListener("hashchange", () => {
-  readAddress();
-  show();
-});
-prefersDark.addEventListener("change", show);
+const PAPER = 1030; // pixels of A4 on its side between its margins
 
-// Paper is light, and has all rows.
-for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
-  addEventListener(name, () => {
-    onPaper = value;
+// A table that is wider than paper is drawn smaller.
+function fitOnPaper() {
+  main.style.width = `${PAPER}px`;
+  for (const wide of main.querySelectorAll("table")) {
+    const share = wide.parentElement.clientWidth / wide.offsetWidth;
+    if (share < 1) wide.style.zoom = share;
+  }
+  main.style.width = "";
+}
+
+async function begin() {
+  main.setAttribute("aria-busy", "true");
+  try {
+    site = await readSite();
+  } catch (error) {
+    main.replaceChildren(note(`This page could not be read (${error.message}). It needs a browser of 2023 or later; the tables for programs lie in the folder data.`));
+    return;
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
+  readAddress();
+  drawFrame();
+  show();
+  listen();
+}
+
+// What makes the page draw itself anew.
+function listen() {
+  addEventListener("hashchange", () => {
+    readAddress();
     show();
   });
+  prefersDark.addEventListener("change", show);
 
-// Pictures have the width of their place.
-let lastWidth = innerWidth;
-addEventListener("resize", () => {
-  if (innerWidth === lastWidth) return;
-  lastWidth = innerWidth;
-  show();
-});
-readAddress();
-drawFrame();
-show();
+  // Paper is light, and has all rows.
+  for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
+    addEventListener(name, () => {
+      onPaper = value;
+      show();
+    });
+
+  // Pictures have the width of their place.
+  let lastWidth = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === lastWidth || onPaper) return;
+    lastWidth = innerWidth;
+    show();
+  });
+}
+
+begin();

@@ -17,8 +17,27 @@ function drawMine() {
   return [
     text("h2", "", site.title),
     zone,
-    make("div", { id: "placed", role: "status" }, ...(mine ? placed(mine) : [note("A place needs the record of conditions that medtasks run writes. Ranks here are those that the file would have once its answers are checked.")])),
+    make("div", { id: "placed", role: "status" }, ...(mine ? placed(mine) : [...published(), note("A rank needs the record of conditions that medtasks run writes. Ranks here are those that the file would have once its answers are checked.")])),
   ];
+}
+
+// What a file will stand among: every published model a line on the scale of scores.
+function published() {
+  const [[strategy]] = site.strategies;
+  return Object.values(site.suites).flatMap((suite) => {
+    const rivals = suite.published
+      .map(([label, page, , scores]) => ({ label, page, value: scores[strategy][0] }))
+      .filter(({ value }) => value !== null)
+      .sort((one, other) => other.value - one.value);
+    if (rivals.length < 2) return [];
+    const [best, worst] = [rivals[0], rivals.at(-1)];
+    return [
+      make("section", { className: "published-strip" },
+        make("p", {}, make("b", {}, suite.title), `: ${plural(rivals.length, "published model")}, from ${score(worst.value)} to ${score(best.value)} (`, link(`${site.home}models/${best.page}`, best.label), ")"),
+        strip({ rivals, on: null }, true),
+      ),
+    ];
+  });
 }
 
 // ------------------------------------------------------------------ reading
@@ -31,24 +50,62 @@ async function takeFiles(files) {
   show();
 }
 
+// What was dropped: a folder is looked through for a file of results. All of it is asked for before the first
+// wait, behind which the browser has forgotten it.
 async function takeDropped(transfer) {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-  const found = entries.some((entry) => entry.isDirectory) ? await filesBelow(entries, 4) : [...transfer.files];
+  const items = [...transfer.items].filter(({ kind }) => kind === "file");
+  const entries = items.map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  const handles = items.map((item) => item.getAsFileSystemHandle?.()).filter(Boolean);
+  const files = [...transfer.files];
+  const folder = entries.find((entry) => entry.isDirectory);
+  if (!folder) return takeFiles(files);
+  let found;
+  try {
+    // Chromium opens no `entry` for a page that is a file itself; Firefox and Safari have no handles
+    found = handles.length ? await filesBelow(await Promise.all(handles), insideOfHandle) : await filesBelow(entries, insideOfEntry);
+  } catch {
+    mine = { name: folder.name, said: "could not be opened: choose it by the button Folder" };
+    return show();
+  }
   if (found.length) return takeFiles(found);
-  mine = { name: entries[0]?.name ?? "", said: `holds no ${NAMES.join(" and no ")}` };
+  mine = { name: folder.name, said: `holds no ${NAMES.join(" and no ")}: no rank` };
   return show();
 }
 
-async function filesBelow(entries, depth) {
+const DEEPEST = 4; // folders below the one that was dropped
+
+// Files of results below some places, the nearest first. `inside(place)` gives {files, folders}.
+async function filesBelow(places, inside, depth = DEEPEST) {
+  const every = await Promise.all(places.map(inside));
+  const files = every.flatMap((one) => one.files);
+  const folders = every.flatMap((one) => one.folders);
+  return files.length || !depth || !folders.length ? files : filesBelow(folders, inside, depth - 1);
+}
+
+async function insideOfHandle(handle) {
+  const [files, folders] = [[], []];
+  const members = handle.kind === "directory" ? handle.values() : [handle];
+  for await (const one of members)
+    if (one.kind === "directory") folders.push(one);
+    else if (NAMES.includes(one.name)) files.push(await one.getFile());
+  return { files, folders };
+}
+
+async function insideOfEntry(entry) {
+  const members = entry.isDirectory ? await membersOf(entry.createReader()) : [entry];
+  const named = members.filter(({ isFile, name }) => isFile && NAMES.includes(name));
+  const files = await Promise.all(named.map((one) => new Promise((done, failed) => one.file(done, failed))));
+  return { files, folders: members.filter((one) => one.isDirectory) };
+}
+
+// A reader gives some members at a time, and none at the end.
+async function membersOf(reader) {
   const found = [];
-  for (const entry of entries) {
-    if (entry.isFile && NAMES.includes(entry.name)) found.push(await new Promise((done, failed) => entry.file(done, failed)));
-    else if (entry.isDirectory && depth) {
-      const inside = await new Promise((done, failed) => entry.createReader().readEntries(done, failed));
-      found.push(...(await filesBelow(inside, depth - 1)));
-    }
+  for (;;) {
+    const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+    if (!some.length) return found;
+    found.push(...some);
   }
-  return found;
 }
 
 // What a file says, and its places; `said` is the line that tells why it has none.
@@ -57,15 +114,15 @@ function readMine(name, content) {
   try {
     read = JSON.parse(content);
   } catch {
-    return { name, said: "is no JSON, or not whole: no place" };
+    return { name, said: "is no JSON, or not whole: no rank" };
   }
   try {
     const { model, results, said } = resultsOf(read);
     if (said) return { name, said };
     const places = placesOf(results);
-    return { name, model, places, said: places.length ? "" : "holds no task of a paper with published scores: no place" };
+    return { name, model, places, said: places.length ? "" : "holds no task of a paper with published scores: no rank" };
   } catch {
-    return { name, said: "does not hold what a file of medtasks holds: no place" };
+    return { name, said: "does not hold what a file of medtasks holds: no rank" };
   }
 }
 
@@ -73,20 +130,20 @@ const isMapping = (value) => value !== null && typeof value === "object" && !Arr
 
 // {model, results: [{dataset, strategy, score, n, record}]}, or {said: why not}
 function resultsOf(content) {
-  if (!isMapping(content)) return { said: "is no results file of medtasks: no place" };
+  if (!isMapping(content)) return { said: "is no results file of medtasks: no rank" };
   const isSubmission = isMapping(content.tasks) && "schema" in content;
   if (isSubmission && content.schema !== site.submission_schema)
-    return { said: `is a submission of version ${String(content.schema).slice(0, 40)}, and this page reads ${site.submission_schema}: no place` };
-  if (!isSubmission && !(isMapping(content.results) && isMapping(content.configs))) return { said: "is no results file of medtasks: no place" };
+    return { said: `is a submission of version ${String(content.schema).slice(0, 40)}, and this page reads ${site.submission_schema}: no rank` };
+  if (!isSubmission && !(isMapping(content.results) && isMapping(content.configs))) return { said: "is no results file of medtasks: no rank" };
   const records = isSubmission ? content.tasks : content.medtasks?.conditions;
-  if (!isMapping(records)) return { said: "has no record of conditions, as medtasks run writes it: no place" };
+  if (!isMapping(records)) return { said: "has no record of conditions, as medtasks run writes it: no rank" };
   const results = [];
   for (const [task, item] of Object.entries(records)) {
     if (!Object.hasOwn(site.tasks, task)) continue;
     const record = isSubmission ? item.conditions : item;
     const score_ = isSubmission ? item.score : content.results[task]?.["score,answer"];
     const n = isSubmission ? item.n : content["n-samples"]?.[task]?.effective;
-    if (!isMapping(record)) return { said: `${task} has no record of conditions: no place` };
+    if (!isMapping(record)) return { said: `${task} has no record of conditions: no rank` };
     if (record.schema !== undefined && record.schema !== site.table.schema)
       return { said: `has conditions of version ${String(record.schema).slice(0, 40)}, and this page reads ${site.table.schema}: medtasks rescore RUN` };
     if (typeof score_ !== "number" || !Number.isFinite(score_) || !Number.isInteger(n)) continue;
@@ -181,7 +238,7 @@ function placeCard(model, place) {
   const why = reasons.map(([reason, n]) => `${reason} in ${n}`).join(", ");
   const sentence =
     rank === null
-      ? `${shown(place.score)} on ${plural(tasks, "task")}: no rank. ${plural(alike, "task")} with ${plural(documents_, "document")} asked as the paper asked; ${site.fewest[0]} with ${site.fewest[1]} are needed${why ? ` (${why})` : ""}.`
+      ? `${shown(place.score)} on ${plural(tasks, "task")}: no rank. ${plural(alike, "task")} with ${plural(documents_, "document")} under the paper’s conditions; ${site.fewest[0]} with ${site.fewest[1]} are needed${why ? ` (${why})` : ""}.`
       : whole
         ? `${shown(on)}: rank ${rank} of ${of}, once its answers are checked.`
         : `${shown(on)} on ${plural(alike, "task")} of ${suite.counted.length}: rank ${rank} of ${of} on these tasks alone, once its answers are checked${why ? `; left out: ${why}` : ""}.`;
@@ -196,16 +253,16 @@ function placeCard(model, place) {
 }
 
 function strip({ rivals, on }, whole) {
-  const own = whole ? cutOff(on) : on;
-  const every = [...rivals.map(({ value }) => value), own];
+  const own = on === null ? null : whole ? cutOff(on) : on;
+  const every = [...rivals.map(({ value }) => value), ...(own === null ? [] : [own])];
   const [least, most] = [Math.min(...every), Math.max(...every)];
   const at = (value) => `${2 + (96 * (value - least)) / (most - least || 1)}%`;
   return shape(
     "svg",
-    { class: "strip", width: "100%", height: 30, role: "img", "aria-label": "Published models, and your results above them" },
+    { class: "strip", width: "100%", height: 30, role: "img", "aria-label": own === null ? "Published models" : "Published models, and your results above them" },
     shape("line", { class: "base", x1: "2%", x2: "98%", y1: 26, y2: 26 }),
     ...rivals.map(({ value }) => shape("line", { class: "rival", x1: at(value), x2: at(value), y1: 16, y2: 26 })),
-    shape("circle", { class: "own", cx: at(own), cy: 8, r: 6 }),
+    own === null ? null : shape("circle", { class: "own", cx: at(own), cy: 8, r: 6 }),
   );
 }
 

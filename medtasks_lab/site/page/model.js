@@ -45,7 +45,7 @@ function profilePart(lead) {
     titles.length > 1 ? make("div", { className: "controls" }, selector("Shown", "profile", titles, chosen)) : null,
     side("Ranks higher in", "strong", strong),
     side("Ranks lower in", "weak", weak),
-    note("Of values with at least 3 tasks and 100 documents; ranks are among results that were asked alike. In the pictures, at 0 % no other model scores less, at 100 % all do; beside it the score, and how far it is from the median."),
+    note("Of values with at least 3 tasks and 100 documents; ranks are among comparable results. In the pictures, at 0 % no other model scores less, at 100 % all do; beside it the score, and how far it is from the median."),
     make("div", { className: "percentiles" }, ...lead.axes.map((axis) => drawnLater(160, () => axisPicture(lead, axis)))),
     text("h3", "", `Neighbours in ${lead.title}`),
     neighbours(lead),
@@ -110,15 +110,32 @@ function drawLine(line, number) {
     placesTable(line, number),
     ...line.standings.map(standing),
     make("dl", { className: "facts" }, ...line.source.map(([term, meaning]) => fact(term, meaning))),
+    examplesPart(line.examples),
     line.tasks.length ? tasksPart(line, number) : note("The paper prints no score of single tasks."),
     line.settings.length ? conditions(line) : null,
   );
 }
 
+// Some answers, of a task the document with the highest score and the one with the lowest.
+function examplesPart({ shown, hidden }) {
+  const withheld = hidden ? note(`${plural(hidden, "task")} without an example: the terms of their rows do not clearly let these be shown.`) : null;
+  if (!shown.length) return withheld;
+  const quoted = (title, words) => (words ? [text("dt", "", title), make("dd", {}, text("div", "gold", words))] : []);
+  const one = ([name, terms, question, answer, gold, value]) =>
+    make(
+      "article",
+      { className: "example" },
+      text("h5", "", `${name}: ${score(value)}`),
+      make("dl", { className: "words" }, ...quoted("Question", question), ...quoted("Answer", answer), ...quoted("Gold answer", gold)),
+      note(question ? `Row: ${terms}` : "The question stands in the words of the suite’s authors, which are not repeated here."),
+    );
+  return folded(`${count(shown.length)} examples of answers`, () => make("div", {}, ...shown.map(one), withheld), { open: onPaper, className: "plain" });
+}
+
 function placesTable(line, number) {
   const place = ({ rank, of_paper, otherwise, unproven }) => {
     if (unproven) return `${NONE} not proven`;
-    const among = of_paper ? "" : ` (asked otherwise: ${otherwise})`;
+    const among = of_paper ? "" : ` (other conditions: ${otherwise})`;
     return rank ? `${rank[0]} of ${rank[1]}${among}` : `${NONE} not on all tasks, rows and judgements${among}`;
   };
   return make(
@@ -131,7 +148,7 @@ function placesTable(line, number) {
       rows: line.places,
       columns: [
         { key: "suite", title: "Suite", head: true, value: (row) => row.title, cell: (row) => link(`${site.home}${row.suite}.html`, row.title) },
-        { key: "strategy", title: "Asked", value: (row) => row.strategy, cell: (row) => row.strategy },
+        { key: "strategy", title: "Prompting", value: (row) => row.strategy, cell: (row) => row.strategy },
         { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => make("span", {}, scoreBar(row.score, row.interval), score(row.score)) },
         { key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", ends(row.interval) || NONE) },
         { key: "tasks", title: "Tasks", numeric: true, value: (row) => row.tasks, cell: (row) => (row.tasks === null ? NONE : `${row.tasks} of ${row.of}`) },
@@ -175,7 +192,7 @@ function tasksPart(line, number) {
   const strategies = [...new Set(line.tasks.map((row) => row[2]))];
   const rows = line.tasks.filter((row) => (!option(key) || row[0] === option(key)) && (!option(asked) || row[2] === option(asked)));
   const chosen = suites.length > 1 ? selector("Suite", key, [["", "all"], ...suites.map((suite) => [suite, suiteTitle(suite)])], option(key)) : null;
-  const how = strategies.length > 1 ? selector("Asked", asked, [["", "in every way"], ...strategies.map((name) => [name, name])], option(asked)) : null;
+  const how = strategies.length > 1 ? selector("Prompting", asked, [["", "all"], ...strategies.map((name) => [name, name])], option(asked)) : null;
   return folded(
     `All ${count(line.tasks.length)} scores, with their conditions`,
     () => make("div", {}, make("div", { className: "controls" }, chosen, how), tasksTable(line, number, rows)),
@@ -195,7 +212,7 @@ function tasksTable(line, number, rows) {
     columns: [
       { key: "task", title: "Task", head: true, value: (row) => row[1], cell: (row) => link(`${site.home}datasets/${row[11]}.html`, row[1]) },
       { key: "suite", title: "Suite", value: (row) => suiteTitle(row[0]), cell: (row) => suiteTitle(row[0]) },
-      { key: "strategy", title: "Asked", value: (row) => row[2], cell: (row) => row[2] },
+      { key: "strategy", title: "Prompting", value: (row) => row[2], cell: (row) => row[2] },
       { key: "score", title: "Score", numeric: true, value: (row) => row[3], cell: (row) => score(row[3]) },
       ...(has(4) ? [{ key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", row[4] ? `[${score(row[4][0])}, ${score(row[4][1])}]` : NONE) }] : []),
       { key: "n", title: "Documents", numeric: true, value: (row) => row[5], cell: (row) => documents(row) },

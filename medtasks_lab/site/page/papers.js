@@ -13,13 +13,22 @@ function drawPaper() {
     text("h2", "", site.title),
     text("p", "note", [site.suite[1], site.source, `figures ${site.state}`].join(" · ")),
     site.check ? text("p", "lead", `${site.check}.`) : null,
-    ...site.drawings.map((drawing, number) => drawnLater(420, () => paperPicture(drawing, site.drawings.length > 1 ? `${title}, ${drawing.words.x_title ?? drawing.words.measure ?? ""} (${number + 1})` : title, number ? null : () => paperTable(title)))),
+    make("div", { className: "drawings" }, ...site.drawings.map((drawing, number) => drawnLater(420, () => oneOf(drawing, number, title)))),
     site.wanted && !site.drawings.length ? note(`This picture is of own runs: medtasks reproduce ${site.key} RUN -o atlas`) : null,
     site.note ? note(site.note) : null,
     make("p", {}, link(`${site.home}${site.csv}`, "All figures as CSV", { download: "" }), `, printed and recomputed. The same with own runs beside: medtasks reproduce ${site.key} RUN -o atlas`),
     site.drawings.length || !site.rows.length ? null : paperTable(title),
     back,
   ];
+}
+
+// One of the pictures of a block; where there are several, each says what it is of.
+function oneOf(drawing, number, title) {
+  const { x_title, measure, caption } = drawing.words;
+  const several = site.drawings.length > 1;
+  const what = several ? [x_title ?? measure].filter(Boolean) : [];
+  const words = { ...drawing.words, caption: [...caption, ...what] };
+  return paperPicture({ ...drawing, words }, [title, ...what, ...(several ? [number + 1] : [])].join(", "), number ? null : () => paperTable(title));
 }
 
 function paperTable(title) {
@@ -44,8 +53,8 @@ function drawPapers() {
     make(
       "div",
       { className: "papers" },
-      make("div", {}, ...suites.filter((suite) => shown.includes(suite)).map(paperList)),
       first ? make("div", {}, drawnLater(300, () => paperPicture(drawing, title, null)), make("p", {}, link(`${site.home}${first}.html`, title))) : null,
+      make("div", { className: "papers-lists" }, ...suites.filter((suite) => shown.includes(suite)).map(paperList)),
     ),
     site.left_out.length
       ? titled("Without data", make("ul", {}, ...site.left_out.filter(([suite]) => shown.includes(suite)).map(([suite, name, why]) => text("li", "", `${suite}, ${name}: ${why}`))))

@@ -1,11 +1,20 @@
 // A page of the leaderboard is data: medtasks_lab/site says what is in it. Its texts only ever become text
 // nodes. What is shown lives in the address, `#key=value`, so that a view can be linked; defaults are left out.
 
-const site = JSON.parse(document.getElementById("data").textContent);
+let site = null; // as soon as it is read
 const report = { pictures: PICTURES }; // the report's scripts of pictures read their data by this name
 const isNumber = (value) => typeof value === "number";
 const UNIT = 10000; // scores are whole numbers
 let parameters = new Map();
+
+// Long data stands packed, gzip as base64, which only opens as time passes.
+async function readSite() {
+  const place = document.getElementById("data");
+  if (!("packed" in place.dataset)) return JSON.parse(place.textContent);
+  const bytes = Uint8Array.from(atob(place.textContent), (letter) => letter.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(plain).json();
+}
 
 function readAddress() {
   parameters = new Map(new URLSearchParams(location.hash.slice(1)));
