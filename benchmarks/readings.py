@@ -34,6 +34,7 @@ from tests.answers.replies import (
     written_fourth,
     written_later,
     written_second,
+    written_sixth,
     written_third,
 )
 
@@ -195,6 +196,7 @@ def counts() -> None:
     table("Kinds of no paper, as models write", neutral(written_third()))
     table("Kinds of no paper, options that are phrases", neutral(written_fourth()))
     table("Kinds of no paper, a hundred more in each language", neutral(written_fifth()))
+    table("Kinds of no paper, fifty more in each language", neutral(written_sixth()))
 
 
 if __name__ == "__main__":

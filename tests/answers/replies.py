@@ -17,6 +17,7 @@ SECOND = Path(__file__).parent / "replies_second.yaml"
 THIRD = Path(__file__).parent / "replies_third.yaml"
 FOURTH = Path(__file__).parent / "replies_fourth.yaml"
 FIFTH = Path(__file__).parent / "replies_fifth"
+SIXTH = Path(__file__).parent / "replies_sixth"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -105,11 +106,19 @@ def written_fourth() -> list[HandWritten]:
 @lru_cache(maxsize=1)
 def written_fifth() -> list[HandWritten]:
     """A hundred more in each, written when the reader knew the fourth set, and read by it as it was then."""
-    found = []
-    for file in sorted(FIFTH.glob("*.yaml")):
+    return list(_of_files(FIFTH))
+
+
+@lru_cache(maxsize=1)
+def written_sixth() -> list[HandWritten]:
+    """Fifty more in each, written when the reader knew the fifth set."""
+    return list(_of_files(SIXTH))
+
+
+def _of_files(folder: Path) -> Iterator[HandWritten]:
+    for file in sorted(folder.glob("*.yaml")):
         for block in yaml.safe_load(file.read_text(encoding="utf-8")):
-            found += _made(file.stem, block.pop("kind"), block)
-    return found
+            yield from _made(file.stem, block.pop("kind"), block)
 
 
 def _of_languages(file: Path) -> Iterator[HandWritten]:

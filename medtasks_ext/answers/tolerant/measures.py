@@ -28,6 +28,8 @@ _BRACKETS = regex.compile(r"\([^()\n]*\)")
 _FIRST_STOP = regex.compile(r"[.。!?](?=\s)|\n")
 #: of points, between a score and the most that it can be
 _WORD = regex.compile(r"[^\S\n]*\p{L}{1,12}[^\S\n]+")
+#: behind a number that a remark follows
+_SET_OFF = regex.compile(r"[*_]*[,、]\s?(?![\d(])")
 _LED = regex.compile(r"[:=≈][\s*_]*$")
 #: the most that a score can be, behind a stroke
 _FEWEST_POINTS = 5
@@ -100,6 +102,8 @@ class NumberReader:
         values = list(self._values(text))
         if not values:
             return NOTHING
+        if (first := self._at(text, 0)) and first.number is not None and _SET_OFF.match(text, first.end):
+            return said(first, "the reply begins with it")
         if len({value.number for value in values}) == 1:
             return said(values[0], "the only number")
         if marked := self._marked(text):

@@ -98,6 +98,11 @@ _DENIED = -1
 _NUMBERED = regex.compile(r"\s*\d{1,2}(?![\d.,]\d)")
 #: signs of an option that may be a label
 _SHORT = 3
+#: words of terms that end with a letter, as in `vitamin D`
+_TERM = regex.compile(
+    r"(?:v[iy]tamin\p{L}*|витамин\p{L}*|h?epatit\p{L}*|гепатит\p{L}*|influen\p{L}*|gripp?e?|грипп\p{L}*|typ[eu]?|tipo|тип\p{L}?"
+    r"|gr[uo]u?pp?[eo]?|групп\p{L}|class?e?|klasse|clase|класс\p{L}?|stage|stadi\p{L}*|stade|grad[eo]?|fa[ck]tor|protein\p{L}*|child)$"
+)
 _LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
 _NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
 _CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
@@ -970,4 +975,6 @@ class _Reading:
             return True
         if regex.match(rf"[{UNSPACED}\p{{Hangul}}]", before[-1]):
             return True
+        if _TRAILING.match(self.text, end) and not _TERM.search(before):
+            return True  # the reply ends with it
         return any(match.end() == len(before) for match in self.phrases.skipped.finditer(before))
