@@ -15,6 +15,7 @@ import yaml
 from lm_eval.evaluator import evaluate
 from lm_eval.tasks import TaskManager
 
+from medtasks_ext.cli import reference
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
@@ -628,6 +629,7 @@ def test_doctor_names_folders_of_ones_own_and_how_lm_eval_finds_them(medtasks, o
 
 
 def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path):
+    assert reference.pages(registry()) == {}, "pages of the project do not say what a hospital added"
     outcome = medtasks("dev", "build")
     assert outcome.code == 0 and "14 tasks, 75 groups" in outcome.out
     (page,) = (tmp_path / "cache").rglob("catalogue/wards.md")

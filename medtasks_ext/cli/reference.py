@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from medtasks_ext.registry import Registry
+from medtasks_ext.registry.folders import own_folders
 
 PAGE = "docs/commands.md"
 EXIT_CODES = {
@@ -35,15 +36,16 @@ VARIABLES = {
 
 
 def pages(tasks: Registry) -> dict[Path, str]:
-    """The pages that stand beside the folder of the tasks; none where the tasks lie in no checkout.
+    """The pages that stand beside the folder of the tasks.
 
     Returns:
-        File -> content.
+        File -> content; nothing where the tasks lie in no checkout, or where there are tasks of one's own:
+        the pages are the project's, and other axes and suites do not belong there.
     """
     from medtasks_ext.cli import reference_facts, reference_keys
 
     folder = tasks.root.parent
-    if not (folder / PAGE).is_file():
+    if own_folders() or not (folder / PAGE).is_file():
         return {}
     others = {**reference_keys.pages(tasks), **reference_facts.pages(tasks)}
     return {
