@@ -51,7 +51,7 @@ class Instructions:
         self.wording = "official" if self.given else "own"
         #: what holds official instructions besides the rows themselves: file and revision
         self.artefact: tuple[str, str] | None = None
-        self._template = PromptTemplate("instruction", spec.prompt.instruction, dataset.file)
+        self._template = PromptTemplate("prompt.instruction", spec.prompt.instruction, dataset.file)
         self._rendered: str | None = None
         self._first: tuple[str, str] | None = None
         self._asked = ""

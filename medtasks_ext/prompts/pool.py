@@ -301,7 +301,8 @@ class ClassDraw:
             file: the task file, for messages.
             text_of: the text by which a row is told from others; rows of one text count once.
         """
-        self._by, self._seed, self._text_of = Expression(draw.by, file), draw.seed, text_of
+        self._by = Expression(draw.by, file, "rows.draw_fewshot.by")
+        self._seed, self._text_of = draw.seed, text_of
 
     def drawn(self, rows: list[ReadRow], shots: int, where: str) -> list[ReadRow]:
         """All rows in the order in which they are drawn: one of each class in turn, as long as there are any.

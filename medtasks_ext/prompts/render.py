@@ -32,8 +32,8 @@ log = logging.getLogger(__name__)
 _FEW = 9
 
 
-def _expression(text: str | None, where: Path) -> Expression | None:
-    return Expression(text, where) if text else None
+def _expression(text: str | None, where: Path, key: str) -> Expression | None:
+    return Expression(text, where, key) if text else None
 
 
 class Renderer:
@@ -68,11 +68,11 @@ class Renderer:
         self.golds = Golds(dataset, spec, self.answers, self.texts.target.variables())
         shown = "{{ transcript }}" if self.dialogues else spec.prompt.input
         asked = (spec.judge and spec.judge.question) or shown
-        self.question = spec.judge and PromptTemplate("question", asked, dataset.file)
+        self.question = spec.judge and PromptTemplate("judge.question", asked, dataset.file)
         judged_by = spec.judge.context if spec.judge else ""
-        self.context = PromptTemplate("context", judged_by, dataset.file) if judged_by else None
-        self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file)
-        self.cluster = _expression(spec.rows.cluster, dataset.file)
+        self.context = PromptTemplate("judge.context", judged_by, dataset.file) if judged_by else None
+        self.tags = _expression(spec.judge.row_tags if spec.judge else None, dataset.file, "judge.row_tags")
+        self.cluster = _expression(spec.rows.cluster, dataset.file, "rows.cluster")
         self.systems: dict[str, str] = {}
         wanted = spec.rows.database
         #: on which answers are run, if they are SQL
@@ -234,9 +234,9 @@ class Dialogues:
     """The dialogues of a dataset's rows."""
 
     def __init__(self, messages: str | list[TurnTemplate], file: Path) -> None:
-        self._said = Expression(messages, file) if isinstance(messages, str) else None
+        self._said = Expression(messages, file, "prompt.messages") if isinstance(messages, str) else None
         written = () if isinstance(messages, str) else messages
-        self._turns = [(turn.role, PromptTemplate("messages", turn.content, file)) for turn in written]
+        self._turns = [(turn.role, PromptTemplate("prompt.messages", turn.content, file)) for turn in written]
 
     def of(self, row: ReadRow) -> Dialogue:
         """The dialogue of a row.

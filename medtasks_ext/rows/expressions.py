@@ -213,6 +213,10 @@ def syntax_faults(text: str, *, expression: bool) -> Iterator[str]:
                 yield f"no {kind.__name__.lower()} {node.name!r} in task files"
 
 
+def _no_jinja(error: Exception, where: object, key: str) -> MedtasksError:
+    return MedtasksError(f"{key}: no valid Jinja ({error})", where=where, remedy=_REMEDY)
+
+
 class _Evaluate(Protocol):
     def __call__(self, values: Mapping[str, Any], /) -> Any: ...
 
@@ -258,12 +262,22 @@ class Template:
         where: the file, for messages.
     """
 
-    def __init__(self, text: str, where: object) -> None:
+    def __init__(self, text: str, where: object, key: str = "") -> None:
+        """Compile a template.
+
+        Args:
+            text: as the task file has it.
+            where: the file, for messages.
+            key: what holds it there, for messages; its first words where that is not known.
+
+        Raises:
+            MedtasksError: it is no valid Jinja.
+        """
         self.text, self.where = text, where
         try:
             self._compiled, self._pieces = _compiled(text), _pieces(text)
         except NO_TEMPLATE as error:
-            raise MedtasksError(f"template {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
+            raise _no_jinja(error, where, key or f"template {text[:60]!r}") from None
 
     def render(self, values: Mapping[str, Any]) -> str:
         """The text.
@@ -307,12 +321,13 @@ class Expression:
         where: the file, for messages.
     """
 
-    def __init__(self, text: str, where: object) -> None:
+    def __init__(self, text: str, where: object, key: str = "") -> None:
+        """Compile an expression. Arguments and errors are those of `Template`."""
         self.text, self.where = text, where
         try:
             self._evaluate = _compiled_expression(text)
         except NO_TEMPLATE as error:
-            raise MedtasksError(f"expression {text[:60]!r}: {error}", where=where, remedy=_REMEDY) from None
+            raise _no_jinja(error, where, key or f"expression {text[:60]!r}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The value; it may be a `jinja2.Undefined`.

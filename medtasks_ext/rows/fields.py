@@ -15,7 +15,7 @@ from medtasks_ext.privacy import describe_columns, what_happened
 from medtasks_ext.registry.suites import vocabulary
 from medtasks_ext.rows.authors import AuthorsFiles, authors_of
 from medtasks_ext.rows.columns import CellReader, Column, is_blank
-from medtasks_ext.rows.expressions import UNFIT, Expression, parsed
+from medtasks_ext.rows.expressions import UNFIT, Expression, Template, parsed
 from medtasks_ext.rows.faults import REMEDY
 from medtasks_ext.rows.row import ReadRow
 
@@ -230,12 +230,17 @@ class _SchemaReader:
         self.authors, self.keep_split = authors, keep_split
         self.other_languages = vocabulary()["languages"].keys() - {dataset.metadata.language}
         self.blank, self.n_blank = spec.rows.skip_blank, 0
+        file: Path = dataset.file
+        self.derived = {
+            name: Expression(text, file, f"rows.schemas: fields.{name}")
+            for name, text in schema.fields.items()
+        }
+        self.each = Expression(schema.each, file, "rows.schemas: each") if schema.each else None
+        self.wanted = Expression(schema.where, file, "rows.schemas: where") if schema.where else None
+        for key in ("instruction", "input", "target"):  # what columns follow from must be valid
+            Template(getattr(spec.prompt, key), file, f"prompt.{key}")
         columns, optional = columns_of(spec, schema)
         self.cells = CellReader(columns, optional, keeps_blanks=keeps_blanks)
-        file: Path = dataset.file
-        self.derived = {name: Expression(text, file) for name, text in schema.fields.items()}
-        self.each = Expression(schema.each, file) if schema.each else None
-        self.wanted = Expression(schema.where, file) if schema.where else None
 
     def read(self, row: Row, place: str) -> list[ReadRow]:
         """The row, or the rows that it holds; none where it does not satisfy the schema's condition."""
@@ -347,7 +352,7 @@ class Quarantine:
     def __init__(self, exclusions: list[Exclusion], where: str) -> None:
         self.exclusions, self.where = exclusions, where
         self._found: Counter[int] = Counter()
-        self._when = [Expression(item.when, where) for item in exclusions]
+        self._when = [Expression(item.when, where, "rows.exclude: when") for item in exclusions]
 
     def holds(self, row: Row) -> bool:
         """Whether a row is excluded."""

@@ -80,7 +80,8 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
     """
     if judging is None or judging.points is None:
         return rows
-    points, total = Expression(judging.points, file), Expression(judging.total or "none", file)
+    points = Expression(judging.points, file, "judge.points")
+    total = Expression(judging.total or "none", file, "judge.total")
     remedy = _REMEDY_PENALTIES if judging.penalties else _REMEDY
     faulty: dict[str, RowError] = {}
     for row in rows:

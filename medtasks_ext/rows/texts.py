@@ -20,11 +20,11 @@ class PromptTemplate:
     """One template of a task.
 
     Attributes:
-        name: its key below `prompt`, or `question` of a judge.
+        key: what holds it in the task file: `prompt.input`, `judge.question`.
     """
 
-    def __init__(self, name: str, text: str, file: Path) -> None:
-        self.name, self.compiled = name, Template(text, file)
+    def __init__(self, key: str, text: str, file: Path) -> None:
+        self.key, self.compiled = key, Template(text, file, key)
 
     def variables(self) -> frozenset[str]:
         """The names that the template reads."""
@@ -46,7 +46,7 @@ class PromptTemplate:
         except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
             what = what_happened(error, self.compiled.text)
             raise RowError(
-                f"prompt.{self.name} cannot be rendered for {row.place}: {what}",
+                f"{self.key} cannot be rendered for {row.place}: {what}",
                 row=row.place,
                 where=row.where,
                 remedy="the row lacks a field that the template uses, or holds a value that is not foreseen",
@@ -71,9 +71,10 @@ class TextReader:
     """
 
     def __init__(self, spec: DatasetSpec, file: Path, *, cot: bool) -> None:
-        self._input = PromptTemplate("input", spec.prompt.input, file)
-        self._cue = None if cot or not spec.prompt.cue else PromptTemplate("cue", spec.prompt.cue, file)
-        self.target = PromptTemplate("target", spec.prompt.target, file)
+        self._input = PromptTemplate("prompt.input", spec.prompt.input, file)
+        cue = "" if cot else spec.prompt.cue
+        self._cue = PromptTemplate("prompt.cue", cue, file) if cue else None
+        self.target = PromptTemplate("prompt.target", spec.prompt.target, file)
         self._may_lack_gold = spec.rows.official_name is not None
 
     def read(self, row: ReadRow, values: Row) -> Texts:

@@ -547,7 +547,7 @@ def test_a_source_that_is_not_described_well_is_refused(change, message):
 
 def test_a_template_that_jinja_cannot_read_is_named():
     layout = Original(reader={"kind": "rows"}, test=["a.json"], split="drawn", input="{{ x", output="y")
-    with pytest.raises(MedtasksError, match=r"template '{{ x': .*\n.*mend the Jinja"):
+    with pytest.raises(MedtasksError, match=r"template '{{ x': no valid Jinja .*\n.*mend the Jinja"):
         read_original(layout, [], task="X", where="x")
 
 
