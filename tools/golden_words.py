@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import html
 import io
 import json
@@ -40,7 +42,7 @@ _TEXTS = (
     (re.compile(r"(?m)^(asked: .*|[\d,]+ of [\d,]+ (judgements|answers)\b.*)\n"), ""),  # how far it is
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
 )
-_PAGE = re.compile(r"<script type=\"application/json\"[^>]*>(.*?)</script>", re.DOTALL)
+_PAGE = re.compile(r"<script type=\"application/json\"([^>]*)>(.*?)</script>", re.DOTALL)
 _NO_TEXT = re.compile(r"<(script|style|svg)\b.*?</\1>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 
@@ -92,7 +94,7 @@ class Words:
         except UnicodeDecodeError:
             return ".txt", "binary file"
         if kind == ".html":
-            pages = [self.value(json.loads(found)) for found in _PAGE.findall(text)]
+            pages = [self.value(_page_data(*found)) for found in _PAGE.findall(text)]
             if pages:
                 return ".json", _dump(pages)
             words = html.unescape(_TAG.sub("\n", _NO_TEXT.sub("", text)))
@@ -102,6 +104,12 @@ class Words:
         if kind == ".jsonl":
             return "", _lines(self.value(json.loads(line)) for line in text.splitlines() if line.strip())
         return "" if kind in (".csv", ".txt", ".md", ".yaml") else ".txt", self.text(text)
+
+
+def _page_data(attributes: str, content: str) -> Any:
+    """The data of a page; long ones stand there as gzip in base64."""
+    packed = "data-packed" in attributes
+    return json.loads(gzip.decompress(base64.b64decode(content)) if packed else content)
 
 
 def _dump(value: Any) -> str:

@@ -86,7 +86,7 @@ def in_words(plan: Plan, *, alone: bool, beside: Plan | None = None) -> str:
 
 def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: bool) -> Iterator[str]:
     """The rules that the tokens follow, those that matter here."""
-    how = f"planned {'with' if plan.way.thinks else 'without'} it{', as you say' if asked else ''}"
+    how = f"planned {'with' if plan.way.thinks else 'without'} it{', as asked for' if asked else ''}"
     yield f"reasoning: {how}; {reasoning.why}"
     yield f"{_counting(plan, tokenizer)}; on up to {DRAWN} documents of each task, scaled"
     yield _wording(plan.tasks)

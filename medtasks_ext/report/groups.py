@@ -79,7 +79,7 @@ class GroupScore:
         limited: whether a task was asked some of its documents alone.
         estimate: how near the score is to that of all documents, where some were drawn.
         short: its tasks with fewer rows than the suite states, or fewer answers than rows.
-        unlike: its tasks that were asked otherwise than the suite's paper asked them.
+        unlike: its tasks that were asked under other conditions than the suite's paper states.
     """
 
     entry: Entry

@@ -250,7 +250,7 @@ class Standing:
         if not self.said:
             return ""
         some = "" if self.said == self.alike else f" in {self.said} of these {self.alike} tasks"
-        return f", under rows as you say{some}"
+        return f", on rows or words that nobody has confirmed{some}"
 
     @property
     def _on_these(self) -> str:

@@ -468,7 +468,7 @@ def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions
     Args:
         dataset: of the paper.
         strategy: of the published score.
-        model: some may be asked otherwise than the others.
+        model: some may be asked under other conditions than the others.
     """
     said = dataset.suite.published.conditions if dataset.suite.published else None
     return _of_the_paper(dataset, strategy, said.decoding_of(model) if said else None)

@@ -105,6 +105,6 @@ def confirmed_words(n: dict[State, int], of: int) -> str:
     """
     if not of:
         return ""
-    said = f", as you say in {n['said']}" if n.get("said") else ""
+    said = f", claimed but not confirmed in {n['said']}" if n.get("said") else ""
     unlike = f", others than the suite's in {n['unlike']}" if n.get("unlike") else ""
     return f"rows and words confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"

@@ -152,8 +152,8 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         Columns(
             "pending:int64 rows_in_part:int64 asked_otherwise:int64",
-            "tasks that wait for a judge, have fewer rows than the suite, were asked otherwise than in the "
-            "paper",
+            "tasks that wait for a judge, have fewer rows than the suite, or were asked under other "
+            "conditions",
         ),
         Columns("rank:int64 rank_of:int64", "rank, and how many entries are ranked"),
     ),

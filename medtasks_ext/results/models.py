@@ -179,6 +179,16 @@ def identity_of(entry: Entry) -> Identity | None:
     return named[0] if len(named) == 1 and named[0].model.hub else None
 
 
+def maker_of(owner: str) -> str:
+    """What the registry calls the maker behind an owner on the hub; the owner, where it does not say."""
+    makers = {
+        known.model.maker
+        for name, known in known_models().items()
+        if known.model.hub and name.partition("/")[0] == owner
+    }
+    return next(iter(makers)) or owner if len(makers) == 1 else owner
+
+
 def version_of(entry: Entry) -> str | None:
     """The version that a published row is of, or the revision a run asked for; None where nobody says."""
     if not entry.paper:

@@ -93,7 +93,7 @@ def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int
         tasks: as they are asked now.
 
     Raises:
-        MedtasksError: the run lacks a task, or was asked otherwise.
+        MedtasksError: the run lacks a task, or was asked under other conditions.
     """
     manifest, files = Manifest.read_whole(folder), RunFolder(folder)
     by_score = {}
@@ -110,7 +110,7 @@ def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int
             unlike.append("examples")
         if unlike:
             raise MedtasksError(
-                f"{name} was asked otherwise there: {', '.join(dict.fromkeys(unlike))}",
+                f"{name} was asked under other conditions there: {', '.join(dict.fromkeys(unlike))}",
                 where=folder,
                 remedy="compare runs of the same rows, words and examples",
             )
@@ -134,7 +134,7 @@ def against_published(
 
     Raises:
         MedtasksError: there is no such model, none of the tasks has a score that it can be compared with, or
-            the paper asked otherwise.
+            the paper asked under other conditions.
     """
     entries = published_rows(target.against, published_entries(registry))
     printed = {name: found for entry in entries for name, found in entry.experiments.items()}
@@ -165,7 +165,7 @@ def against_published(
     if unlike:
         what = "; ".join(f"{condition} ({some(names, 3)})" for condition, names in unlike.items())
         raise MedtasksError(
-            f"{target.against} was asked otherwise: {what}",
+            f"{target.against} was asked under other conditions: {what}",
             where="--against",
             remedy="ask in the suite's words, over its rows, with its settings, or leave these out",
         )

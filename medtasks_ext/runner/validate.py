@@ -80,7 +80,7 @@ class _Folder(DeclaredFolder):
         return [
             *self.static_steps(),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
-            ("other rows are asked otherwise, and no prompt tells the gold answer", self.review, True),
+            ("prompts differ from row to row, and none tells the gold answer", self.review, True),
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)

@@ -127,7 +127,7 @@ def _check_settings(run: Path, name: str, asked: Facts, of_paper: Facts) -> None
     """Refuse what was added to how the leaderboard asks: settings of generation, texts, templates."""
     if unlike := [item for item in comparable(asked, of_paper).moving if item.field in _ADDED]:
         raise MedtasksError(
-            f"{name} was asked otherwise than the leaderboard's models: "
+            f"{name} was asked under other conditions than the leaderboard's models: "
             f"{'; '.join(map(difference_words, unlike))}",
             where=run,
             remedy="run it with the task's own settings",

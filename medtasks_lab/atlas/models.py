@@ -32,7 +32,7 @@ class PaperModel:
     lengths: Mapping[str, float]  # strategy -> output tokens per answer, where they were counted
     groups: Mapping[str, float]  # what the paper prints without scores of tasks
     facts: Mapping[str, str]
-    #: strategy -> datasets that were asked otherwise than the paper's, or in part: in no rank beside these
+    #: strategy -> datasets asked under other conditions than the paper's, or in part: in no rank beside these
     unlike: Mapping[str, frozenset[str]] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(default_factory=dict)  # what differs -> of how many tasks
 
@@ -68,7 +68,7 @@ class PaperModel:
 
 def marks(n: int, of: int, otherwise: bool) -> str:
     """How a score stands beside published ones, in words."""
-    return ", ".join([f"{n}/{of} tasks"] * (n < of) + ["asked otherwise"] * otherwise)
+    return ", ".join([f"{n}/{of} tasks"] * (n < of) + ["other conditions"] * otherwise)
 
 
 def published_models(tasks: Registry, suite: Suite) -> list[PaperModel]:
@@ -133,7 +133,7 @@ def _figures(rows: Sequence[Json]) -> tuple[dict[str, dict[str, float]], dict[st
 
 
 def _otherwise(entry: Entry, rows: Sequence[Json]) -> tuple[dict[str, frozenset[str]], Counter[str]]:
-    """What was asked otherwise than by the paper, or in part, and by which conditions."""
+    """What was asked under other conditions than the paper's, or in part, and which these are."""
     unlike: dict[str, set[str]] = {}
     reasons: Counter[str] = Counter()
     for row in rows:

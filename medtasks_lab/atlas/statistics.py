@@ -140,7 +140,7 @@ def _win_rates(item: AtlasItem, data: Data) -> Iterator[Cell]:
             if alike or not column.startswith("win"):
                 yield Cell(model.name, column, None, float(value), own=True, note=note)
             else:
-                yield Cell(model.name, column, own=True, note="asked otherwise")
+                yield Cell(model.name, column, own=True, note="other conditions")
 
 
 def _restated(item: AtlasItem, data: Data) -> Iterator[Cell]:

@@ -88,8 +88,8 @@ def reproduce(
                 of = sum(map(len, model.scores.values()))
                 named = ", ".join(f"{words} in {count}" for words, count in model.reasons.items())
                 say(
-                    f"{model.name}: {n} of {of} tasks were asked otherwise than the published models were "
-                    f"({named}): not ranked among these"
+                    f"{model.name}: {n} of {of} tasks were asked under other conditions than the published "
+                    f"models ({named}): not ranked among these"
                 )
         data = Data(tasks, of_suite, [*published, *own], entries, prices_of, compared, labels.to_pylist())
         for name in items:

@@ -14,7 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
-from medtasks_ext.results.models import facts_of, identity_of
+from medtasks_ext.results.models import facts_of, identity_of, maker_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.check import Answered, Checked, check_submission, read_scores
@@ -138,7 +138,7 @@ class BoardLine:
 
     @property
     def _owner(self) -> str:
-        return self.entry.model.partition("/")[0] if self.record else ""
+        return maker_of(self.entry.model.partition("/")[0]) if self.record else ""
 
 
 @dataclass

@@ -198,7 +198,7 @@ def confirm(
         mine = item.conditions.on(other.asked.rows.documents or "all", other.observed.n or item.n)
         apart = comparable(facts(mine), facts(other))
         if apart.grade == "other":
-            left_out[name] = "asked otherwise: " + some([one.condition for one in apart.moving])
+            left_out[name] = "other conditions: " + some([one.condition for one in apart.moving])
         else:
             agreements[name] = _agreement(item, record.tasks[name], documents[name])
     if not agreements:

@@ -247,7 +247,7 @@ def why_no_rank(item: Experiment, verdict: Verdict) -> str:
     if item.version.partition("-")[0] != item.dataset.version.partition("-")[0]:
         return "of an older version of its task"
     if unlike := item.unlike_the_paper:
-        return f"asked otherwise than the suite's paper: {'; '.join(map(difference_words, unlike))}"
+        return f"other conditions than in the suite's paper: {'; '.join(map(difference_words, unlike))}"
     if item.confirmed.state == "said":
         return "nobody has confirmed that its rows and words are the suite's"
     return ""

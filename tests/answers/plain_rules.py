@@ -213,7 +213,20 @@ def helm_codes(block: Block, text: str, row: Block, cot: bool) -> Read:
     return codes, bool(codes)
 
 
+def last_tagged(text: str, tag: str) -> str:
+    """What stands in the last pair of tags; nothing without a pair."""
+    content, place = "", 0
+    while (begin := text.find(f"<{tag}>", place)) >= 0:
+        begin += len(f"<{tag}>")
+        if (end := text.find(f"</{tag}>", begin)) < 0:
+            break
+        content, place = text[begin:end].strip(), end
+    return content
+
+
 def helm_text(block: Block, text: str, row: Block, cot: bool) -> Read:
+    if "tag" in block:
+        return (tagged, True) if (tagged := last_tagged(text, block["tag"])) else INVALID
     reply = cut(text, cot=False)
     if cot:
         lines = reply.split("\n")

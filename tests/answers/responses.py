@@ -88,7 +88,8 @@ def gold(block: Block, row: Block, rng: random.Random) -> str:
         case "passages":
             return "\n".join(f"{prefix} {question}: {rng.choice(VALUES)};" for question in block["questions"])
         case "text" | "free_text" | "prose":
-            return "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
+            text = "".join(rng.choice([*WORDS, " ", "，", "。"]) for _ in range(12)) + "好"
+            return f"<{block['tag']}>{text}</{block['tag']}>" if "tag" in block else text
         case "exact_letter":
             return rng.choice(block["letters"])
         case "label_word":

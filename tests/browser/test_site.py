@@ -319,7 +319,7 @@ def test_a_line_leads_to_its_model_and_back(opened):
     browser.open(address_of(browser, "Org/Best-8B"))
     text = browser.js("document.querySelector('main').innerText")
     assert "1 of 4 (other conditions: rows as the submitter says in 87 of 87 tasks)" in text
-    assert "rank 1 of 99, above the middle, under rows as you say" in text
+    assert "rank 1 of 99, above the middle, on rows or words that nobody has confirmed" in text
     browser.open(address_of(browser, "BRIDGE"))
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"
 

@@ -302,6 +302,8 @@ def test_what_was_left_to_write_is_all_that_is_wrong_and_the_file_itself_can_be_
         text = (folder / name).read_text("utf-8")
         text = re.sub(r"TODO: BibTeX[^'\n]*", "made2026", text)
         text = text.replace("TODO: say in your own words, in the language of the rows, what", "Say what")
+        if kind == "ordinal":  # as the comment beside them says
+            text = text.replace('["grave", "leve", "moderada"]', '["leve", "moderada", "grave"]')
         (folder / name).write_text(text.replace("TODO: ", ""), "utf-8")
     (folder / "citation.bib").write_text(
         "@misc{made2026, title={Made}, author={Nobody}, year={2026}}\n", "utf-8"

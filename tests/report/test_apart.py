@@ -72,9 +72,9 @@ def test_no_output_has_a_mean_of_them(medtasks, tmp_path):
     assert "| MedHELM live" not in written
     write_run(tmp_path / "alone", "c", {name: SCORES[name] for name in TASKS})
     assert medtasks("card", "alone", "-o", "card_alone", "--parts").code == 0
-    assert f"| `{TASKS[1]}` |" in (tmp_path / "card_alone" / "medical-evaluation.md").read_text(
-        encoding="utf-8"
-    )
+    for name in ("medical-evaluation.md", "README.md"):
+        assert f"| `{TASKS[1]}` |" in (tmp_path / "card_alone" / name).read_text(encoding="utf-8")
+    assert f"**{len(TASKS)} tasks measured" in (tmp_path / "card_alone" / "README.md").read_text("utf-8")
 
 
 def _names(found):

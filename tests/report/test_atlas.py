@@ -321,15 +321,15 @@ def test_own_runs_stand_beside_with_how_many_tasks_they_have(medtasks, tmp_path)
     tokens = {"tokens": {"input": 100, "output": 40}}
     write_run(tmp_path / "run", "Qwen/Qwen2.5-7B-Instruct", scores, record=tokens)
     outcome = medtasks("reproduce", "bridge:tables3", "run", "-o", "out")
-    assert outcome.code == 0 and "3 of 3 tasks were asked otherwise" in outcome.err
+    assert outcome.code == 0 and "3 of 3 tasks were asked under other conditions" in outcome.err
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
-    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50.0 (2/87 tasks, asked otherwise)" in row
+    assert "Qwen/Qwen2.5-7B-Instruct (yours)" in row and "50.0 (2/87 tasks, other conditions)" in row
     own = pl.read_csv(tmp_path / "out" / "bridge_tables3.csv", infer_schema_length=None).filter(
         pl.col("yours").is_not_null()
     )
     assert own["yours"].to_list() == pytest.approx([50, 100]) and own["note"].to_list() == [
-        "2/87 tasks, asked otherwise",
-        "1/87 tasks, asked otherwise",
+        "2/87 tasks, other conditions",
+        "1/87 tasks, other conditions",
     ]
     medtasks("reproduce", "bridge:fig3b", "run", "-o", "out")
     points = pl.read_csv(tmp_path / "out" / "bridge_fig3b.csv", infer_schema_length=None).filter(
@@ -354,7 +354,7 @@ def test_a_run_joins_the_win_rates_on_the_benchmarks_that_it_was_asked_alike(med
     outcome = medtasks("reproduce", "medhelm:table1", "run")
     row = next(line for line in outcome.out.splitlines() if "(yours)" in line)
     assert row.split()[2:5] == ["1.00", "(2/37", "tasks)"] and " 0.66 " in outcome.out
-    assert "1 of 3 tasks were asked otherwise" in outcome.err and "wording in 1" in outcome.err
+    assert "1 of 3 tasks were asked under other conditions" in outcome.err and "wording in 1" in outcome.err
 
 
 @pytest.fixture
@@ -488,7 +488,7 @@ def test_win_rates_stand_beside_the_cost_of_benchmarks_and_jury(medtasks, two_ru
     assert of["o3-mini (2025-01-31)", "win_rate"]["recomputed"] == pytest.approx(0.66, abs=0.005)
     assert of["oracle", "total"]["yours"] == pytest.approx(6.72)
     assert "nothing judged" in of["oracle", "total"]["note"]
-    assert (of["oracle", "win_rate"]["yours"], of["oracle", "win_rate"]["note"]) == (None, "asked otherwise")
+    assert (of["oracle", "win_rate"]["yours"], of["oracle", "win_rate"]["note"]) == (None, "other conditions")
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_own_questions_have_dimensions_and_departments(medtasks, data_dir, tmp_p
     assert medtasks("reproduce", "mlb", "run", "-o", "out").code == 0
     found = own_figures(tmp_path / "out", "mlb_table4")
     assert (
-        found["oracle", "SmartServ"] == (100, "1/4 tasks, asked otherwise")
+        found["oracle", "SmartServ"] == (100, "1/4 tasks, other conditions")
         and found["oracle", "average"][0] == 100
     )
     found = own_figures(tmp_path / "out", "mlb_table2")
@@ -586,7 +586,7 @@ def test_an_own_point_stands_at_its_score_and_beats_nobody_that_was_asked_more(m
     assert medtasks("reproduce", "bridge:fig3b", "run", "-o", "out").code == 0
     assert medtasks("reproduce", "bridge:fig3b", "-o", "without").code == 0
     score, note = own_figures(tmp_path / "out", "bridge_fig3b")[OWN, "score"]
-    assert (score, note) == (75, "2/87 tasks, asked otherwise")
+    assert (score, note) == (75, "2/87 tasks, other conditions")
     picture = tmp_path / "out" / "bridge_fig3b_size.svg"
     assert f"{OWN} ({note})" in texts_of(picture)
     points = [

@@ -250,4 +250,4 @@ def test_tasks_that_runs_were_asked_otherwise_are_in_no_curve(tmp_path):
     course = Viewer([one, two], registry()).answer("course", {})
     [bridge] = [item for item in course["groups"] if item["name"] == "bridge"]
     assert {point["tasks"] for point in bridge["points"]} == {1}
-    assert any(EVENTS in item["what"] and "asked otherwise" in item["what"] for item in course["faults"])
+    assert any(EVENTS in item["what"] and "other conditions" in item["what"] for item in course["faults"])

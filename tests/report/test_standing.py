@@ -102,7 +102,7 @@ def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, 
     assert ends[0] < overall["Llama-3.1-8B-Instruct"] < ends[1]
     assert ends[1] < median(overall.values())
     assert found["sentence"].endswith(
-        f": rank {first} to {last} of 99, below the middle, under rows as you say"
+        f": rank {first} to {last} of 99, below the middle, on rows or words that nobody has confirmed"
     )
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
     assert found["sentence"] in said and "●" in said

@@ -1,8 +1,8 @@
 """Twenty attempts to be ranked among published models, or tested against a run, under other conditions.
 
-Each is a run in the suite's own words on as many rows as the suite has, with one thing changed. Either it is
-asked otherwise, named and not ranked, or its difference is harmless and named. Rows that somebody invented
-are `test_confirmed.py`'s.
+Each is a run in the suite's own words on as many rows as the suite has, with one thing changed. Either its
+conditions are other ones, named and not ranked, or its difference is harmless and named. Rows that somebody
+invented are `test_confirmed.py`'s.
 """
 
 import csv

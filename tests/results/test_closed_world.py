@@ -240,7 +240,7 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
     exported = medtasks("export", "bridge", "more", "-o", "exported")
     assert exported.code == 2 if moves else exported.code in (0, 2)
     if moves:
-        assert "asked otherwise" in exported.text
+        assert "other conditions" in exported.text
     for path in (tmp_path / "exported").rglob("*.json"):
         assert drawn[1] in ("dtype", "think_end_token") or says(path.read_text(), drawn)
 

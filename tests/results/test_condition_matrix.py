@@ -192,7 +192,7 @@ def test_a_run_that_was_asked_otherwise_has_no_win_rate(medtasks, tmp_path, cond
     assert "ORG/own (yours)" in outcome.out and "otherwise" not in outcome.text
     outcome = beside(tmp_path, medtasks, **changes)
     assert outcome.code == 0 and re.search(
-        r"ORG/own \(yours\) +– \(asked otherwise\) +– \(asked otherwise\)", outcome.out
+        r"ORG/own \(yours\) +– \(other conditions\) +– \(other conditions\)", outcome.out
     )
     assert f"{condition} in 1" in outcome.err
 

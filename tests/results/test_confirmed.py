@@ -105,7 +105,7 @@ def test_synthetic_rows_claim_nothing():
 def test_counts_in_words():
     found = counted(["confirmed", "said", "said", "unlike", None])
     assert confirmed_words(found, 5) == (
-        "rows and words confirmed in 1 of 5, as you say in 2, others than the suite's in 1"
+        "rows and words confirmed in 1 of 5, claimed but not confirmed in 2, others than the suite's in 1"
     )
 
 
@@ -139,14 +139,14 @@ def test_invented_rows_with_anybodys_words_are_said_everywhere(medtasks, tmp_pat
     assert record["wording"]["kind"] == "official" and record["rows"]["folded"] == kept_hash(invented, test)
     outcome = medtasks("report", "run", "-o", "out")
     said = " ".join(outcome.out.split())
-    assert "rows and words confirmed in 0 of 1, as you say in 1" in said
+    assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "as you say in 1" in page
+    assert "claimed but not confirmed in 1" in page
     rows = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
     assert {"rows_are", "words_are", "shots_are"} <= set(rows[0].split(",")) and ",said,said," in rows[1]
     medtasks("card", "run", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
-    assert "rows and words confirmed in 0 of 1, as you say in 1" in card
+    assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in card
 
 
 def test_data_hash_prints_hashes_to_add_and_no_text(medtasks, tmp_path, invented):

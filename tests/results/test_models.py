@@ -1,6 +1,8 @@
 """The registry of models: which rows of published tables are of one model, and what is known of it."""
 
 import csv
+import re
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -8,7 +10,14 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.results import models
-from medtasks_ext.results.models import facts_of, identity_of, known_models, published_rows, version_of
+from medtasks_ext.results.models import (
+    facts_of,
+    identity_of,
+    known_models,
+    maker_of,
+    published_rows,
+    version_of,
+)
 from medtasks_ext.results.published import published_entries, reference_folder
 from tests.report.made import write_run
 
@@ -42,6 +51,24 @@ def test_ids_of_the_hub_are_those_of_the_tables(rows):
     for entry in rows:
         said = entry.details.get("hub_id")
         assert not said or identity_of(entry).hub_id == said, entry.model
+
+
+def test_a_maker_has_one_name_in_all_tables(rows):
+    called = {}
+    for entry in rows:
+        known, maker = identity_of(entry), facts_of(entry, rows).get("maker")
+        if known and known.hub_id and maker:
+            called.setdefault(known.id.partition("/")[0], set()).add(maker)
+    assert {owner: names for owner, names in called.items() if len(names) > 1} == {}
+    every = {name for names in called.values() for name in names}
+    # neither in other case, nor with a tail such as "-ai", "inc" or "Cloud"
+    folded = sorted(re.sub(r"\W", "", name.casefold()) for name in every)
+    assert [two for two in pairwise(folded) if two[1].startswith(two[0])] == []
+
+
+def test_a_model_that_nobody_knows_is_of_the_maker_of_its_owner():
+    assert maker_of("deepseek-ai") == "DeepSeek" and maker_of("Qwen") == "Alibaba"
+    assert maker_of("somebody-new") == "somebody-new"
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", "GPT-4o", "openai/gpt-4o", "gpt 4o"])

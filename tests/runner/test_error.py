@@ -307,7 +307,7 @@ def test_unlike_runs_are_refused(medtasks, rows, asked):
     asked.clear()
     outcome = medtasks(*RUN, "two", "--against", "one", "--num_fewshot", "2")
     assert outcome.code != 0 and not asked, outcome.text
-    assert "was asked otherwise there: " in " ".join(outcome.text.split())
+    assert "was asked under other conditions there: " in " ".join(outcome.text.split())
     cot = ("run", "--model", "oracle", "--tasks", f"{TASK}_cot", "--output_path", "two", "--against", "one")
     other = medtasks(*cot)
     assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
@@ -352,7 +352,7 @@ def test_a_model_as_good_as_a_published_one_is_not_told_apart(medtasks, rows, as
 def test_a_paper_that_asked_otherwise_is_refused(medtasks, rows, asked):
     outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
     said = " ".join(outcome.text.split())
-    assert f"{PUBLISHED} was asked otherwise: documents (bridge_chip_ctc)" in said, said
+    assert f"{PUBLISHED} was asked under other conditions: documents (bridge_chip_ctc)" in said, said
     other = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "t", "--against", "GPT-99")
     assert other.code != 0 and "GPT-99" in other.text and not asked
 

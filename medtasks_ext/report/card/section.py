@@ -124,25 +124,31 @@ def card_section(
         profile: the file of `card_profile`.
     """
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
-    first = _headline(rows, standings, tasks)
-    lines = [f"## Medical evaluation ({entry.model})", "", f"**{first.words}.**", ""]
+    first = _headline(rows, standings, tasks) if rows else None
+    said = first.words if first else f"{_tasks(len(scored(entry)))} measured, each by a score of its own"
+    lines = [f"## Medical evaluation ({entry.model})", "", f"**{said}.**", ""]
     if profile:
-        lines += [f"![{first.words}, by parts of the suite]({profile})", ""]
-    elif first.standing:
+        lines += [f"![{said}, by parts of the suite]({profile})", ""]
+    elif first and first.standing:
         lines += [_picture(first.standing, pictures), ""]
     ranks = {(item["suite"], item["strategy"]): _rank(item) for item in standings}
-    lines += _table(
-        ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable", "rank"),
-        [
+    if rows:
+        head: tuple[str, ...] = (
+            "suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable", "rank",
+        )  # fmt: skip
+        cells = [
             (*_suite_cells(row, tasks), ranks.get((row["suite"], row["strategy"]), "–"))
             for row in rows[:_MOST_ROWS]
-        ],
-    )
+        ]
+    else:  # of suites whose tasks have no mean, or of none
+        head, cells = _OF_TASKS, _task_cells(entry, tasks)[:_MOST_ROWS]
+    lines += _table(head, cells)
     lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if known := list(_known(entry, left_out, len(rows))):
         lines += [" ".join(known), ""]
+    means = "Suites' scores are means over their tasks, from 0 to 1. " if rows else ""
     lines += [
-        f"Suites' scores are means over their tasks, from 0 to 1. {SAFETY} [{DETAILS}]({DETAILS}) has every "
+        f"{means}{SAFETY} [{DETAILS}]({DETAILS}) has every "
         "task, means by language and kind of task, what to know, and the commands to repeat it. Made with "
         f"[medtasks]({URL}) {__version__} on lm-evaluation-harness.",
     ]
@@ -188,35 +194,13 @@ def card_details(
         [f"`{name}` ({words})" for name, words in left_out.items()],
     )
     lines += _listed("scored on a part of the rows or judgements", _on_a_part(entry))
-    if axes := [row for row in means if row["axis"] != "suite"]:
+    # tasks that are measured unlike each other have no mean, and a value with one of them would look like one
+    if axes := [row for row in means if row["axis"] != "suite" and tasks.suites[row["suite"]].averaged]:
         rows = [
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
         ]
         lines += [*_folded("Means by language, kind of task and other axes", _table(head, rows)), ""]
-    results = [
-        (
-            f"`{row['dataset']}`",
-            strategy_title(row["strategy"]),
-            tasks.datasets[row["dataset"]].metadata.primary_metric,
-            _score(row, "value"),
-            f"{row['n']:,}",
-            _share(row["valid"]),
-            row["data"] + (", rebuilt" if row["rebuilt"] else ""),
-            row["prompt"],
-        )
-        for row in _results(entry, tasks)
-    ]
-    of_tasks = (
-        "task",
-        "strategy",
-        "metric",
-        "score [95 % interval]",
-        "documents",
-        "readable",
-        "data",
-        "prompt",
-    )
-    lines += _folded("Every task", _table(of_tasks, results))
+    lines += _folded("Every task", _table(_OF_TASKS, _task_cells(entry, tasks)))
     if line := command(entry.manifest):
         lines += ["", "## How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -262,7 +246,9 @@ def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> di
         MedtasksError: the extra `plots` is not installed.
     """
     means = group_rows(entry, tasks)
-    first = _headline([row for row in means if row["axis"] == "suite"], standings, tasks)
+    if not (rows := [row for row in means if row["axis"] == "suite"]):
+        return {}
+    first = _headline(rows, standings, tasks)
     of_suite = [row for row in means if (row["suite"], row["strategy"]) == (first.suite, first.strategy)]
     for axis in tasks.suites[first.suite].main_axes:
         found = [row for row in of_suite if row["axis"] == axis and row["interval_low"] is not None]
@@ -340,6 +326,27 @@ def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
         f"{row['documents']:,}",
         _share(row["valid"]),
     )
+
+
+#: Head of the table of tasks.
+_OF_TASKS = ("task", "strategy", "metric", "score [95 % interval]", "documents", "readable", "data", "prompt")
+
+
+def _task_cells(entry: Entry, tasks: Registry) -> list[tuple[str, ...]]:
+    """Rows of the frame `results`, as tables show them."""
+    return [
+        (
+            f"`{row['dataset']}`",
+            strategy_title(row["strategy"]),
+            tasks.datasets[row["dataset"]].metadata.primary_metric,
+            _score(row, "value"),
+            f"{row['n']:,}",
+            _share(row["valid"]),
+            row["data"] + (", rebuilt" if row["rebuilt"] else ""),
+            row["prompt"],
+        )
+        for row in _results(entry, tasks)
+    ]
 
 
 def _folded(title: str, lines: Sequence[str]) -> list[str]:

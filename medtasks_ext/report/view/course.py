@@ -46,7 +46,7 @@ def course(places: Sequence[str], labels: Sequence[str], registry: Registry) -> 
         _step(number, before, after, registry) for number, (before, after) in enumerate(pairwise(entries))
     ]
     if unlike := _asked_otherwise(entries):
-        what = f"asked otherwise in some run, and in no curve: {some(unlike)}"
+        what = f"asked under other conditions in some run, and in no curve: {some(unlike)}"
         faults.append(Fault("course", what, "`medtasks compare` says in what two runs differ", skipped=False))
     return {
         "runs": list(labels),

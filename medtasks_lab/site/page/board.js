@@ -190,7 +190,7 @@ function controls(strategy, axis) {
     make(
       "div",
       { className: "controls" },
-      site.strategies.length > 1 ? switcher("Prompting", "strategy", site.strategies, strategy) : null,
+      site.strategies.length > 1 ? switcher("Strategy", "strategy", site.strategies, strategy) : null,
       axis && site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
       presets(),
       make("label", { className: "select" }, text("span", "switch-label", "Search"), search),

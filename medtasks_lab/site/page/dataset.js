@@ -38,7 +38,7 @@ function bestPart(board, boards) {
     "section",
     {},
     text("h3", "", "Who is best"),
-    make("div", { className: "controls" }, boards.length > 1 ? switcher("Prompting", "strategy", boards.map((name) => [name, name]), board.strategy) : null),
+    make("div", { className: "controls" }, boards.length > 1 ? switcher("Strategy", "strategy", boards.map((name) => [name, name]), board.strategy) : null),
     make("p", { className: "lead" }, ...words),
     allScores(board),
     table({

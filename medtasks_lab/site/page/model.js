@@ -148,7 +148,7 @@ function placesTable(line, number) {
       rows: line.places,
       columns: [
         { key: "suite", title: "Suite", head: true, value: (row) => row.title, cell: (row) => link(`${site.home}${row.suite}.html`, row.title) },
-        { key: "strategy", title: "Prompting", value: (row) => row.strategy, cell: (row) => row.strategy },
+        { key: "strategy", title: "Strategy", value: (row) => row.strategy, cell: (row) => row.strategy },
         { key: "score", title: "Score", numeric: true, value: (row) => row.score, cell: (row) => make("span", {}, scoreBar(row.score, row.interval), score(row.score)) },
         { key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", ends(row.interval) || NONE) },
         { key: "tasks", title: "Tasks", numeric: true, value: (row) => row.tasks, cell: (row) => (row.tasks === null ? NONE : `${row.tasks} of ${row.of}`) },
@@ -192,7 +192,7 @@ function tasksPart(line, number) {
   const strategies = [...new Set(line.tasks.map((row) => row[2]))];
   const rows = line.tasks.filter((row) => (!option(key) || row[0] === option(key)) && (!option(asked) || row[2] === option(asked)));
   const chosen = suites.length > 1 ? selector("Suite", key, [["", "all"], ...suites.map((suite) => [suite, suiteTitle(suite)])], option(key)) : null;
-  const how = strategies.length > 1 ? selector("Prompting", asked, [["", "all"], ...strategies.map((name) => [name, name])], option(asked)) : null;
+  const how = strategies.length > 1 ? selector("Strategy", asked, [["", "all"], ...strategies.map((name) => [name, name])], option(asked)) : null;
   return folded(
     `All ${count(line.tasks.length)} scores, with their conditions`,
     () => make("div", {}, make("div", { className: "controls" }, chosen, how), tasksTable(line, number, rows)),
@@ -212,7 +212,7 @@ function tasksTable(line, number, rows) {
     columns: [
       { key: "task", title: "Task", head: true, value: (row) => row[1], cell: (row) => link(`${site.home}datasets/${row[11]}.html`, row[1]) },
       { key: "suite", title: "Suite", value: (row) => suiteTitle(row[0]), cell: (row) => suiteTitle(row[0]) },
-      { key: "strategy", title: "Prompting", value: (row) => row[2], cell: (row) => row[2] },
+      { key: "strategy", title: "Strategy", value: (row) => row[2], cell: (row) => row[2] },
       { key: "score", title: "Score", numeric: true, value: (row) => row[3], cell: (row) => score(row[3]) },
       ...(has(4) ? [{ key: "interval", title: "95 % interval", cell: (row) => text("span", "soft", row[4] ? `[${score(row[4][0])}, ${score(row[4][1])}]` : NONE) }] : []),
       { key: "n", title: "Documents", numeric: true, value: (row) => row[5], cell: (row) => documents(row) },
