@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from babel import Locale
+from babel.lists import format_list
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.answers.languages import LISTS as GROUPS
@@ -29,6 +30,13 @@ from tests.answers.replies import (
 
 #: our codes -> those of CLDR
 _CLDR = {"tl": "fil", "no": "nb", "arz": "ar_EG"}
+_NAMES = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
+#: numbering systems of CLDR with digits of their own -> their script in the Unicode Character Database
+_SCRIPTS = {
+    "arab": "ARABIC-INDIC", "arabext": "EXTENDED ARABIC-INDIC", "beng": "BENGALI", "deva": "DEVANAGARI",
+    "gujr": "GUJARATI", "guru": "GURMUKHI", "knda": "KANNADA", "tamldec": "TAMIL", "telu": "TELUGU",
+    "thai": "THAI",
+}  # fmt: skip
 
 
 def read(block: dict, text: str, **row) -> object:
@@ -140,6 +148,25 @@ def test_marks_and_joining_words_are_those_of_cldr(code):
 
     assert joint("standard") in (*words.joins, "、")
     assert joint("or") in words.or_
+
+
+@pytest.mark.parametrize("code", sorted(set(languages()) - {"wuu", "pnb"}))
+def test_what_cldr_writes_in_a_language_is_read(code):
+    """Lists as its patterns join them; numbers in the language's digits, with their own mark of decimals."""
+    locale = Locale.parse(_CLDR.get(code, code))
+    options, several = ["A", "B", "C", "D"], {"language": code, "labels": ["A", "B", "C", "D"]}
+    three = format_list(["A", "C", "D"], "standard", locale)
+    assert read({"kind": "choices", **several}, three) == ["A", "C", "D"]
+    names = {"kind": "labels", "language": code, "labels": ["fever", "cough", "rash"]}
+    pattern = locale.list_patterns["standard-short" if code == "yo" else "standard"]
+    two = pattern.get("2", pattern["end"])  # the long Yoruba one lacks a blank, its short one has it
+    assert read(names, two.format("fever", "cough")) == ["fever", "cough"]
+    assert read({"kind": "choice", **several}, format_list(options[:2], "or", locale)) is None
+    system = locale.other_numbering_systems.get("native", "latn")
+    script = _SCRIPTS.get(system)
+    digits = [unicodedata.lookup(f"{script} DIGIT {name}") for name in _NAMES] if script else "0123456789"
+    decimal = locale.number_symbols.get(system, {}).get("decimal") or languages()[code].decimal
+    assert read({"kind": "number", "language": code}, f"{digits[3]}{digits[7]}{decimal}{digits[5]}") == 37.5
 
 
 def test_words_are_texts_and_none_is_a_truth_value_of_yaml():

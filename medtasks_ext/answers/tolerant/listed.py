@@ -12,10 +12,10 @@ from medtasks_ext.answers.tolerant.reply import Reply, Span
 _HEAD = r"[\s*_#>\-•]*"
 _TAIL = r"[\s*_]*[:=][\s*_]*"
 #: between items, in any script
-_SEPARATOR = regex.compile(r"[\n,;,，、；،؛|•·]+|\s[-–—]\s")
+_SEPARATOR = regex.compile(r"[\n,;,，、；،؛፣፤|•·]+|\s[-–—]\s")
 #: words of an announcement before its noun, such as `the final`
 _LEAD_WORDS = 4
-EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#.。।,，、;；،:!-–—•·"
+EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#.。।።,，、;；،፣፤:!-–—•·"
 
 
 def _heading(phrases: Phrases, others: tuple[str, ...]) -> regex.Pattern[str]:
