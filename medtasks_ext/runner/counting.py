@@ -91,7 +91,7 @@ class PromptCounter:
             How many of the known tokens stand before those of the window, these, and how many of the known
             ones behind them; None where the tokens of the window do not fall in with the known ones.
         """
-        same_start = _same_start(known.text, text)
+        same_start = shared_characters(known.text, text)
         same_end = _same_end(known.text, text, same_start)
         shift, margin = len(text) - len(known.text), OVERLAP // 8
         place = bisect_left(known.starts, same_start - OVERLAP) - 1
@@ -162,13 +162,13 @@ def _same_end(one: str, other: str, start: int) -> int:
     return low
 
 
-def _same_start(one: str, other: str) -> int:
-    """Characters that two texts begin with alike."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
+def shared_characters(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    alike, most = 0, min(len(one), len(other))
+    while alike < most:
+        middle = (alike + most + 1) // 2
+        if one[alike:middle] == other[alike:middle]:
+            alike = middle
         else:
-            high = middle - 1
-    return low
+            most = middle - 1
+    return alike

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medtasks_ext.runner.chat import Counter
-from medtasks_ext.runner.turns import shared_characters
+from medtasks_ext.runner.counting import shared_characters
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from statistics import fmean
 
 from medtasks_ext.runner.chat import Counter
+from medtasks_ext.runner.counting import shared_characters
 from medtasks_ext.runner.plan import CountedTask
-from medtasks_ext.runner.turns import LONG, shared_characters
+from medtasks_ext.runner.turns import LONG
 
 
 def with_records_shared(counted: Sequence[CountedTask], count: Counter) -> list[CountedTask]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from medtasks_ext.engines.records import Prompt
+from medtasks_ext.runner.counting import shared_characters
 from medtasks_ext.runner.work import RunWork
 
 #: Characters of a record's own that two prompts have to share, some 500 tokens.
@@ -34,18 +35,6 @@ def in_turn(works: Iterable[RunWork], prompt_at: PromptAt) -> Iterator[list[RunW
         mates = [work for work in left if _alike(first, work) and _share(first, work, prompt_at)]
         left = [work for work in left if work not in mates]
         yield [first, *mates]
-
-
-def shared_characters(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
-    alike, most = 0, min(len(one), len(other))
-    while alike < most:
-        middle = (alike + most + 1) // 2
-        if one[alike:middle] == other[alike:middle]:
-            alike = middle
-        else:
-            most = middle - 1
-    return alike
 
 
 def _text(prompt: Prompt) -> str:
