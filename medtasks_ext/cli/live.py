@@ -31,7 +31,10 @@ _DAY = 24 * 3600
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
     """The live display: a line for each task under way, then all together; no line is ever broken."""
     width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
-    going = (left_words(tally.seconds_left(), clock=True), speed_words(tally.speed()))
+    speed = (
+        speed_words(tally.speed()) if tally.done < tally.asked else ""
+    )  # it falls while scores are computed
+    going = (left_words(tally.seconds_left(), clock=True), speed)
     words = [
         (states_words(tally.tasks.values()), ""),
         ("; ".join(filter(None, going)), ""),
