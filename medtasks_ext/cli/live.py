@@ -26,6 +26,8 @@ _MAX_BAR = 60
 #: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
 _ECHO = 3
 _DAY = 24 * 3600
+#: What comes less often in a second is counted by the minute: a figure of 0.0 says nothing.
+_SLOW = 0.1
 
 
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
@@ -122,10 +124,11 @@ def speed_words(speed: Speed | None) -> str:
     """Tokens, or answers, per second: now and on average."""
     if speed is None:
         return "no answer yet"
-    since = f"{_figure(speed.since_start)} {speed.of}/s"
+    unit, factor = ("s", 1) if speed.since_start >= _SLOW else ("min", 60)
+    since = _figure(speed.since_start * factor)
     if speed.silent > NOW_SECONDS:
-        return f"no answer for {duration(speed.silent)}; {since} since the start"
-    return f"{_figure(speed.now)} {speed.of}/s ({_figure(speed.since_start)} since the start)"
+        return f"no answer for {duration(speed.silent)}; {since} {speed.of}/{unit} since the start"
+    return f"{_figure(speed.now * factor)} {speed.of}/{unit} ({since} since the start)"
 
 
 def _figure(value: float) -> str:

@@ -570,10 +570,10 @@ def _stream(
 
 def _score_of(run: Run, task: str) -> str:
     """A task's score in words, or that judges have to read it; nothing where it has none otherwise."""
-    if not run.is_done(task):  # as in a shard
+    record = run.files.read_task(task) if run.is_done(task) else None
+    if record is None or "metrics" not in record:  # as in a shard
         return ""
-    record = run.files.read_task(task)
-    metrics = record.get("metrics", {})
+    metrics = record["metrics"]
     if "score" not in metrics:
         return "to be judged" if waits_for_judges({task: record}) else ""
     return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"

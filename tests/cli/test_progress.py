@@ -144,6 +144,8 @@ def test_answers_are_counted_where_nobody_counts_tokens(clock):
     clock.now = 10
     answers(tally, 32)
     assert live.speed_words(tally.speed()) == "3.2 answers/s (3.2 since the start)"
+    clock.now = 640
+    assert live.speed_words(tally.speed()) == "no answer for 10 min; 3.0 answers/min since the start"
 
 
 @pytest.mark.parametrize(
