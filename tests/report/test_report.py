@@ -160,9 +160,17 @@ def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtas
     assert found["differences"][:2] == [
         f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
         "own in 1, official in 1",
-        "entries of ORG/b differ in decoding: the task's own | temperature=1",
+        "ORG/b: its entries differ in decoding: the task's own | temperature=1",
     ]
     assert f"{labels[1]}: odd" in found["differences"]
+
+
+def test_what_is_so_of_several_entries_is_said_once(medtasks, runs):
+    for name in ("few", "less"):
+        write_run(runs / name, f"ORG/{name}", {OPEN: GOOD}, settings={"limit": 20})
+    found = json.loads(medtasks("report", "few", "less", "--published", "none", "--json").out)
+    said = "only the first 20 of each task were asked: no scores of whole test sets"
+    assert [line for line in found["differences"] if said in line] == [f"ORG/few; ORG/less: {said}"]
 
 
 def test_a_run_on_some_documents_or_on_rebuilt_rows_is_called_so(medtasks, runs):
