@@ -51,7 +51,7 @@ def test_the_store_has_an_answer_to_each_task_in_each_pass():
 
 @pytest.mark.parametrize("suite", ["bridge", "medhelm", "clinicbench", "mlb"])
 def test_a_reader_that_changes_says_of_which_answers(suite):
-    """Where the change is meant, `python -m tests.answers.real` keeps the new readings: look at their diff."""
+    """Where the change is meant, `python -m tests.answers.real` keeps the new readings; look at the diff."""
     changed = []
     for item, before in zip(kept(), readings(), strict=True):
         if item.suite != suite:

@@ -1,4 +1,4 @@
-"""Answers of a real model, drawn by a seed, and what the author took each to be: `drawn.yaml` (texts in `store`).
+"""Answers of a real model, drawn by a seed, and what the author took each to be: `drawn.yaml`.
 
 SmolLM2-135M-Instruct, from Q4_1 weights, answered two bundled rows of each dataset of the four suites, in
 three passes of `tools/real_answers.py`; `tools/draw_answers.py` drew 200 of these 786 answers with seed 1:

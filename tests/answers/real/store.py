@@ -4,10 +4,10 @@
     python -m tests.answers.real OUT      # the answers of OUT anew, as `tools/real_answers.py` wrote them
 
 `answers.jsonl.gz` holds what SmolLM2-135M-Instruct, from Q4_1 weights, wrote on bundled rows: the 200 answers
-that a person read (`drawn.yaml`; another making, whose ends were not kept), and one row of each dataset of
-the four suites in six passes: three strategies, greedy and sampled, with 96, 160 and 64 tokens for an answer. The
-rows are invented and the model's licence is Apache-2.0, so that its answers may stand here. No score of them
-is a result. `readings.jsonl` has a line for each, in their order: a change of a reader is seen in its diff.
+that a person read (`drawn.yaml`; of another making, whose ends were not kept), and one row of each dataset of
+the four suites in six passes: three strategies, greedy and sampled, with 96, 160 and 64 tokens for an answer.
+The rows are invented and the model's licence is Apache-2.0, so that its answers may stand here. No score of
+them is a result. `readings.jsonl` has a line for each, in their order: its diff shows what a reader changes.
 """
 
 from __future__ import annotations
