@@ -41,7 +41,7 @@ def say(old: str, new: str, file: str = "task.yaml") -> Change:
     return change
 
 
-def rows(alter: Callable[[list[Row], list[Row]], None]) -> Change:
+def rows(alter: Callable[[list[Row], list[Row]], object]) -> Change:
     """Change the sample rows: `alter` takes those to ask and those of the pool, as lists of its own."""
 
     def change(folder: Path) -> None:
@@ -122,7 +122,7 @@ def saved(
 
 
 def local(
-    alter: Callable[[list[Row], list[Row]], None] = lambda test, pool: None,
+    alter: Callable[[list[Row], list[Row]], object] = lambda test, pool: None,
     *,
     text: Callable[[str], str] = str,
     name: str = "test.csv",
@@ -135,10 +135,9 @@ def local(
 
     def change(folder: Path) -> None:
         every = [json.loads(one) for one in (folder / "sample.jsonl").read_text("utf-8").splitlines()]
-        parts = {
-            split: [{**row} for row in every if row.pop("_split", None) == split]
-            for split in ("fewshot", "test")
-        }
+        parts: dict[str, list[Row]] = {"fewshot": [], "test": []}
+        for row in every:
+            parts[row.pop("_split")].append(row)
         for row in parts["test"]:
             asked = max(
                 (key for key, cell in row.items() if isinstance(cell, str)), key=lambda key: len(row[key])
@@ -208,6 +207,16 @@ def moved(new: str, old: str = "") -> Change:
         path.rename(path.with_name(new))
 
     return change
+
+
+def unlocked(change: Change) -> Change:
+    """The files of a new dataset have no lock yet."""
+
+    def changed(folder: Path) -> None:
+        change(folder)
+        (folder / "data.lock").unlink()
+
+    return changed
 
 
 def linked(folder: Path) -> None:
@@ -404,7 +413,7 @@ MISTAKES = [
     Mistake(SV, "CSV in cp1252", local(encoding="cp1252"), CHECK),
     Mistake(SV, "CSV in UTF-16 without a mark", local(encoding="utf-16-le"), CHECK),
     Mistake(SV, "CSV with a mark and CR LF", local(encoding="utf-8-sig", ends="\r\n"), CHECK, taken=True),
-    Mistake(KO, "a comma in a cell without quotes", local(text=unquoted), CHECK),
+    Mistake("commons/healthfc", "a comma in a cell without quotes", local(text=unquoted), CHECK),
     Mistake(
         ZU,
         "a header with semicolons over records with commas",
@@ -533,7 +542,7 @@ MISTAKES = [
     Mistake(
         FR,
         "a branch in place of a commit",
-        say("revision: 4e36a4055245feec3218573c9f6bb1a9ecb1756b", "revision: main"),
+        unlocked(say("revision: 4e36a4055245feec3218573c9f6bb1a9ecb1756b", "revision: main")),
     ),
     Mistake(SV, "saved in cp1252", saved(encoding="cp1252")),
     # where things lie, and what is called
