@@ -470,7 +470,7 @@ QUESTIONS = {
         "docs/compare.md#what-may-stand-side-by-side",
         "no rank",
     ),
-    "Were models asked in the paper's words?": ("docs/evaluate.md#in-whose-words", "prompts verify"),
+    "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "prompts verify"),
     "How do I add a dataset in Italian?": (
         "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
         "--language it",

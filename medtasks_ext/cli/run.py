@@ -93,7 +93,7 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
                       be as good within --error points (1.0 by default); RUN may be an estimate, or the
                       name of a published model, of which the scores are known and not the answers
-  --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
+  --prompts WORDS     prompt wording: official (the suite's own), own (ours), or auto: official where
                       they can be had, and what is asked in ours is said
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
