@@ -57,7 +57,7 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Report scores: how good, where, and how sure.
+    """Report scores, strengths and weaknesses, with intervals.
 
     Any number of runs side by side, with intervals, ranks, paired comparisons and published models.
 

@@ -286,7 +286,7 @@ def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
 def _print_standings(report: Report) -> None:
     """The standings that have published models to stand among, best covered first: a sentence and a strip."""
     beside = [row for row in report.standings.to_pylist() if row["rivals"]]
-    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["alike"]))[:_STANDINGS]:
+    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
         name = f"{row['entry']}: " if len(report.own) > 1 else ""
         console().print(f"\n{name}{row['sentence']}", style="bold", markup=False)
         for line in (strip_of(row), *row["remarks"]):

@@ -136,11 +136,11 @@ class Standing:
         State, int
     ]  # of its tasks: whether rows, words and examples are confirmed, claimed or different
     claimed: int  # of the tasks that were asked alike, those of which something is only claimed
-    alike: int  # of its tasks, those that were asked as the published models were
-    documents_alike: int  # documents of these
+    comparable: int  # of its tasks, those that were asked as the published models were
+    documents_comparable: int  # documents of these
     #: own score on the tasks that were asked alike; where there is none, on all of its tasks, which says
     #: nothing of places
-    on_alike: float
+    score_comparable: float
     low: float | None  # lower end of its 95 % interval; None where a task has none
     high: float | None  # upper end
     #: what this stands for on the whole suite; None where it is of the whole, or too few models are published
@@ -156,12 +156,14 @@ class Standing:
     @property
     def enough(self) -> bool:
         """Whether there are published models, and enough tasks and documents that were asked alike."""
-        return bool(self.rivals and self.alike >= FEWEST_TASKS and self.documents_alike >= FEWEST_DOCUMENTS)
+        return bool(
+            self.rivals and self.comparable >= FEWEST_TASKS and self.documents_comparable >= FEWEST_DOCUMENTS
+        )
 
     @property
     def marked(self) -> float:
         """The score that stands among those of the rivals."""
-        return self.equivalent.score if self.equivalent else self.on_alike
+        return self.equivalent.score if self.equivalent else self.score_comparable
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -225,10 +227,10 @@ class Standing:
         words = measured_words(self.score, self.tasks, of, self.of_suite, self.strategy)
         if not n:
             return words
-        if not self.alike:
+        if not self.comparable:
             return f"{words}; not ranked among {n} published models: other conditions ({self._why})"
         if not self.enough:
-            alike = f"{_tasks(self.alike)} with {self.documents_alike:,} documents"
+            alike = f"{_tasks(self.comparable)} with {self.documents_comparable:,} documents"
             return (
                 f"{words}; not ranked: {alike} under the conditions of the published models, and "
                 f"{FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
@@ -236,10 +238,13 @@ class Standing:
         if self.equivalent:
             words += (
                 f"; {of}-equivalent {self.equivalent.score:.2f} ± {self.equivalent.error:.2f} by the "
-                f"{self.alike} under the conditions of the published models"
+                f"{self.comparable} under the conditions of the published models"
             )
-        elif self.alike < self.tasks:
-            words += f"; {self.on_alike:.2f} on the {self.alike} under the conditions of the published models"
+        elif self.comparable < self.tasks:
+            words += (
+                f"; {self.score_comparable:.2f} on the {self.comparable} under the conditions of the "
+                "published models"
+            )
         if self.rank_range is None:
             return f"{words}: too little for a rank among {n} published models"
         first, last = self.rank_range
@@ -251,13 +256,15 @@ class Standing:
         """That the rank rests on what nobody has confirmed."""
         if not self.claimed:
             return ""
-        some = "" if self.claimed == self.alike else f" in {self.claimed} of these {self.alike} tasks"
+        some = (
+            "" if self.claimed == self.comparable else f" in {self.claimed} of these {self.comparable} tasks"
+        )
         return f", on rows or words that nobody has confirmed{some}"
 
     @property
     def _on_these(self) -> str:
         """That the rank is one on some tasks, where the suite has too few models to equate."""
-        return " on these tasks alone" if self.alike < self.of_suite and not self.equivalent else ""
+        return " on these tasks alone" if self.comparable < self.of_suite and not self.equivalent else ""
 
     @property
     def _side(self) -> str:
@@ -275,8 +282,17 @@ class Standing:
     def row(self) -> Json:
         """Its row of the frame."""
         equal = (
-            *("strategy", "score", "tasks", "of_suite", "official", "ranked", "rank_range", "alike"),
-            *("documents_alike", "on_alike", "low", "high", "size", "sentence", "among_peers", "remarks"),
+            *("strategy", "score", "tasks", "of_suite", "official", "ranked", "rank_range", "comparable"),
+            *(
+                "documents_comparable",
+                "score_comparable",
+                "low",
+                "high",
+                "size",
+                "sentence",
+                "among_peers",
+                "remarks",
+            ),
         )
         return {
             **{name: getattr(self, name) for name in equal},
@@ -321,9 +337,9 @@ class Standing:
             lines.append(self.itself)
         if self.rivals:
             lines.append(confirmed_words(self.states, self.tasks))
-        if self.alike and self.reasons:
+        if self.comparable and self.reasons:
             lines.append(
-                f"{_tasks(self.tasks - self.alike)} left out here, under other conditions: {self._why}"
+                f"{_tasks(self.tasks - self.comparable)} left out here, under other conditions: {self._why}"
             )
         return lines
 
@@ -358,7 +374,7 @@ def _called(entry: Entry) -> str:
 
 def own_score(row: Json) -> float:
     """The score of a row of the frame that stands among those of the rivals."""
-    return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
+    return float(row["score_comparable"] if row["equivalent"] is None else row["equivalent"])
 
 
 def ends_of(row: Json) -> tuple[float, float] | None:
@@ -485,9 +501,9 @@ def _standing(
         official=sum(item.facts.wording == "official" for item in own.values()),
         states=counted(item.confirmed.state for item in own.values()),
         claimed=sum(own[name].confirmed.state == "claimed" for name in alike),
-        alike=len(alike),
-        documents_alike=documents,
-        on_alike=float(weight @ scores),
+        comparable=len(alike),
+        documents_comparable=documents,
+        score_comparable=float(weight @ scores),
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         equivalent=equivalent,

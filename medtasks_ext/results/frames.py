@@ -184,20 +184,20 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "over all its tasks; how many these are, of how many, and how many in the suite's own words",
         ),
         Columns(
-            "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
-            "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
+            "comparable:int64 documents_comparable:int64 score_comparable:double low:double high:double",
+            "tasks under the paper's conditions, their documents; score on these; 95 % interval",
         ),
         Columns(
             "confirmed:int64 claimed:int64 different:int64",
             "of its tasks, those whose rows, words and examples are confirmed; where one is only "
             "claimed; where one is different",
         ),
-        Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
+        Columns("reasons:counts", "condition, and in how many tasks it is another"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
         Columns(
             "equivalent:double equivalent_error:double",
-            "score on the whole suite that the tasks asked alike stand for; half of its 95 % interval",
+            "score on the whole suite that the comparable tasks stand for; half of its 95 % interval",
         ),
         Columns("remarks:texts", "what else is to know, in words"),
         Columns(

@@ -167,7 +167,7 @@ def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path)
     record["loaded"]["instruction"] = "own"
     file.write_text(json.dumps(record))
     found = standing(medtasks)
-    assert (found["tasks"], found["alike"], found["official"]) == (5, 4, 4)
+    assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}
     assert "1 task left out here, under other conditions: wording in 1" in found["remarks"]
 

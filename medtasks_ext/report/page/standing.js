@@ -5,7 +5,7 @@ const STRIP_AXES = ["language", "task_type", "specialties"];
 
 function standingsPart() {
   const found = [...report.standings].sort(
-    (one, other) => Number(other.ranked) - Number(one.ranked) || other.alike - one.alike,
+    (one, other) => Number(other.ranked) - Number(one.ranked) || other.comparable - one.comparable,
   );
   if (!found.length) return null;
   return make(
@@ -27,7 +27,7 @@ function standingsPart() {
 const markOf = (item) =>
   isNumber(item.equivalent)
     ? { value: item.equivalent, low: item.equivalent - item.equivalent_error, high: item.equivalent + item.equivalent_error }
-    : { value: item.on_alike, low: item.low ?? null, high: item.high ?? null };
+    : { value: item.score_comparable, low: item.low ?? null, high: item.high ?? null };
 
 function standingCard(item) {
   return make(
@@ -88,7 +88,7 @@ function placesLegend(item, median) {
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
   if (item.ranked) parts.push(text("span", "key own", "this model, 95 % interval"));
-  else parts.push(text("span", "key own open", item.alike ? "this model: not ranked" : "this model, other conditions: not ranked"));
+  else parts.push(text("span", "key own open", item.comparable ? "this model: not ranked" : "this model, other conditions: not ranked"));
   return make("p", { className: "key-line" }, ...parts);
 }
 
