@@ -18,6 +18,8 @@ THIRD = Path(__file__).parent / "replies_third.yaml"
 FOURTH = Path(__file__).parent / "replies_fourth.yaml"
 FIFTH = Path(__file__).parent / "replies_fifth"
 SIXTH = Path(__file__).parent / "replies_sixth"
+SEVENTH = Path(__file__).parent / "replies_seventh"
+MODELS = Path(__file__).parent / "replies_models"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -113,6 +115,19 @@ def written_fifth() -> list[HandWritten]:
 def written_sixth() -> list[HandWritten]:
     """Fifty more in each, written when the reader knew the fifth set."""
     return list(_of_files(SIXTH))
+
+
+@lru_cache(maxsize=1)
+def written_seventh() -> list[HandWritten]:
+    """A hundred more in each, in the forms and about as often as models write them; committed before any
+    reader had seen it."""
+    return list(_of_files(SEVENTH))
+
+
+@lru_cache(maxsize=1)
+def written_for_mending() -> list[HandWritten]:
+    """Replies as models write them, with which the reader was mended before the seventh set was written."""
+    return list(_of_files(MODELS))
 
 
 def _of_files(folder: Path) -> Iterator[HandWritten]:
