@@ -21,6 +21,7 @@ _NUMBER = regex.compile(
 )
 _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
+_SENTENCE_END = regex.compile(r"[\s*.。!]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈≃≅]|\\approx(?![a-z])")
 #: what a reply remarks in brackets
@@ -123,8 +124,10 @@ class NumberReader:
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
-        if _END.match(text, self._past_skipped(text, last.end)) and last.number is not None:
-            return said(last, "the reply ends with it")
+        behind = self._past_skipped(text, last.end)
+        verb = behind > last.end and text[last.end : behind].strip()
+        if verb and _SENTENCE_END.match(text, behind) and last.number is not None:
+            return said(last, "the reply ends with it")  # a verb stands behind it, as in Japanese
         if named := self._in_outer_sentence(text, values):
             return named
         led = {value.number: value for value in values if self._is_said(text, value.start)}

@@ -86,6 +86,9 @@ _FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
 _TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
 #: options that a table calls right or wrong, at least
 _FEWEST_TOLD = 2
+#: the end of a line that heads others, with the marks of the next one
+_HEADING = regex.compile(r":[*_]{0,3}[^\S\n]*\n\s*[-*•_(]*[^\S\n]*[*_(]*")
+_PARTICLE = regex.compile(r"\p{Hangul}")
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
@@ -220,6 +223,7 @@ class _Reading:
             item
             for item in self.phrases.reached(self.text, self._listed)
             if not self.phrases.is_set_aside(self.text, item.what.start, item.what.end)
+            and (self.several or not self._heads_options(item.what))
         ]
         if self.several and (left := self._all_but()):
             return left
@@ -249,7 +253,8 @@ class _Reading:
         if reached:
             return self._said(reached[-1].what, "called right")
         return (
-            self._last()
+            self._headed_lines()
+            or self._last()
             or self._bold()
             or self._behind_so()
             or self._only(verdicts)
@@ -321,12 +326,26 @@ class _Reading:
     def _denies(self, begin: int, end: int) -> bool:
         """Whether a word between two places denies or doubts."""
         words = self.phrases.words
-        denials = (*words.not_, *words.wrong, *words.no, *words.or_)
-        return bool(any_of(denials).search(self.text, begin, end) or CROSS.search(self.text, begin, end))
+        denials = (*words.not_, *words.wrong, *words.no)
+        # a particle ends its word: `나` is none in `나타난다`
+        doubts = any(
+            not _PARTICLE.fullmatch(match[0]) or not _PARTICLE.match(self.text, match.end())
+            for match in any_of(words.or_).finditer(self.text, begin, end)
+        )
+        return (
+            doubts
+            or bool(any_of(denials).search(self.text, begin, end))
+            or bool(CROSS.search(self.text, begin, end))
+        )
 
     def _all_at(self, place: int) -> _Listed | None:
         match = any_of(self.phrases.words.all).match(self.text, place)
-        return _Listed(tuple(range(self.reader.size)), place, match.end()) if match else None
+        if not match:
+            return None
+        stop = _SENTENCE_PART.search(self.text, match.end())
+        if self.reader.mention.search(self.text, match.end(), stop.start() if stop else len(self.text)):
+            return None  # `all that apply: A, B`
+        return _Listed(tuple(range(self.reader.size)), place, match.end())
 
     def _run_at(self, place: int) -> _Listed | None:
         match = self.reader.run.match(self.text, place) if self.reader.single else None
@@ -503,8 +522,20 @@ class _Reading:
         return self._of_marked(whole, "a member of JSON")
 
     def _bold(self) -> Extraction | None:
-        """The one option that is set in bold as a whole."""
+        """The one option that is set in bold as a whole; where several may be right, all but all options."""
         found = []
+        if self.several:
+            single = [
+                (stretch, option)
+                for stretch in emphasised(self.text)
+                if (option := self._one_at(stretch.start)) and stretch.is_filled(self.text, option[1])
+            ]
+            places = {option[0] for _, option in single}
+            if len(places) > 1:
+                denied = any(self._in_denial(*stretch) for stretch, _ in single)
+                begin, end = single[0][0]
+                whole = denied or len(places) == self.reader.size
+                return None if whole else Extraction(sorted(places), (begin, end), "set in bold")
         for stretch in emphasised(self.text):
             listed = self._listed(stretch.start, True)
             if listed and stretch.is_filled(self.text, listed.end) and not self._in_denial(*stretch):
@@ -519,7 +550,8 @@ class _Reading:
         marks_first = bool(named) and self._mark_before(named[0][1]) is not None
         for number, start, end in named:
             own = self._text_at(self._past(end))
-            end = own[1] if own and own[0] == number else end
+            suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
+            end = own[1] if own and own[0] == number else suffix.end() if suffix else end
             verdict = self._mark_before(start) if marks_first else self._verdict_beside(end)
             if verdict is None:
                 untold.add(number)
@@ -729,12 +761,14 @@ class _Reading:
         return {number: span for number, span in texts.items() if span[1] <= place}
 
     def _are_one_list(self, spans: list[tuple[int, int]]) -> bool:
-        """Whether no end of a sentence parts texts that begin no lines."""
+        """Whether no end of a sentence, nor a clause, parts texts that begin no lines."""
         for (_, end), (start, _) in pairwise(spans):
             between = self.text[end:start]
             if _LINE_BEGIN.search(between[-12:]):
                 continue
-            if _SENTENCE_PART.search(between):
+            if _SENTENCE_PART.search(between) or (
+                _CLAUSE_STOP.search(between) and not self._skips_to(end, start)
+            ):
                 return False
         return True
 
@@ -800,6 +834,24 @@ class _Reading:
             if start > listed.end and _LINE_BEGIN.search(self.text[max(0, start - 12) : start])
         ]
         return listed.places == (0,) and begins[:1] == [1]
+
+    def _heads_options(self, listed: _Listed) -> bool:
+        """Whether an announced option begins the list of all of them: `Options:`, then a line for each."""
+        begins_line = _LINE_BEGIN.search(self.text[max(0, listed.start - 12) : listed.start])
+        return bool(begins_line) and self._lists_options(listed)
+
+    def _headed_lines(self) -> Extraction | None:
+        """The options that begin the lines behind a heading, where several may be right."""
+        if not self.several:
+            return None
+        found: list[_Listed] = []
+        for match in _HEADING.finditer(self.text):
+            listed = self._listed(match.end(), True)
+            if listed and not listed.either and 1 < len(listed.places) < self.reader.size:
+                found.append(listed)
+        if len(found) != 1 or self._in_denial(found[0].start, found[0].start + 1):
+            return None
+        return self._said(found[0], "lines behind a heading")
 
     def _alone(self, listed: _Listed) -> bool:
         return bool(_LINE_END.match(self.text, listed.end))

@@ -94,11 +94,12 @@ def inflected(texts: Iterable[str]) -> dict[str, regex.Pattern[str]]:
 
 def _with_endings(part: str) -> str:
     """A word with its article and endings of gender: `شديد` and `الشديدة`, `हल्का` and `हल्की`."""
+    pattern: str = regex.escape(part)
     if regex.fullmatch(r"\p{Arabic}{3,}", part):
-        return rf"(?:ال)?{regex.escape(part)}ه?"
+        return rf"(?:ال)?{pattern}ه?"
     if regex.fullmatch(r"[\p{Devanagari}]{2,}ा", part):
-        return regex.escape(part[:-1]) + "[ाीे]"
-    return regex.escape(part)
+        return pattern[:-1] + "[ाीे]"
+    return pattern
 
 
 class Announced(NamedTuple):
