@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 #: Help of an option that several commands have.
-PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: official where they can be had."
+PROMPTS = "Prompt wording: official (the suite's own), own (ours), or auto: official where it is available."
 
 
 def say(line: str) -> None:
@@ -115,5 +115,5 @@ def readable_line(
     scores = ["–" if value is None else f"{value:.4f}" for value in (score, if_readable)]
     return (
         f"{readable_shares(valid, readable)}; {'SAMPLE ' * sample}score {scores[0]},"
-        f" {scores[1]} if every readable answer counted"
+        f" {scores[1]} by that reading"
     )

@@ -284,7 +284,7 @@ class Dataset:
 
     @property
     def joined_later(self) -> bool:
-        """Whether its suite has a paper's datasets and this is none of them. Twins and drafts join none."""
+        """Whether its suite has a paper's datasets and this is none of them. No control or draft joins."""
         return bool(self.suite.datasets) and not self.of_paper and self.metadata.grouped
 
     def values(self, suite: Suite, axis: str) -> list[str]:
@@ -295,7 +295,7 @@ class Dataset:
         """
         if suite.id == self.suite.id or axis not in suite.axes:
             return self.metadata.axis(axis)
-        value = suite.placed.get(self.key, {}).get(axis)
+        value = suite.axis_values.get(self.key, {}).get(axis)
         return [] if value is None else [value]
 
     @property
@@ -431,6 +431,10 @@ def facts_of(suite: Suite, config: Mapping[str, Any]) -> Facts:
     )
 
 
+#: Other names that people, and editors, give to a task file.
+_ALMOST = ("task.yml", "tasks.yaml", "task.yaml.txt", "Task.yaml", "task.YAML")
+
+
 def _visible(folder: Path, pattern: str) -> list[Path]:
     """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
     return sorted(
@@ -529,6 +533,22 @@ class Datasets:
         for item, error in self._scan:
             if error and asked & item.called:
                 raise error
+        for file in self._misnamed():
+            if asked & Dataset(file.parent).called:
+                raise MedtasksError(
+                    f"is not read: a task file is called {TASK_FILE}", where=file, remedy="rename it"
+                )
+
+    def _misnamed(self) -> Iterator[Path]:
+        """Files that are task files by their look, in folders that have none."""
+        places = [(self.root, "*/*"), *((folder, part) for folder in self.own for part in (".", "*", "*/*"))]
+        for root, part in places:
+            for name in _ALMOST:
+                yield from (
+                    file
+                    for file in _visible(root, f"{part}/{name}")
+                    if not (file.parent / TASK_FILE).is_file()
+                )
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:

@@ -130,6 +130,20 @@ def written_for_mending() -> list[HandWritten]:
     return list(_of_files(MODELS))
 
 
+#: what a set is -> the set, in the order in which they were written
+SETS = {
+    "written before the reader": written_before,
+    "written when it was finished": written_later,
+    "with twists": written_second,
+    "as models write": written_third,
+    "options that are phrases": written_fourth,
+    "a hundred more in each language": written_fifth,
+    "fifty more in each language": written_sixth,
+    "as models write, for mending": written_for_mending,
+    "as models write, a hundred in each language": written_seventh,
+}
+
+
 def _of_files(folder: Path) -> Iterator[HandWritten]:
     for file in sorted(folder.glob("*.yaml")):
         for block in yaml.safe_load(file.read_text(encoding="utf-8")):

@@ -120,9 +120,9 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
 
 
 def test_the_control_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
-    twin = next(item for item in registry().datasets.values() if item.metadata.control_of)
-    shared = twin.metadata.control_of
-    for name, tasks in (("a", [shared, twin.id]), ("b", [twin.id]), ("c", [shared])):
+    control = next(item for item in registry().datasets.values() if item.metadata.control_of)
+    shared = control.metadata.control_of
+    for name, tasks in (("a", [shared, control.id]), ("b", [control.id]), ("c", [shared])):
         write_run(tmp_path / name, f"ORG/{name}", dict.fromkeys(tasks, GOOD))
     found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
     [pair] = found["pairs"]

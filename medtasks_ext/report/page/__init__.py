@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 _SCRIPTS = (
     "scores", "state", "dom", "colours", "table", "picture", "frontier", "filters", "columns", "standing",
     "scatter", "heat_map", "published", "overview", "leaderboard", "profile", "pairs", "strategies", "labels",
-    "validity", "sureness", "judges", "coverage", "tasks", "model", "parts", "main",
+    "validity", "calibration", "judges", "coverage", "tasks", "model", "parts", "main",
 )  # fmt: skip
 
 

@@ -55,8 +55,8 @@ function viewOf(spec, renderer = "none") {
   });
 }
 
-// {kind, label: what it shows, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
-function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
+// {kind, label: what it shows, says: what one sees in it, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
+function picture({ kind, label, says, rows, words, pick, values, scrolls = false }) {
   const place = make("div", { className: "drawing" });
   const many = rows.length > SOFT_LIMIT && !onPaper;
   const view = viewOf(pictureSpec(kind, rows, words, isDark()), many ? "canvas" : "svg");
@@ -76,7 +76,7 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
   }
   view.initialize(place).hover().run();
   shownViews.push(view);
-  const box = make("div", { className: "picture", role: "img", "aria-label": label }, place);
+  const box = make("div", { className: "picture", role: "img", "aria-label": says ? `${label}. ${says}` : label }, place);
   const framed = scrolls
     ? make("div", { className: "scroll sideways", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
     : box;
@@ -94,6 +94,7 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
     "figure",
     {},
     framed,
+    says ? make("figcaption", { textContent: says }) : null,
     make(
       "div",
       { className: "under" },

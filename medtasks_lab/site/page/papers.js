@@ -1,9 +1,9 @@
 // What the papers print: a page for each table and picture, and the page that lists them.
 
-function paperPicture({ kind, rows, words }, label, values) {
+function paperPicture({ kind, says, rows, words }, label, values) {
   const named = words.groups ?? words.series;
   const colours = kind === "heat" ? { colours: "sequential" } : named ? looksOf(named) : {};
-  return picture({ kind, label, rows, words: { ...words, ...colours }, values, scrolls: true });
+  return picture({ kind, label, says, rows, words: { ...words, ...colours }, values, scrolls: true });
 }
 
 function drawPaper() {
