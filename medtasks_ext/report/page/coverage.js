@@ -88,35 +88,26 @@ function coverageColumns(lines, tasks) {
 }
 
 function statePicture(lines, rows, columns) {
-  const label = `State of each task: ${selectionInWords()}`;
-  const titles = new Map(STATES.map(([state, title]) => [state, title]));
-  const at = (row, column) => stateOf(lines[row].entry, lines[row].strategy, columns[column].task);
-  const title = (row, column) => titles.get(at(row, column).state) ?? at(row, column).state;
-  const cells = rows.flatMap((_, y) =>
-    columns.map((column, x) => {
-      const { state, reason } = at(y, x);
-      const { entry, strategy } = lines[y];
-      const tip = [datasets[column.task].name, entries[entry].label, `${strategies[strategy][1]}: ${title(y, x)}`, reason];
-      const glyph = STATES.find(([id]) => id === state)?.[2] ?? "?";
-      return { x, y, state: title(y, x), glyph, tip: tip.filter(Boolean).join("\n") };
-    }),
-  );
-  return picture({
+  const titles = new Map(STATES.map(([state, title, glyph]) => [state, { title, glyph }]));
+  return heat({
     kind: "states",
-    label,
-    rows: cells,
+    label: `State of each task: ${selectionInWords()}`,
+    heading: "Model",
+    rows,
+    columns,
+    cell: (row, column) => {
+      const { entry, strategy } = lines[row];
+      const { task } = columns[column];
+      const { state, reason } = stateOf(entry, strategy, task);
+      const { title, glyph } = titles.get(state) ?? { title: state, glyph: "?" };
+      const tip = [datasets[task].name, entries[entry].label, `${strategies[strategy][1]}: ${title}`, reason];
+      return { state: title, words: glyph, said: title, tip, go: taskAddress(task) };
+    },
     words: {
-      ...matrixSize(rows, columns),
-      numbers: true,
       states: STATES.map(([, name]) => name),
       colours: STATES.map(([, , , colour]) => colour),
       legend_columns: isNarrow() ? 1 : 4,
     },
-    pick: ({ x }) => {
-      location.hash = taskAddress(columns[x].task);
-    },
-    values: () => matrixTable({ label, heading: "Model", rows, columns, cell: title }),
-    scrolls: true,
   });
 }
 

@@ -70,6 +70,16 @@ function selector(label, key, options, current) {
   return make("label", { className: "select" }, text("span", "switch-label", label), select);
 }
 
+function smallButton(title, changes) {
+  return make("button", {
+    type: "button",
+    className: "small",
+    textContent: title,
+    "data-key": `button ${title}`,
+    onclick: () => change(changes),
+  });
+}
+
 // ------------------------------------------------------------------ numbers
 
 const NONE = "–";
