@@ -120,6 +120,12 @@ def choose(browser, key, value):
     )
 
 
+def tick(browser, key, value):
+    """Choose a value of a filter."""
+    browser.click(f"[data-filter={key}] summary")
+    browser.click(f"[data-filter={key}] input[value={value}]")
+
+
 def address_of(browser, name):
     """Where the link of that name leads, as a file."""
     links = "[...document.querySelectorAll('a')]"
@@ -181,7 +187,7 @@ def test_every_kind_of_page_is_printed_whole(browser, opened, every_kind):
             assert (
                 browser.js("document.querySelectorAll('.lines tbody:not(.pinned) a.name').length") >= rows - 9
             )
-        controls = ".filters input, .filters select, .filters button, #views a"
+        controls = "#filters input, #filters summary, main .controls button, #views a"
         assert not browser.js(
             f"[...document.querySelectorAll('{controls}')].some((one) => one.checkVisibility())"
         )
@@ -290,7 +296,7 @@ def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     # a rank is among all lines, not among those that are shown
     assert all(before.get(name, rank) == rank for name, rank, _ in lines(browser))
     browser.click("#reset")
-    choose(browser, "kind", "submitted")
+    tick(browser, "kind", "submitted")
     names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B", "Unproven-9B",
              "Half-Proven-7B")  # fmt: skip
     assert {name for name, *_ in lines(browser)} == {f"Org/{name}" for name in names}
@@ -338,7 +344,7 @@ def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, width):
 
 def test_the_first_page_has_a_row_for_each_model_with_numbers_and_ranks_of_suites(opened):
     browser = opened("index.html")
-    choose(browser, "kind", "published")
+    tick(browser, "kind", "published")
     cells = browser.js(
         """[...document.querySelectorAll('.lines tbody tr')]
             .filter((row) => row.querySelector('a.name')?.textContent === 'DeepSeek-R1')

@@ -83,6 +83,7 @@ function smallButton(title, changes) {
 // ------------------------------------------------------------------ numbers
 
 const NONE = "–";
+const isNumber = (value) => typeof value === "number";
 const fixed = (value, digits = 3) => {
   if (!isNumber(value)) return NONE;
   const shown = value.toFixed(digits);
