@@ -2,12 +2,12 @@
 
 const STATES = [
   ["scored", "scored", "", "#2f8f83"],
-  ["without gold", "run, but there are no gold answers", "○", "#8fcac0"],
+  ["without gold", "run, no gold answers", "○", "#8fcac0"],
   ["not judged", "run, waits for judges", "J", "#8a7cc8"],
   ["waiting", "still to be run", "…", "#6aa2d8"],
   ["missing", "data are missing", "?", "#e0a63a"],
   ["failed", "failed", "!", "#c23b4e"],
-  ["not computed", "answered; Punkt data was missing for the score", "P", "#c98a9a"],
+  ["not computed", "answered, no Punkt data", "P", "#c98a9a"],
   ["not asked", "not asked for", "·", "#b9c0c9"],
 ];
 // "entry strategy dataset" -> {state, reason}

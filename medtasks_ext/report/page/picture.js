@@ -33,6 +33,7 @@ function pictureSpec(kind, rows, words, dark) {
     font,
     own: [],
     own_columns: [],
+    gradient: isNarrow() ? 120 : 180,
     shapes: themes.shapes,
     colours: Array.isArray(scale) ? scale : colours[scale],
     beside: 12,
@@ -120,11 +121,11 @@ function roomOf(most = Infinity) {
 const besideRoom = () => (!onPaper && matchMedia("(min-width: 64rem)").matches ? Math.floor((roomOf() - 32) * 0.6) : roomOf());
 
 const isNarrow = () => !onPaper && innerWidth < 600;
-const nameRoom = () => (onPaper ? 170 : isNarrow() ? 140 : 240);
+const nameRoom = () => (onPaper ? 170 : isNarrow() ? Math.min(140, Math.floor(0.36 * innerWidth)) : 240);
 
 // Names of lines as pictures show them, whole, on as many lines as they take: {names, deep: the most of these}.
 function namesOf(rows) {
-  const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 6.5)));
+  const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 7.2)));
   return { names, deep: Math.max(1, ...names.map((lines) => lines.length)) };
 }
 
@@ -160,7 +161,7 @@ function heat({ kind = "heat", label, heading, rows, columns, cell, words, value
     kind,
     label,
     rows: found,
-    words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words },
+    words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...(words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {}) },
     pick: ({ x, y }) => act(cells[y]?.[x]),
     values: values === undefined ? () => matrixTable({ label, heading, rows, columns, cell: (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null }) : values,
     scrolls: size.width > roomOf(),
