@@ -12,7 +12,7 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
 	touch $(STAMP)
 
-# A small real model on sixty bundled rows, beside ceiling and floor, with report and pages. See tools/demo.sh.
+# A small real model on sixty bundled rows, beside ceiling and baselines, with report and pages. See tools/demo.sh.
 DEMO := .venv-demo
 TORCH_CPU := https://download.pytorch.org/whl/cpu
 demo: $(STAMP)
@@ -30,7 +30,7 @@ $(DEMO)/.installed: pyproject.toml
 	$(DEMO)/bin/python -m pip install --quiet -e ".[demo]"
 	touch $(DEMO)/.installed
 
-# Every bundled task on its synthetic rows: the ceiling and two floors.
+# Every bundled task on its synthetic rows: the ceiling and two baselines.
 stand-ins: $(STAMP)
 	@for model in oracle nearest-shot random-label; do \
 	  echo; echo "== $$model =="; \

@@ -27,16 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.registry import registry
 from tests.answers import frames, test_frames, test_hard
-from tests.answers.replies import (
-    HandWritten,
-    written_before,
-    written_fifth,
-    written_fourth,
-    written_later,
-    written_second,
-    written_sixth,
-    written_third,
-)
+from tests.answers.replies import SETS, HandWritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -190,13 +181,8 @@ def counts() -> None:
     table("Constructed replies", constructed())
     table("Hand-written replies", written())
     table("Hand-written replies, written last", unseen())
-    table("Kinds of no paper, written before the reader", neutral(written_before()))
-    table("Kinds of no paper, written when it was finished", neutral(written_later()))
-    table("Kinds of no paper, with twists", neutral(written_second()))
-    table("Kinds of no paper, as models write", neutral(written_third()))
-    table("Kinds of no paper, options that are phrases", neutral(written_fourth()))
-    table("Kinds of no paper, a hundred more in each language", neutral(written_fifth()))
-    table("Kinds of no paper, fifty more in each language", neutral(written_sixth()))
+    for name, written_ones in SETS.items():
+        table(f"Kinds of no paper, {name}", neutral(written_ones()))
 
 
 if __name__ == "__main__":

@@ -222,16 +222,36 @@ def test_plain_lm_eval_is_shown_with_a_batch_size_wherever_it_runs_a_local_model
 @pytest.mark.parametrize(
     "page", sorted((ROOT / "docs" / "readme").glob("README.*.md")), ids=lambda page: page.name
 )
-def test_a_translated_readme_has_the_commands_of_the_english_one(page):
-    def commands(text: str) -> list[str]:
-        lines = (
-            line.partition("#")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()
-        )
-        return [line for line in lines if re.match(r"make (demo|test)$|pip|medtasks|lm_eval", line)]
+def test_a_translated_readme_has_commands_figures_names_and_links_of_the_english_one(page):
+    """And the group of the language's own tasks; a sentence may order its names as the language does."""
 
-    english = commands((ROOT / "README.md").read_text(encoding="utf-8"))
-    judging = [line for line in english if line.startswith("medtasks judge")]
-    assert commands(page.read_text(encoding="utf-8")) == [line for line in english if line not in judging]
+    def parts(text: str, folder: Path) -> dict[str, list[str]]:
+        others = re.compile(r"^.*README\.(?:ja|es|zh)\.md.*\n?.*$", re.MULTILINE)
+        text = others.sub("", text, count=1)  # the line that leads to the other languages
+        prose = FENCE.sub("", text)
+        code = [
+            line.partition(" #")[0].strip() for block in FENCE.findall(text) for line in block.splitlines()
+        ]
+        said = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
+        targets = re.findall(r"\]\(([^)#]+)", prose)
+        return {
+            "code": [line for line in code if not line.startswith("```")],
+            "words of commands": sorted(set(re.findall(r"`[^`]+`", prose))),
+            "figures": re.findall(r"\d+(?:\.\d+)*", said),
+            "links": [t if "//" in t else str((folder / t).resolve().relative_to(ROOT)) for t in targets],
+            "headings": [line.split()[0] for line in prose.splitlines() if line.startswith("#")],
+            "tables": [str(line.count("|")) for line in prose.splitlines() if line.startswith("|")],
+            "cells": re.findall(r"\| (\w+ \| \d+ \| [a-z ]+) \|", prose),
+        }
+
+    english = parts((ROOT / "README.md").read_text(encoding="utf-8"), ROOT)
+    translated = parts(page.read_text(encoding="utf-8"), page.parent)
+    for kind in ("figures", "links"):  # of a sentence, in the order of the language
+        english[kind].sort()
+        translated[kind].sort()
+    english["words of commands"] = sorted({*english["words of commands"], f"`medtasks_{page.name[7:9]}`"})
+    assert translated == english
+    assert len(english["figures"]) > 15 and len(english["links"]) > 15 and len(english["code"]) == 8
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -470,7 +490,7 @@ QUESTIONS = {
         "docs/compare.md#what-may-stand-side-by-side",
         "no rank",
     ),
-    "Were models asked in the paper's words?": ("docs/evaluate.md#in-whose-words", "prompts verify"),
+    "Were models asked in the paper's words?": ("docs/evaluate.md#prompt-wording", "prompts verify"),
     "How do I add a dataset in Italian?": (
         "docs/add_a_dataset.md#tasks-and-suites-of-your-own",
         "--language it",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A small real model on sixty bundled rows in five languages, with ceiling, floor, a toy judge, report and pages.
+# A small real model on sixty bundled rows in five languages, with ceiling, baselines, a toy judge, report and pages.
 # Usage: tools/demo.sh BIN [OUT]: BIN is an environment's bin folder with medtasks[demo]; it needs no GPU.
 set -euo pipefail
 BIN=$1
@@ -29,7 +29,7 @@ step "one of its answers, read and scored"
 "$BIN/medtasks" view "$OUT/$NAME" medhelm_medmcqa 0
 
 for stand_in in oracle random-label; do
-  step "$stand_in: $([ $stand_in = oracle ] && echo the ceiling || echo a floor)"
+  step "$stand_in: $([ $stand_in = oracle ] && echo the ceiling || echo a baseline)"
   "$BIN/medtasks" run "${ASK[@]}" --model $stand_in --output_path "$OUT/$stand_in"
 done
 

@@ -105,8 +105,13 @@ def languages() -> dict[str, Words]:
 
 
 def sources() -> dict[str, dict[str, list[str]]]:
-    """Language -> list of words -> the groups of which words stand there; all else is our own."""
+    """Language -> list of words, or `ours` -> the groups of which a word stands there."""
     return {code: said["source"] for code, said in _file().items()}
+
+
+def own_groups(code: str) -> list[str]:
+    """The groups that the file gives a language itself, and not the language that it is like."""
+    return [key for key in _file()[code] if key not in ("like", "source")]
 
 
 @lru_cache(maxsize=64)

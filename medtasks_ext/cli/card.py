@@ -31,7 +31,7 @@ def card(
         typer.Option("--parts", help="Keep scores over a part of the rows or judgements; the card says so."),
     ] = False,
 ) -> int:
-    """Write what the author of a model publishes.
+    """Write the evaluation section of a model card.
 
     README.md is a section for the model card, of one screen, with its front matter; medical-evaluation.md
     has all details. Beside them: a model-index of every task, .eval_results for the hub, an Every-Eval-Ever

@@ -29,10 +29,10 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
 }
 #: The core's groups of commands, and what their help says.
 _GROUPS = {
-    "batch": "Answer a run's requests by files, at half price.",
-    "judge": "Let juries of models rate answers, and see how they do.",
+    "batch": "Answer a run's requests by a batch API, at half price.",
+    "judge": "Let juries of models rate answers, and check the juries.",
     "new": "Start a dataset folder, or a suite of your own.",
-    "dev": "Check and build what task files make.",
+    "dev": "Check task files, and build tasks, pages and locks.",
 }
 #: Command of a group -> the module below `cli` that declares it.
 _PARTS = {

@@ -30,7 +30,7 @@ app.command("fetch")(data_fetch)
 
 @app.callback()
 def data() -> None:
-    """See, check, fetch and bring data."""
+    """List, check, download and import data."""
 
 
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list

@@ -143,7 +143,9 @@ def _text(title: str, about: str, axes: dict[str, list[str]], datasets: list[str
     text = yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
     if axes and (others := [name for name in datasets if "/" in name]):
         firsts = ", ".join(f"{name}: {values[0]}" for name, values in axes.items())
-        text += "placed:\n" + "".join(f"  {name}: {{{firsts}}}  # TODO: its own values\n" for name in others)
+        text += "axis_values:\n" + "".join(
+            f"  {name}: {{{firsts}}}  # TODO: its own values\n" for name in others
+        )
     return f"# docs/keys.md describes the keys.\n{text}"
 
 

@@ -53,8 +53,8 @@ def say_unpriced(budget: Budget) -> None:
 class Progress:
     """Shows a tally as it grows, and says what becomes of tasks.
 
-    Threads that build requests and keep outcomes call, and one of its own draws. Nothing is printed while
-    the figures are locked, since drawing needs them.
+    Threads that build requests and keep outcomes call, and one of its own draws. The figures are made into
+    lines before the screen is locked, so that nobody waits for both. A signal may speak within any of them.
 
     Args:
         what: is asked for, in words.
@@ -76,7 +76,7 @@ class Progress:
         self._what, self._every = what, QUIET_SECONDS if every is None else every
         self._names_all = every is not None
         self.tally, self._alarms, self._score = tally, alarms, score
-        self._lock = threading.Lock()  # of the figures
+        self._lock = threading.RLock()  # of the figures
         self._screen = threading.RLock()  # Rich leaves lines behind where two threads write at once
         self._ended = threading.Event()
         self._n_finished = 0
@@ -95,6 +95,7 @@ class Progress:
         self._ended.set()
         self._thread.join()
         if self._live:
+            self._draw(self._live)
             self._live.stop()
 
     # ------------------------------------------------------------------ what happens
@@ -149,6 +150,7 @@ class Progress:
         """Print a line, above the live display if there is one."""
         self._said = time.monotonic()
         if self._live:
+            self._draw(self._live)  # Rich prints a line above the figures that were drawn last
             with self._screen:
                 self._console.print(line, highlight=False, markup=False)
         else:
@@ -179,8 +181,7 @@ class Progress:
         """Draw, or remind: a server that does not answer is heard of, too."""
         while not self._ended.wait(_DRAW_SECONDS if self._live else self._every / 60):
             if self._live:
-                with self._screen:
-                    self._live.refresh()
+                self._draw(self._live)
             else:
                 self.remind()
 
@@ -215,12 +216,17 @@ class Progress:
 
     def _display(self) -> Live:
         return Live(
+            self._view(),
             console=self._console,
-            get_renderable=self._view,
             auto_refresh=False,
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # else what is printed to a file would end up here
         )
+
+    def _draw(self, live: Live) -> None:
+        shown = self._view()
+        with self._screen:
+            live.update(shown, refresh=True)
 
     def _view(self) -> RenderableType:
         with self._lock:

@@ -25,7 +25,7 @@ VARIABLES = {
     "MEDTASKS_DATA": "one origin of rows: local, hub, release or sample (`--data`)",
     "MEDTASKS_CACHE": "folder of downloads and of what checks found, in place of `~/.cache/medtasks`",
     "MEDTASKS_TASKS": "folders with tasks and suites of your own, with `:` between them (`--tasks-dir`)",
-    "MEDTASKS_PROMPTS": "in whose words models are asked: auto, official or own (`--prompts`)",
+    "MEDTASKS_PROMPTS": "the prompt wording: auto, official or own (`--prompts`)",
     "MEDTASKS_TRUSTED_HOSTS": "hosts and networks that may receive text that is not open",
     "MEDTASKS_KEYS": "which keys may go to which hosts: `VARIABLE@host`, with commas between",
     "MEDTASKS_TRUSTED_PACKAGES": "installed packages whose functions task files may name",

@@ -57,7 +57,7 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Report scores: how good, where, and how sure.
+    """Report scores, strengths and weaknesses, with intervals.
 
     Any number of runs side by side, with intervals, ranks, paired comparisons and published models.
 
@@ -138,7 +138,7 @@ def _write(folder: Path, report: Report, text: Literal["none", "open", "all"]) -
 
 
 def _summary(report: Report) -> Json:
-    shown = ("groups", "standings", "pairs", "within", "sureness")
+    shown = ("groups", "standings", "pairs", "within", "calibration")
     costs = zip(report.entries, report.costs.to_pylist(), strict=True)
     return {
         "schema": 1,

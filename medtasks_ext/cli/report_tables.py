@@ -16,10 +16,10 @@ from medtasks_ext.cli.tables import ESTIMATE_MEANS, ROUGH, ROUGH_MEANS, Column, 
 from medtasks_ext.cli.words import counted, readable_line
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
+from medtasks_ext.report.calibration import calibration_words
 from medtasks_ext.report.groups import Group, groups_of
 from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
-from medtasks_ext.report.sureness import sureness_words
 from medtasks_ext.results.confirmed import State, confirmed_words
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.labels import is_within
@@ -97,7 +97,7 @@ def print_report(report: Report, *, files: bool) -> None:
         ("one model, asked in two ways: paired by document; p after Holm's correction", _within(report)),
         (
             "by likelihood: how sure the model is, means over tasks",
-            sureness_words(report.sureness, report.tasks),
+            calibration_words(report.calibration, report.tasks),
         ),
         ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
         ("without a score", _lacking(report)),
@@ -268,7 +268,7 @@ def _published(report: Report, rows: Sequence[Json]) -> list[tuple[str, float]]:
     best = max(by_model, key=by_model.__getitem__)
     of = "this task" if len(weights) == 1 else f"these {len(weights)} tasks"
     some = "" if len(weights) == group.n_tasks else f", on {of}"
-    some += ", other conditions" * any(row["asked_otherwise"] for row in rows)
+    some += ", other conditions" * any(row["other_conditions"] for row in rows)
     lines = [(f"best published: {best}{some}", by_model[best])]
     return [*lines, (f"median of {len(by_model)} published{some}", median(by_model.values()))]
 
@@ -286,7 +286,7 @@ def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
 def _print_standings(report: Report) -> None:
     """The standings that have published models to stand among, best covered first: a sentence and a strip."""
     beside = [row for row in report.standings.to_pylist() if row["rivals"]]
-    for row in sorted(beside, key=lambda row: (not row["placed"], -row["alike"]))[:_STANDINGS]:
+    for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
         name = f"{row['entry']}: " if len(report.own) > 1 else ""
         console().print(f"\n{name}{row['sentence']}", style="bold", markup=False)
         for line in (strip_of(row), *row["remarks"]):

@@ -60,22 +60,22 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.shards import ShardRun
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
-The model is loaded once; tasks run one by one; every response is stored as it comes. The same
-command continues an interrupted run. Before it begins, one question is asked and the answer is
-looked at: a chat template left out, reasoning that never ends, an answer that does not stop, an
-empty one, prompts longer than the context are said at the start and at the end. Nothing is paid
-twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-eval's flags:
+The model is loaded once, and every response is stored as soon as it is there. The same command
+continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
+is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and
+prompts longer than the context are reported then, and again at the end. `medtasks plan MODEL`
+estimates how long a run takes. Besides lm-eval's flags:
 
-  --no-preflight      ask no question beforehand, and hold no prompts against the context
-  --whole-answers     ask for whole answers also where readers look no further than the next question
-                      that a model asks itself, and vLLM would end the answer there
+  --no-preflight      leave out this first question, and the check that prompts fit the context
+  --whole-answers     let vLLM finish every answer. Without it, vLLM ends an answer at the next question
+                      that a model asks itself, where the reader of the answer would stop, too
   --strict            stop if the data of any task is missing
   --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
                       count them, and are of a part of the rows
   --shard I/N         ask for part I of N of the documents and score nothing; the folder is
                       OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
-  --data ORIGIN       read data from: local, hub, release (published inputs without gold)
-                      or sample (synthetic rows, marked everywhere)
+  --data ORIGIN       where rows come from: local, hub, release (published inputs without gold)
+                      or sample (invented rows, marked everywhere)
   --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
                       answers is, for tasks with closed answers, which are then called TASK_ll
   --allow-host HOST   send text that is gated or private to this host, too; repeatable. Without it
@@ -83,18 +83,18 @@ twice. `medtasks plan MODEL` says before that how long a run takes. Besides lm-e
   --allow-key NAME@HOST  send the key in this variable to this host, too; repeatable. An address on
                       the command line gets its key without it, one in a file of your own does not
   --max-cost USD      stop before all calls on the folder have cost more; needs the model's price
-  --stop-if RULE      pause a run that is worth nothing: cut>30%, empty>10% or unreadable>50% of all
-                      answers, once 50 were looked at; repeatable
+  --stop-if RULE      pause a run whose answers are of no use: cut>30%, empty>10% or unreadable>50% of all
+                      answers, once 50 were checked; repeatable
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
-  --error POINTS      ask as many documents as scores need so that half of their 95 % intervals is at most
-                      so many points, and no more; the same command without it asks the rest
-  --watched           with --error: intervals may be looked at as the run goes on; dearer
-  --error-of NAMES    with --error: the groups whose scores have it; else each suite's overall score
-  --against RUN       ask until scores are told apart from those of a run of the same tasks, or are known to
-                      be as good within --error points (1.0 by default); RUN may be an estimate, or the
-                      name of a published model, of which the scores are known and not the answers
-  --prompts WORDS     whose words: official (the suite's own), own (ours), or auto: official where
-                      they can be had, and what is asked in ours is said
+  --error POINTS      ask only as many documents as are needed for 95 % intervals of at most plus or minus
+                      so many points; the same command without it asks the rest
+  --watched           with --error: intervals are valid at any time during the run; needs more documents
+  --error-of NAMES    with --error: the groups whose scores it is for; else each suite's overall score
+  --against RUN       ask until scores are known to be higher or lower than those of another run of the same
+                      tasks, or equal within --error points (1.0 by default); RUN may be an estimate, or
+                      the name of a published model, whose scores are known but not its answers
+  --prompts WORDS     prompt wording: official (the suite's own), own (ours), or auto: official where
+                      they are available; tasks asked in ours are named
 
 Built-in models: oracle (answers with the gold), random-label, nearest-shot.
 Without --output_path the run goes to runs/MODEL.

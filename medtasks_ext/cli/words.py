@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 #: Help of an option that several commands have.
-PROMPTS = "Whose words: official (the suite's own), own (ours), or auto: official where they can be had."
+PROMPTS = "Prompt wording: official (the suite's own), own (ours), or auto: official where it is available."
 
 
 def say(line: str) -> None:

@@ -280,7 +280,8 @@ class Rubric:
             UnreadableError: there is none.
         """
         if self._released:
-            return read_released(reply, self._released, self.axes, self.protocol.rating)
+            rating, rated = self.protocol.rating, texts.get("response", "")
+            return read_released(reply, self._released, self.axes, rating, rated=rated)
         if self.words:
             name = AXIS if self._is_bare else None
             return read_only_verdict(reply, self.axes, self.protocol.verdict, texts.values(), bare=name)

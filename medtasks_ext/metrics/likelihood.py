@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
 
     #: probabilities of the possible answers, and the place of the right one
-    Sureness: TypeAlias = tuple[Sequence[float], int]
+    Prediction: TypeAlias = tuple[Sequence[float], int]
 
 #: Equal bins of confidence in the calibration error (15, as Guo et al., ICML 2017).
 BINS = 15
@@ -67,7 +67,7 @@ def process_results(
     }
 
 
-def confidences(items: Sequence[Sureness]) -> tuple[Array, Array]:
+def confidences(items: Sequence[Prediction]) -> tuple[Array, Array]:
     """The probability of the likeliest answer of each document, and whether it is the right one."""
     sure = np.array([max(probabilities) for probabilities, _ in items])
     right = np.array([np.argmax(probabilities) == gold for probabilities, gold in items], dtype=float)
@@ -119,7 +119,7 @@ def risk_deviations(sure: Array, right: Array, weights: Array, points: int) -> A
     return np.array(found)
 
 
-def _binned(items: Sequence[Sureness]) -> Array:
+def _binned(items: Sequence[Prediction]) -> Array:
     """(documents, 2 bins): confidence less rightness in the document's bin, and one document of it."""
     sure, right = confidences(items)
     places = _bins(sure)
@@ -138,7 +138,7 @@ calibration_error = Statistic(
 )
 
 
-def risk_coverage(items: Sequence[Sureness]) -> float:
+def risk_coverage(items: Sequence[Prediction]) -> float:
     """Area under the risk-coverage curve: the mean error of the k surest documents, over all k.
 
     Documents of one confidence count alike, whatever their order. 0 is best; a model whose confidence says

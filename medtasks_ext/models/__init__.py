@@ -1,4 +1,4 @@
-"""Built-in models that need no weights: ceilings and floors for every task.
+"""Built-in models that need no weights: a ceiling and baselines for every task.
 
 Importing this package registers them with lm-eval.
 """

@@ -76,7 +76,7 @@ class Oracle(Baseline):
 
 @register_model("random-label")
 class RandomLabel(Baseline):
-    """Answers with one of the task's gold answers, each distinct one equally likely: a floor."""
+    """Answers with one of the task's gold answers, each distinct one equally likely: a baseline."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """A distinct gold answer of the test file, drawn by seed and document."""
@@ -86,7 +86,7 @@ class RandomLabel(Baseline):
 
 @register_model("nearest-shot")
 class NearestShot(Baseline):
-    """Answers with the gold of the most similar few-shot row: a floor that reads the input."""
+    """Answers with the gold of the most similar few-shot row: a baseline that reads the input."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         """The gold answer of the pool row with the largest share of common character pairs."""

@@ -239,7 +239,7 @@ class Suite(Strict):
             tasks were left out.
         datasets: the paper's datasets: folders beside the file, and `SUITE/NAME` of other suites. The suite's
             own groups are the means over these.
-        placed: `SUITE/NAME` of another suite -> axis of this suite -> value.
+        axis_values: `SUITE/NAME` of another suite -> axis of this suite -> value.
     """
 
     title: str
@@ -274,7 +274,7 @@ class Suite(Strict):
     published: Published | None = None
     leaderboard: Reference | None = None
     datasets: list[str] = []
-    placed: dict[str, dict[str, str]] = {}
+    axis_values: dict[str, dict[str, str]] = {}
 
     _folder: Path = PrivateAttr(default=Path())
 
@@ -401,18 +401,18 @@ class Suite(Strict):
 
     def _faults_of_placing(self) -> Iterator[str]:
         """What is wrong with the values that its own axes have for datasets of other suites."""
-        for key in (key for key in self.placed if key not in self.of_others):
+        for key in (key for key in self.axis_values if key not in self.of_others):
             if key.rpartition("/")[0] in ("", self.id):
-                yield f"placed: {key!r} is of this folder: write its values under axes of its card.yaml"
+                yield f"axis_values: {key!r} is of this folder: write its values under axes of its card.yaml"
             else:
-                yield f"placed: {key!r} is not among datasets{near(key, self.of_others)}"
-        without = [key for key in self.of_others if key not in self.placed] if self.axes else []
+                yield f"axis_values: {key!r} is not among datasets{near(key, self.of_others)}"
+        without = [key for key in self.of_others if key not in self.axis_values] if self.axes else []
         if without:
             values = ", ".join(f"{axis}: VALUE" for axis in self.axes)
-            yield f"placed: no values for {some(without, 3)}: write {without[0]}: {{{values}}} there"
+            yield f"axis_values: no values for {some(without, 3)}: write {without[0]}: {{{values}}} there"
         for key in self.of_others:
-            for fault in self.axis_faults(self.placed[key]) if key in self.placed else ():
-                yield f"placed.{key}.{fault}"
+            for fault in self.axis_faults(self.axis_values[key]) if key in self.axis_values else ():
+                yield f"axis_values.{key}.{fault}"
 
     def axis_faults(self, given: Mapping[str, str]) -> Iterator[str]:
         """What is wrong with a dataset's values on the suite's own axes, each as `axis: what`."""
@@ -600,6 +600,8 @@ def _with_present_keys(said: Mapping[str, Any]) -> Config:
     content = {key: value for key, value in said.items() if key != "apart"}
     if "apart" in said:
         content["in_totals"] = not said["apart"]
+    if "placed" in said and "axis_values" not in said:
+        content["axis_values"] = content.pop("placed")
     for key in ("groups", "tags", "sets", "left_out", "vocabulary"):
         if isinstance(content.get(key), dict):
             content[key] = {axis if name == former else name: value for name, value in content[key].items()}

@@ -284,7 +284,7 @@ class Dataset:
 
     @property
     def joined_later(self) -> bool:
-        """Whether its suite has a paper's datasets and this is none of them. Twins and drafts join none."""
+        """Whether its suite has a paper's datasets and this is none of them. No control or draft joins."""
         return bool(self.suite.datasets) and not self.of_paper and self.metadata.grouped
 
     def values(self, suite: Suite, axis: str) -> list[str]:
@@ -295,7 +295,7 @@ class Dataset:
         """
         if suite.id == self.suite.id or axis not in suite.axes:
             return self.metadata.axis(axis)
-        value = suite.placed.get(self.key, {}).get(axis)
+        value = suite.axis_values.get(self.key, {}).get(axis)
         return [] if value is None else [value]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title as title_of
@@ -26,10 +26,18 @@ _NAMED = 3  # tasks that a sentence names
 _FEW = 30
 
 
+class _Said(NamedTuple):
+    """What is to be known, and of whom: entries and suites of which the same is said share a sentence."""
+
+    of: str
+    what: str
+
+
 def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> list[str]:
     """Sentences: within entries, between those of one model, between entries task by task, published ones."""
     own = [entry for entry in entries if entry.kind != "published"]
-    return [
+    of: dict[str, list[str]] = {}
+    for said in (
         *_limited(own),
         *_short(own),
         *_pending(own),
@@ -42,8 +50,10 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> li
         *_of_comparisons(entries, comparisons),
         *_few_documents(own),
         *_published(entries),
-        *(f"{entry.label}: {note}" for entry in own for note in entry.notes),
-    ]
+        *(_Said(entry.label, note) for entry in own for note in entry.notes),
+    ):
+        of.setdefault(said.what, []).append(said.of)
+    return [f"{'; '.join(dict.fromkeys(names))}: {what}" for what, names in of.items()]
 
 
 def _title(suite: str, strategy: str) -> str:
@@ -62,20 +72,22 @@ def _kind(item: Experiment, setting: str) -> str:
     return item.words.get(setting, "").partition(" ")[0]
 
 
-def _limited(entries: Sequence[Entry]) -> Iterator[str]:
+def _limited(entries: Sequence[Entry]) -> Iterator[_Said]:
     for entry in entries:
         by_words: dict[str, list[str]] = {}
         for item in entry.experiments.values() if entry.limited else ():
             by_words.setdefault(item.words["documents"], []).append(item.task)
         for words, names in by_words.items():
             if words != "all" and words.startswith(DRAWN):
-                yield f"{entry.label}: an estimate, {words}: compared by its interval alone, and in no rank"
+                yield _Said(
+                    entry.label, f"an estimate, {words}: compared by its interval alone, and in no rank"
+                )
             elif words != "all":
                 where = "each task" if len(by_words) == 1 else _some(names)
-                yield f"{entry.label}: only {words} of {where} were asked: no scores of whole test sets"
+                yield _Said(entry.label, f"only {words} of {where} were asked: no scores of whole test sets")
 
 
-def _short(entries: Sequence[Entry]) -> Iterator[str]:
+def _short(entries: Sequence[Entry]) -> Iterator[_Said]:
     """Tasks whose rows here are fewer than the suite's."""
     for entry in entries:
         less = {
@@ -85,24 +97,26 @@ def _short(entries: Sequence[Entry]) -> Iterator[str]:
         }
         if less:
             first = next(iter(less))
-            yield (
-                f"{entry.label}: rows are missing here of {_some([*less])} ({first}: {less[first]}): no "
-                "scores of whole test sets, so there is no rank, and they are not on a card"
+            yield _Said(
+                entry.label,
+                f"rows are missing here of {_some([*less])} ({first}: {less[first]}): no "
+                "scores of whole test sets, so there is no rank, and they are not on a card",
             )
 
 
-def _pending(entries: Sequence[Entry]) -> Iterator[str]:
+def _pending(entries: Sequence[Entry]) -> Iterator[_Said]:
     for entry in entries:
         for item in entry.experiments.values():
             if item.covered < 1 and item.score is not None:
                 low, high = item.bounds or (item.score, item.score)
-                yield (
-                    f"{entry.label}, {item.task}: {1 - item.covered:.0%} of the answers wait for a judge, so "
-                    f"the score is not final: between {low:.3f} and {high:.3f} when all are judged"
+                yield _Said(
+                    f"{entry.label}, {item.task}",
+                    f"{1 - item.covered:.0%} of the answers wait for a judge, so "
+                    f"the score is not final: between {low:.3f} and {high:.3f} when all are judged",
                 )
 
 
-def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
+def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[_Said]:
     """Tasks that were not asked as the suite's paper asked them: no rank among its models."""
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
@@ -116,13 +130,14 @@ def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[str]:
                     words for item in differences for words in dict.fromkeys(one.condition for one in item)
                 )
                 named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
-                yield (
-                    f"{entry.label}, {_title(suite, strategy)}: {n} of {len(differences)} tasks have "
-                    f"other conditions than the published models ({named}), so there is no rank among these"
+                yield _Said(
+                    f"{entry.label}, {_title(suite, strategy)}",
+                    f"{n} of {len(differences)} tasks have other conditions than the published models "
+                    f"({named}), so there is no rank among these",
                 )
 
 
-def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
+def _few_documents(entries: Sequence[Entry]) -> Iterator[_Said]:
     by_group: dict[tuple[str, str], dict[str, None]] = {}
     for entry in entries:
         for item in entry.experiments.values():
@@ -130,29 +145,30 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[str]:
                 names = by_group.setdefault((item.dataset.metadata.suite, item.strategy), {})
                 names[item.dataset.id] = None
     for (suite, strategy), names in by_group.items():
-        yield (
-            f"{_title(suite, strategy)}: fewer than {_FEW} documents in {_some([*names])}; intervals of "
-            "differences that rest on them are too narrow, and p-values by bootstrap too small"
+        yield _Said(
+            _title(suite, strategy),
+            f"fewer than {_FEW} documents in {_some([*names])}; intervals of "
+            "differences that rest on them are too narrow, and p-values by bootstrap too small",
         )
 
 
-def _rebuilt(entries: Sequence[Entry]) -> Iterator[str]:
+def _rebuilt(entries: Sequence[Entry]) -> Iterator[_Said]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             if names := [item.dataset.id for item in items if item.rebuilt]:
                 of = f"{entry.label}, {_title(suite, strategy)}"
-                yield f"{of}: rows rebuilt from the source, not the suite's own: {_some(names)}"
+                yield _Said(of, f"rows rebuilt from the source, not the suite's own: {_some(names)}")
 
 
-def _fewer_examples(entries: Sequence[Entry]) -> Iterator[str]:
+def _fewer_examples(entries: Sequence[Entry]) -> Iterator[_Said]:
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
             if names := [item.dataset.id for item in items if item.cut.get("shots_dropped")]:
                 of = f"{entry.label}, {_title(suite, strategy)}"
-                yield f"{of}: prompts that carry fewer examples, to fit the context: {_some(names)}"
+                yield _Said(of, f"prompts that carry fewer examples, to fit the context: {_some(names)}")
 
 
-def _within(entries: Sequence[Entry]) -> Iterator[str]:
+def _within(entries: Sequence[Entry]) -> Iterator[_Said]:
     """Tasks of one suite that an entry was not asked alike."""
     for entry in entries:
         for (suite, strategy), items in _by_group(entry).items():
@@ -160,20 +176,21 @@ def _within(entries: Sequence[Entry]) -> Iterator[str]:
                 kinds = Counter(_kind(item, setting) for item in items)
                 if len(kinds) > 1:
                     shares = ", ".join(f"{kind} in {n}" for kind, n in kinds.most_common())
-                    yield f"{entry.label}: the tasks of {_title(suite, strategy)} differ in {words}: {shares}"
+                    of = f"the tasks of {_title(suite, strategy)}"
+                    yield _Said(entry.label, f"{of} differ in {words}: {shares}")
 
 
-def _between_namesakes(entries: Sequence[Entry]) -> Iterator[str]:
+def _between_namesakes(entries: Sequence[Entry]) -> Iterator[_Said]:
     models = dict.fromkeys(entry.model for entry in entries)
     for model in models:
         same = [entry for entry in entries if entry.model == model]
         names = differing([entry.words for entry in same]) if len(same) > 1 else []
         for name in names:
             values = dict.fromkeys(entry.words.get(name, "–") for entry in same)
-            yield f"entries of {model} differ in {name}: {' | '.join(values)}"
+            yield _Said(model, f"its entries differ in {name}: {' | '.join(values)}")
 
 
-def _between(entries: Sequence[Entry]) -> Iterator[str]:
+def _between(entries: Sequence[Entry]) -> Iterator[_Said]:
     """Tasks that entries share and were not asked alike, by what differs."""
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
@@ -192,29 +209,32 @@ def _between(entries: Sequence[Entry]) -> Iterator[str]:
             key = (items[0].dataset.metadata.suite, items[0].strategy, condition)
             groups.setdefault(key, []).append(name)
     for (suite, strategy, condition), names in groups.items():
-        yield (
-            f"{_title(suite, strategy)}: entries differ in the {condition} of {_some(names)}; such "
-            "entries are not ranked or tested against each other on them"
+        yield _Said(
+            _title(suite, strategy),
+            f"entries differ in the {condition} of {_some(names)}; such "
+            "entries are not ranked or tested against each other on them",
         )
 
 
-def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[str]:
+def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Compared]) -> Iterator[_Said]:
     for item in comparisons:
         title = _title(item.suite, item.strategy)
         if item.left_out:
             names = ", ".join(entries[place].label for place in item.left_out)
-            yield f"{title}: not compared, since they share too few tasks asked alike with others: {names}"
+            yield _Said(
+                title, f"not compared, since they share too few tasks asked alike with others: {names}"
+            )
         if item.unlike:
-            yield f"{title}: {_some(item.unlike)} left out of comparisons: other conditions"
+            yield _Said(title, f"{_some(item.unlike)} left out of comparisons: other conditions")
 
 
-def _published(entries: Sequence[Entry]) -> Iterator[str]:
+def _published(entries: Sequence[Entry]) -> Iterator[_Said]:
     notes: dict[str, str] = {}
     for entry in entries:
         if entry.kind == "published" and entry.notes:
             notes.setdefault(entry.paper, entry.notes[0])
     for suite, note in notes.items():
-        yield f"published scores of {title_of('suite', suite)} are from {note}"
+        yield _Said(f"published scores of {title_of('suite', suite)}", f"from {note}")
 
 
 def _some(names: Sequence[str]) -> str:

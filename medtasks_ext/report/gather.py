@@ -14,6 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order, strategy_title
 from medtasks_ext.report.axes import titles_of
+from medtasks_ext.report.calibration import calibration
 from medtasks_ext.report.compared import Compared, compared, pair_frame
 from medtasks_ext.report.cost import cost_frame
 from medtasks_ext.report.differences import differences
@@ -21,7 +22,6 @@ from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_sco
 from medtasks_ext.report.judged import judgement_frame
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.report.standing import standings
-from medtasks_ext.report.sureness import sureness
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
@@ -169,7 +169,7 @@ class Report:
     within: pa.Table  # a row per suite and two ways to ask one model
     labels: pa.Table  # a row per entry, suite, strategy and label of documents
     judgements: pa.Table  # a row per judged task, judges and measure
-    sureness: pa.Table  # a row per task that was asked by likelihood
+    calibration: pa.Table  # a row per task that was asked by likelihood
     costs: pa.Table  # a row per entry
     gaps: pa.Table  # a row per task without a score, of entries that were read
 
@@ -250,7 +250,7 @@ def gather(
         gaps=gap_frame(own, tasks, strategies),
         judgements=judgement_frame(own, faults),
         differences=differences(entries, comparisons),
-        sureness=sureness(own, faults),
+        calibration=calibration(own, faults),
         faults=faults,
         labels=by_label,
     )

@@ -290,7 +290,7 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
                 "documents_of": row.estimate.of if row.estimate else None,
                 **{"readable_repaired": row.readable, "score_if_readable": row.if_readable},
                 **{"pending": len(row.pending), "rows_in_part": len(row.short)},
-                **{"asked_otherwise": len(row.unlike), "rank_of": row.of},
+                **{"other_conditions": len(row.unlike), "rank_of": row.of},
             }
             for row in rows
         ],

@@ -142,7 +142,7 @@ def payload(report: Report, text: Text = "open") -> Json:
         "comparisons": [_comparison(item, place) for item in report.comparisons],
         "labels": _labels(report),
         "judges": _judges(report, place),
-        "sureness": _sureness(report, place),
+        "calibration": _calibration(report, place),
         "coverage": _coverage(report, place),
         "differences": [{"text": line} for line in report.differences],
     }
@@ -469,8 +469,8 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
     ]
 
 
-def _sureness(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = records(report.sureness)
+def _calibration(report: Report, place: Mapping[str, int]) -> list[Json]:
+    rows = records(report.calibration)
     figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
     return [
         {

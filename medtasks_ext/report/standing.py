@@ -2,7 +2,7 @@
 
 Nothing is claimed from fewer than three such tasks or 100 documents, and no side of the middle by an interval
 that holds it. Where a suite has enough published models, the score on some of its tasks becomes one on all of
-them (`stats.equating`); where not, a place is one on these tasks alone, and says so. What stands here as
+them (`stats.equating`); where not, a rank is one on these tasks alone, and says so. What stands here as
 words is what terminal, page, card and site say.
 """
 
@@ -44,7 +44,7 @@ _DIGITS = 12  # what differs in later ones is equal: it is rounding
 NAMED = 3
 #: Tasks that were asked alike, and documents of them, below which nothing is claimed.
 FEWEST_TASKS, FEWEST_DOCUMENTS = 3, 100
-#: Share of the places over which an interval may reach; beyond, there is no place.
+#: Share of the ranks over which an interval may reach; beyond, there is no rank.
 _WIDEST = 1 / 3
 _STRIP = 48  # characters of a strip
 #: suite and strategy -> published models, each with its scores: dataset -> score
@@ -132,13 +132,15 @@ class Standing:
     tasks: int  # how many these are
     of_suite: int  # tasks that the suite's score is taken over
     official: int  # of its tasks, those that were asked in the suite's own words
-    states: dict[State, int]  # of its tasks: whether rows, words and examples are confirmed, said, or unlike
-    said: int  # of the tasks that were asked alike, those of which something is said alone
-    alike: int  # of its tasks, those that were asked as the published models were
-    documents_alike: int  # documents of these
+    states: dict[
+        State, int
+    ]  # of its tasks: whether rows, words and examples are confirmed, claimed or different
+    claimed: int  # of the tasks that were asked alike, those of which something is only claimed
+    comparable: int  # of its tasks, those that were asked as the published models were
+    documents_comparable: int  # documents of these
     #: own score on the tasks that were asked alike; where there is none, on all of its tasks, which says
     #: nothing of places
-    on_alike: float
+    score_comparable: float
     low: float | None  # lower end of its 95 % interval; None where a task has none
     high: float | None  # upper end
     #: what this stands for on the whole suite; None where it is of the whole, or too few models are published
@@ -154,12 +156,14 @@ class Standing:
     @property
     def enough(self) -> bool:
         """Whether there are published models, and enough tasks and documents that were asked alike."""
-        return bool(self.rivals and self.alike >= FEWEST_TASKS and self.documents_alike >= FEWEST_DOCUMENTS)
+        return bool(
+            self.rivals and self.comparable >= FEWEST_TASKS and self.documents_comparable >= FEWEST_DOCUMENTS
+        )
 
     @property
     def marked(self) -> float:
         """The score that stands among those of the rivals."""
-        return self.equivalent.score if self.equivalent else self.on_alike
+        return self.equivalent.score if self.equivalent else self.score_comparable
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -169,14 +173,14 @@ class Standing:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
-    def placed(self) -> bool:
-        """Whether it has a place: enough was asked alike, and the interval leaves out most of the field."""
+    def ranked(self) -> bool:
+        """Whether it has a rank: enough was asked alike, and the interval leaves out most of the field."""
         return self.enough and self._range is not None and self._narrow(self._range)
 
     @property
-    def places(self) -> tuple[int, int] | None:
-        """Least and greatest place within the interval; None where it has no place."""
-        return self._range if self.placed else None
+    def rank_range(self) -> tuple[int, int] | None:
+        """Best and worst rank within the interval; None where it has none."""
+        return self._range if self.ranked else None
 
     @property
     def _range(self) -> tuple[int, int] | None:
@@ -186,12 +190,12 @@ class Standing:
         scores = [rival.score for rival in self.rivals]
         return 1 + sum(score > high for score in scores), 1 + sum(score > low for score in scores)
 
-    def _narrow(self, places: tuple[int, int]) -> bool:
-        return places[1] - places[0] + 1 <= _WIDEST * (len(self.rivals) + 1)
+    def _narrow(self, ranks: tuple[int, int]) -> bool:
+        return ranks[1] - ranks[0] + 1 <= _WIDEST * (len(self.rivals) + 1)
 
     @property
-    def place(self) -> int:
-        """Its place among the published models by the score alone: 1 above all."""
+    def rank(self) -> int:
+        """Its rank among the published models by the score alone: 1 above all."""
         return 1 + sum(rival.score > self.marked for rival in self.rivals)
 
     @property
@@ -223,10 +227,10 @@ class Standing:
         words = measured_words(self.score, self.tasks, of, self.of_suite, self.strategy)
         if not n:
             return words
-        if not self.alike:
+        if not self.comparable:
             return f"{words}; not ranked among {n} published models: other conditions ({self._why})"
         if not self.enough:
-            alike = f"{_tasks(self.alike)} with {self.documents_alike:,} documents"
+            alike = f"{_tasks(self.comparable)} with {self.documents_comparable:,} documents"
             return (
                 f"{words}; not ranked: {alike} under the conditions of the published models, and "
                 f"{FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
@@ -234,28 +238,33 @@ class Standing:
         if self.equivalent:
             words += (
                 f"; {of}-equivalent {self.equivalent.score:.2f} ± {self.equivalent.error:.2f} by the "
-                f"{self.alike} under the conditions of the published models"
+                f"{self.comparable} under the conditions of the published models"
             )
-        elif self.alike < self.tasks:
-            words += f"; {self.on_alike:.2f} on the {self.alike} under the conditions of the published models"
-        if self.places is None:
+        elif self.comparable < self.tasks:
+            words += (
+                f"; {self.score_comparable:.2f} on the {self.comparable} under the conditions of the "
+                "published models"
+            )
+        if self.rank_range is None:
             return f"{words}: too little for a rank among {n} published models"
-        first, last = self.places
-        place = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{words}: {place} of {n + 1}{self._on_these}{self._side}{self._said}"
+        first, last = self.rank_range
+        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
+        return f"{words}: {rank} of {n + 1}{self._on_these}{self._side}{self._claimed}"
 
     @property
-    def _said(self) -> str:
+    def _claimed(self) -> str:
         """That the rank rests on what nobody has confirmed."""
-        if not self.said:
+        if not self.claimed:
             return ""
-        some = "" if self.said == self.alike else f" in {self.said} of these {self.alike} tasks"
+        some = (
+            "" if self.claimed == self.comparable else f" in {self.claimed} of these {self.comparable} tasks"
+        )
         return f", on rows or words that nobody has confirmed{some}"
 
     @property
     def _on_these(self) -> str:
-        """That the place is one on some tasks, where the suite has too few models to equate."""
-        return " on these tasks alone" if self.alike < self.of_suite and not self.equivalent else ""
+        """That the rank is one on some tasks, where the suite has too few models to equate."""
+        return " on these tasks alone" if self.comparable < self.of_suite and not self.equivalent else ""
 
     @property
     def _side(self) -> str:
@@ -273,14 +282,23 @@ class Standing:
     def row(self) -> Json:
         """Its row of the frame."""
         equal = (
-            *("strategy", "score", "tasks", "of_suite", "official", "placed", "places", "alike"),
-            *("documents_alike", "on_alike", "low", "high", "size", "sentence", "among_peers", "remarks"),
+            *("strategy", "score", "tasks", "of_suite", "official", "ranked", "rank_range", "comparable"),
+            *(
+                "documents_comparable",
+                "score_comparable",
+                "low",
+                "high",
+                "size",
+                "sentence",
+                "among_peers",
+                "remarks",
+            ),
         )
         return {
             **{name: getattr(self, name) for name in equal},
             **{state: self.states.get(state, 0) for state in get_args(State)},
-            **{"entry": self.entry.label, "suite": self.suite.id, "of": len(self.rivals) + 1},
-            "place": self.place if self.placed else None,
+            **{"entry": self.entry.label, "suite": self.suite.id, "rank_of": len(self.rivals) + 1},
+            "rank": self.rank if self.ranked else None,
             "equivalent": self.equivalent and self.equivalent.score,
             "equivalent_error": self.equivalent and self.equivalent.error,
             "reasons": [*self.reasons.items()],
@@ -295,12 +313,12 @@ class Standing:
     def remarks(self) -> list[str]:
         """Among whom, strong and weak, and what is left out, a line each."""
         lines = []
-        if self.placed and self._on_these:
+        if self.ranked and self._on_these:
             lines.append(
                 f"{self.suite.title} has {len(self.rivals)} published models, too few to tell its other "
                 "tasks from these"
             )
-        if self.enough and not self.placed and self.ends:
+        if self.enough and not self.ranked and self.ends:
             lines.append("the error reaches over more than a third of the published models")
         lines += [self.among_peers] if self.among_peers else []
         lines += [
@@ -319,9 +337,9 @@ class Standing:
             lines.append(self.itself)
         if self.rivals:
             lines.append(confirmed_words(self.states, self.tasks))
-        if self.alike and self.reasons:
+        if self.comparable and self.reasons:
             lines.append(
-                f"{_tasks(self.tasks - self.alike)} left out here, under other conditions: {self._why}"
+                f"{_tasks(self.tasks - self.comparable)} left out here, under other conditions: {self._why}"
             )
         return lines
 
@@ -335,12 +353,12 @@ class Standing:
 
     @property
     def among_peers(self) -> str:
-        """Its places among models of its size, in words; empty where none is known."""
-        if not self.placed or self.ends is None or not (peers := self.peers):
+        """Its ranks among models of its size, in words; empty where none is known."""
+        if not self.ranked or self.ends is None or not (peers := self.peers):
             return ""
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
-        place = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{place} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
+        return f"{rank} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
 
 
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
@@ -356,7 +374,7 @@ def _called(entry: Entry) -> str:
 
 def own_score(row: Json) -> float:
     """The score of a row of the frame that stands among those of the rivals."""
-    return float(row["on_alike"] if row["equivalent"] is None else row["equivalent"])
+    return float(row["score_comparable"] if row["equivalent"] is None else row["equivalent"])
 
 
 def ends_of(row: Json) -> tuple[float, float] | None:
@@ -381,7 +399,7 @@ def strip_of(row: Json) -> str:
     cells[low : high + 1] = "─" * (high + 1 - low)
     cells[first : third + 1] = "━" * (third + 1 - first)
     cells[middle] = "┃"
-    cells[place(mine)] = "●" if row["placed"] else "○"
+    cells[place(mine)] = "●" if row["ranked"] else "○"
     return f"{least:.2f} {''.join(cells)} {most:.2f}"
 
 
@@ -482,10 +500,10 @@ def _standing(
         of_suite=group.n_tasks,
         official=sum(item.facts.wording == "official" for item in own.values()),
         states=counted(item.confirmed.state for item in own.values()),
-        said=sum(own[name].confirmed.state == "said" for name in alike),
-        alike=len(alike),
-        documents_alike=documents,
-        on_alike=float(weight @ scores),
+        claimed=sum(own[name].confirmed.state == "claimed" for name in alike),
+        comparable=len(alike),
+        documents_comparable=documents,
+        score_comparable=float(weight @ scores),
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         equivalent=equivalent,

@@ -1,8 +1,8 @@
-"""Whose word it is that a result was asked the suite's rows, in its words, with its examples.
+"""Whether a result was asked the suite's rows, in its words, with its examples, and who says so.
 
 *Confirmed*: their hash is one that the suite's release, a pinned download or the dataset's `data.lock` gives.
-*Said*: they may well be the suite's, and nobody has confirmed it. *Unlike*: they are others. Nothing of this
-says anything of the answers: how far those are trusted is the matter of submissions.
+*Claimed*: they may well be the suite's, and nobody has confirmed it. *Different*: they are others.
+Nothing of this says anything of the answers: how far those are trusted is the matter of submissions.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.runs.conditions import Conditions
 
-State = Literal["confirmed", "said", "unlike"]
+State = Literal["confirmed", "claimed", "different"]
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The states of one result. None: nothing is claimed, as of invented rows, or without examples."""
+    """The states of one result. None: there is none, as of invented rows, or without examples."""
 
     rows: State | None
     words: State | None
@@ -30,12 +30,12 @@ class Confirmed:
 
     @property
     def state(self) -> State | None:
-        """The weakest of them: `unlike`, else `said`, else `confirmed`; None where nothing is claimed."""
+        """The weakest of them: `different`, else `claimed`, else `confirmed`; None where there is none."""
         states = [item for item in (self.rows, self.words, self.shots) if item]
         return next((item for item in _WEAKEST if item in states), None)
 
 
-_WEAKEST: tuple[State, ...] = ("unlike", "said", "confirmed")
+_WEAKEST: tuple[State, ...] = ("different", "claimed", "confirmed")
 
 
 def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
@@ -55,14 +55,14 @@ def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
 def _rows(dataset: Dataset, record: Conditions) -> State:
     rows, lock = record.asked.rows, dataset.lock
     if rows.source != "suite" or rows.differs:
-        return "unlike"
+        return "different"
     if rows.n_of_suite and (record.accounted or 0) != rows.n_of_suite:
-        return "unlike"
+        return "different"
     if _is_public(record):
         pinned = are_pinned(dataset.blocks["rows"]) and rows.revision == _revision(dataset)
-        return "confirmed" if pinned else "said"
+        return "confirmed" if pinned else "claimed"
     known = lock.rows.confirmed if lock and lock.rows else None
-    return "confirmed" if known and rows.folded == known else "said"
+    return "confirmed" if known and rows.folded == known else "claimed"
 
 
 def _is_public(record: Conditions) -> bool:
@@ -80,14 +80,14 @@ def _words(dataset: Dataset, record: Conditions) -> State | None:
     if wording.kind is None:
         return None
     if wording.kind != "official":
-        return "unlike"
+        return "different"
     locked = wording.hash is not None and dataset.lock is not None and wording.hash in dataset.lock.words
-    return "confirmed" if wording.artefact or locked or record.asked.rows.origin == "release" else "said"
+    return "confirmed" if wording.artefact or locked or record.asked.rows.origin == "release" else "claimed"
 
 
 def _shots(record: Conditions, rows: State) -> State:
     """Examples are confirmed with the bytes of a download alone: a lock has a sketch of other parts."""
-    return "confirmed" if rows == "confirmed" and _is_public(record) else "said"
+    return "confirmed" if rows == "confirmed" and _is_public(record) else "claimed"
 
 
 def counted(states: Iterable[State | None]) -> dict[State, int]:
@@ -101,10 +101,10 @@ def confirmed_words(n: dict[State, int], of: int) -> str:
 
     Args:
         n: state -> tasks.
-        of: all tasks, those that claim nothing among them.
+        of: all tasks, those of invented rows among them.
     """
     if not of:
         return ""
-    said = f", claimed but not confirmed in {n['said']}" if n.get("said") else ""
-    unlike = f", others than the suite's in {n['unlike']}" if n.get("unlike") else ""
+    said = f", claimed but not confirmed in {n['claimed']}" if n.get("claimed") else ""
+    unlike = f", others than the suite's in {n['different']}" if n.get("different") else ""
     return f"rows and words confirmed in {n.get('confirmed', 0)} of {of}{said}{unlike}"

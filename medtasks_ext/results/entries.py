@@ -91,17 +91,17 @@ def _joined(entries: Sequence[Entry], faults: list[Fault]) -> list[Entry]:
 
 def _disagreement(one: Entry, other: Entry) -> Fault | None:
     shared = [name for name in one.experiments if name in other.experiments]
-    asked_otherwise = unlike_tasks(other, one)
+    other_conditions = unlike_tasks(other, one)
     unlike = [
         name
         for name in shared
-        if name in asked_otherwise or one.experiments[name].metrics != other.experiments[name].metrics
+        if name in other_conditions or one.experiments[name].metrics != other.experiments[name].metrics
     ]
     if not unlike:
         return None
-    first = next(iter(asked_otherwise), unlike[0])
+    first = next(iter(other_conditions), unlike[0])
     why = (
-        "; ".join(map(difference_words, asked_otherwise.get(first, ())))
+        "; ".join(map(difference_words, other_conditions.get(first, ())))
         or "although model and conditions are the same"
     )
     return Fault(

@@ -106,7 +106,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         Columns(
             "rows_are words_are shots_are",
-            "`confirmed`, `said` or `unlike` the suite's ([which](compare.md#whose-word-it-is))",
+            "`confirmed` as the suite's, `claimed`, `different` ([rules](compare.md#confirmed-or-claimed))",
         ),
         Columns("grade otherwise", "`same`, `close` or `other` beside the paper's scores, and what differs"),
         Columns("input_tokens:int64 output_tokens:int64 usd:double", "of all documents of the task"),
@@ -151,7 +151,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "means over the finished tasks",
         ),
         Columns(
-            "pending:int64 rows_in_part:int64 asked_otherwise:int64",
+            "pending:int64 rows_in_part:int64 other_conditions:int64",
             "tasks that wait for a judge, have fewer rows than the suite, or were asked under other "
             "conditions",
         ),
@@ -176,28 +176,28 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("entry suite strategy", "whose scores, where"),
         Columns("sentence among_peers", "where it stands, and among models of its size, in words"),
         Columns(
-            "placed:bool place:int64 of:int64 places:int64s",
-            "whether it has a place, which, of how many, least and greatest within the interval",
+            "ranked:bool rank:int64 rank_of:int64 rank_range:int64s",
+            "whether it has a rank, which, of how many, best and worst within the interval",
         ),
         Columns(
             "score:double tasks:int64 of_suite:int64 official:int64",
             "over all its tasks; how many these are, of how many, and how many in the suite's own words",
         ),
         Columns(
-            "alike:int64 documents_alike:int64 on_alike:double low:double high:double",
-            "tasks that were asked as the paper's were, their documents; score on these; 95 % interval",
+            "comparable:int64 documents_comparable:int64 score_comparable:double low:double high:double",
+            "tasks under the paper's conditions, their documents; score on these; 95 % interval",
         ),
         Columns(
-            "confirmed:int64 said:int64 unlike:int64",
-            "of its tasks, those whose rows, words and examples are confirmed; where one is said alone; "
-            "where one is unlike",
+            "confirmed:int64 claimed:int64 different:int64",
+            "of its tasks, those whose rows, words and examples are confirmed; where one is only "
+            "claimed; where one is different",
         ),
-        Columns("reasons:counts", "condition, and how many tasks are unlike by it"),
+        Columns("reasons:counts", "condition, and in how many tasks it is another"),
         Columns("size:double", "billions of parameters"),
         Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
         Columns(
             "equivalent:double equivalent_error:double",
-            "score on the whole suite that the tasks asked alike stand for; half of its 95 % interval",
+            "score on the whole suite that the comparable tasks stand for; half of its 95 % interval",
         ),
         Columns("remarks:texts", "what else is to know, in words"),
         Columns(
@@ -251,7 +251,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("value:double low:double high:double", "empty where it is undefined; 95 % interval"),
         Columns("n:int64", "instances: ratings of kappa, pairs of raters, models of ranks"),
     ),
-    "sureness": (
+    "calibration": (
         Columns("entry suite dataset task strategy", "what was asked by likelihood"),
         Columns("documents:int64", "that have a score"),
         Columns(
@@ -381,7 +381,7 @@ ROW_OF: Mapping[str, str] = {
     "probes": "One row per model and task: the file `contamination.csv`.",
     "agreement": "One row per figure of a jury's agreement: `agreement.json` and `agreement.csv` of a "
     "judged run.",
-    "sureness": "One row per task that was asked by likelihood.",
+    "calibration": "One row per task that was asked by likelihood.",
     "costs": "One row per entry.",
     "gaps": "One row per task without a score.",
     "group_changes": "One row per group, or label of documents, of `medtasks compare`: `groups.csv` and "

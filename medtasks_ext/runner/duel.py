@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _TUNED = variance_for(TUNED_FOR_PAIRS)
 #: What two runs must have alike, in words.
-_WORDS = {"rows_hash": "rows", "prompt_hash": "words", "instruction": "whose words", "origin": "rows"}
+_WORDS = {"rows_hash": "rows", "prompt_hash": "prompts", "instruction": "prompt wording", "origin": "rows"}
 
 
 def duel_of(

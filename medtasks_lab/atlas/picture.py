@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, themes
+from medtasks_lab.atlas.sentences import Group, Series, of_matrix, of_points, of_series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ class Drawing:
     kind: Kind
     rows: list[dict[str, Value]]
     words: dict[str, Any]
+    says: str  # what one sees, in words: its alternative text
 
     @property
     def spec(self) -> Json:
@@ -45,10 +47,10 @@ class Drawing:
         return picture(self.kind, self.rows, **self.words)
 
 
-def _drawing(item: AtlasItem, kind: Kind, rows: list[dict[str, Value]], **words: Any) -> Drawing:
+def _drawing(item: AtlasItem, kind: Kind, rows: list[dict[str, Value]], says: str, **words: Any) -> Drawing:
     """A picture with its title inside: it may be taken out of its page."""
     room = max(40, int(words.get("width", _WIDTH)) // 7)
-    return Drawing(kind, rows, {"caption": _wrapped(f"{item.title} ({item.source})", room), **words})
+    return Drawing(kind, rows, {"caption": _wrapped(f"{item.title} ({item.source})", room), **words}, says)
 
 
 def drawn(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> list[tuple[str, Drawing]]:
@@ -200,6 +202,11 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         item,
         "heat",
         found,
+        _seen(
+            how,
+            rows,
+            of_matrix(_figures(rows, columns), columns, _average(item, columns), _noun(item), how.digits),
+        ),
         columns=names,
         lines=lines,
         own=_own_places(rows),
@@ -248,6 +255,7 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         item,
         "dots",
         values,
+        _seen(how, rows, of_series(_series(how, rows, columns), _noun(item), how.digits)),
         lines=lines,
         own=_own_places(rows),
         series=list(columns),
@@ -283,6 +291,7 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         item,
         "bars",
         values,
+        _seen(how, rows, of_series(_series(how, rows, columns), _noun(item), how.digits)),
         lines=list(rows),
         series=list(columns),
         **looks_of(columns),
@@ -292,6 +301,97 @@ def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         format="~s",
         legend={"title": None} if len(columns) > 1 else None,
     )
+
+
+# ---------------------------------------------------------------------- what one sees, in words
+
+#: what makes figures of models, whatever the paper's table is of
+_OF_MODELS = ("group_scores", "win_rates", "trends", "costs", "gains", "joined", "file_means")
+
+
+def _noun(item: AtlasItem) -> str:
+    rows = item.printed.row if item.printed else ""
+    return "models" if item.statistic in _OF_MODELS or rows == "model" else "rows"
+
+
+def _average(item: AtlasItem, columns: Sequence[str]) -> str:
+    return next((name for name in columns if name == item.average or name.lower() == "average"), "")
+
+
+def _others(rows: Table) -> Table:
+    """Published lines; where there are none, the own ones."""
+    return {name: line for name, line in rows.items() if not _is_own(line)} or rows
+
+
+def _figures(rows: Table, columns: Sequence[str]) -> dict[str, dict[str, float]]:
+    return {
+        name: {column: value for column in columns if (value := figure(line.get(column))) is not None}
+        for name, line in _others(rows).items()
+    }
+
+
+def _series(how: Chart, rows: Table, columns: Sequence[str]) -> list[Series]:
+    some, found = _others(rows), []
+    for column in columns:
+        values, ends, spreads = {}, {}, {}
+        for name, line in some.items():
+            if (value := figure(line.get(column))) is None:
+                continue
+            values[name] = value
+            low, high = (figure(line.get(f"{column}, {end}")) for end in ("low", "high"))
+            if low is not None and high is not None:
+                ends[name] = (low, high)
+            if how.spread and (spread := figure(line.get(how.spread))) is not None:
+                spreads[name] = spread
+        found += [Series(column, values, ends, spreads)] if values else []
+    return found
+
+
+def _seen(how: Chart, rows: Table, words: str) -> str:
+    own = {name: _note(line) for name, line in rows.items() if _is_own(line)}
+    beside = own if len(own) < len(rows) else {}
+    return _with_own(how.measure, words, beside)
+
+
+def _with_own(measure: str, words: str, own: Mapping[str, str]) -> str:
+    """The words, what they measure before them, own lines behind; no own line is compared."""
+    named = [f"{name} ({note})" if note else name for name, note in own.items()]
+    return f"{measure[:1].upper()}{measure[1:]}. {words}" + (
+        f" Own runs beside: {', '.join(named)}." if named else ""
+    )
+
+
+def _seen_of_points(
+    item: AtlasItem, how: Chart, cells: Sequence[Cell], points: Sequence[_Point], front: Sequence[str]
+) -> str:
+    own = {point.name: point.note for point in points if point.kind == _OWN}
+    some = [point for point in points if point.kind != _OWN] or points
+    kinds = [kind for kind in (_OWN, *how.groups, _REST) if any(point.kind == kind for point in some)]
+    groups = [
+        Group(
+            kind,
+            {
+                point.name: (_along(point.x), _place(how, point), point.y)
+                for point in some
+                if point.kind == kind
+            },
+        )
+        for kind in kinds
+    ]
+    table = _table([cell for cell in cells if cell.point] or list(cells))
+    without = sum(
+        figure(line.get(how.y)) is not None and figure(line.get(how.x)) is None for line in table.values()
+    )
+    x = (how.x_title or how.x).removesuffix(", logarithmic")
+    words = of_points(groups, front, x, _noun(item), how.digits, n_without=without)
+    return _with_own(how.measure, words, own if len(some) < len(points) else {})
+
+
+def _along(x: float | str) -> str:
+    return x if isinstance(x, str) else f"{x:,.0f}" if x >= 1000 else f"{x:g}"
+
+
+# ---------------------------------------------------------------------- scatters
 
 
 @dataclass(frozen=True)
@@ -330,6 +430,7 @@ def _scatter(item: AtlasItem, how: Chart, cells: Sequence[Cell]) -> Drawing | No
         item,
         "scatter",
         rows,
+        _seen_of_points(item, how, cells, points, [point.name for point in front]),
         width=_WIDTH,
         tall=_TALL,
         x_type="temporal" if how.x == "date" else "quantitative",

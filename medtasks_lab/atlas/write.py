@@ -98,7 +98,7 @@ def _pictures(stem: Path, item: AtlasItem, cells: Sequence[Cell]) -> list[Path]:
             spec = drawing.spec
             name = f"{stem.name}_{part}" if part else stem.name
             vector, image = stem.with_name(f"{name}.svg"), stem.with_name(f"{name}.png")
-            content = svg(spec)
+            content = svg(spec, drawing.says)
             write_text(vector, content)
             with atomic_file(image) as file:
                 file.write(png(content))

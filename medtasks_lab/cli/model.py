@@ -1,3 +1,3 @@
-"""Ready files of models, and a model to try things out with."""
+"""Ready model files, and a small model for a first try."""
 
 PANEL = "Evaluate"

@@ -1,3 +1,3 @@
-"""Study questions, answers and models beside the scores."""
+"""Studies of contamination, difficulty and departments."""
 
 PANEL = "Studies"

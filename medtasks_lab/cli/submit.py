@@ -78,7 +78,7 @@ def submit(
         bool, typer.Option("--check", help="Compute every score of submissions again; write nothing.")
     ] = False,
 ) -> int:
-    """Write what of a run may be public, for the leaderboard.
+    """Write the public part of a run, for the leaderboard.
 
     Scores, what they follow from, conditions, heads of the chains: no text, no id of a row. Final answers to
     open data go into a file of their own, which you put where others can have it. Refused: sample rows, and a

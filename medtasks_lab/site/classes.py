@@ -106,7 +106,7 @@ def _of_now(items: Sequence[Experiment]) -> bool:
 
 def _said(items: Sequence[Experiment]) -> int:
     """How many tasks have rows, words or examples that nobody has confirmed."""
-    return sum(item.confirmed.state == "said" for item in items)
+    return sum(item.confirmed.state == "claimed" for item in items)
 
 
 def _alike(one: _Way, other: _Way) -> bool:

@@ -193,7 +193,7 @@ def _standing(row: Json) -> Json:
         "strategy": strategy_title(row["strategy"]),
         "sentence": row["sentence"],
         "remarks": row["remarks"],
-        "placed": row["placed"],
+        "ranked": row["ranked"],
         "own": whole_of(own_score(row)),
         "rivals": [whole_of(rival["score"]) for rival in row["rivals"]],
     }

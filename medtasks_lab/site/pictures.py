@@ -130,6 +130,7 @@ def _drawing(one: Drawing) -> Json:
     """Kind, rows and words; colours are those of the page's theme."""
     return {
         "kind": one.kind,
+        "says": one.says,
         "rows": one.rows,
         "words": {name: value for name, value in one.words.items() if name not in ("colours", "shapes")},
     }

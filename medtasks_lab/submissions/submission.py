@@ -248,7 +248,7 @@ def why_no_rank(item: Experiment, verdict: Verdict) -> str:
         return "of an older version of its task"
     if unlike := item.unlike_the_paper:
         return f"other conditions than in the suite's paper: {'; '.join(map(difference_words, unlike))}"
-    if item.confirmed.state == "said":
+    if item.confirmed.state == "claimed":
         return "nobody has confirmed that its rows and words are the suite's"
     return ""
 

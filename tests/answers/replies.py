@@ -115,6 +115,18 @@ def written_sixth() -> list[HandWritten]:
     return list(_of_files(SIXTH))
 
 
+#: what a set is -> the set, in the order in which they were written
+SETS = {
+    "written before the reader": written_before,
+    "written when it was finished": written_later,
+    "with twists": written_second,
+    "as models write": written_third,
+    "options that are phrases": written_fourth,
+    "a hundred more in each language": written_fifth,
+    "fifty more in each language": written_sixth,
+}
+
+
 def _of_files(folder: Path) -> Iterator[HandWritten]:
     for file in sorted(folder.glob("*.yaml")):
         for block in yaml.safe_load(file.read_text(encoding="utf-8")):

@@ -13,7 +13,7 @@ from babel.lists import format_list
 
 from medtasks_ext.answers import GoldError, answer_format
 from medtasks_ext.answers.languages import LISTS as GROUPS
-from medtasks_ext.answers.languages import languages, sources, words_of
+from medtasks_ext.answers.languages import languages, own_groups, sources, words_of
 from medtasks_ext.answers.tolerant.folding import folded, plain
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.metrics.generation import tokeniser
@@ -27,6 +27,7 @@ from tests.answers.replies import (
     written_sixth,
     written_third,
 )
+from tools.language_words import SOUGHT, of_lm_eval, stands
 
 #: our codes -> those of CLDR
 _CLDR = {"tl": "fil", "no": "nb", "arz": "ar_EG"}
@@ -128,10 +129,20 @@ LARGEST = {
 
 def test_the_thirty_largest_languages_have_words_and_each_group_of_them_says_where_it_stands():
     assert len(LARGEST) == 30 and set(languages()) >= LARGEST
-    known = {*GROUPS, "decimal"}
     for code, said in sources().items():
-        assert set(said) <= {"cldr", "lighteval", "h5p", "surveyjs"}, code
-        assert {group for groups in said.values() for group in groups} <= known, code
+        assert set(said) <= {
+            "cldr",
+            "lm_eval",
+            "lighteval",
+            "h5p",
+            "surveyjs",
+            "moodle",
+            "mediawiki",
+            "ours",
+        }, code
+        public = {group for source, groups in said.items() if source != "ours" for group in groups}
+        assert {*public, *said.get("ours", ())} == set(SOUGHT) & {*own_groups(code), *public}, code
+        assert not public & set(said.get("ours", ())), code
     by_babel = {code for code, said in sources().items() if "decimal" in said.get("cldr", ())}
     assert set(languages()) - by_babel == {"wuu", "pnb"}
 
@@ -167,6 +178,12 @@ def test_what_cldr_writes_in_a_language_is_read(code):
     digits = [unicodedata.lookup(f"{script} DIGIT {name}") for name in _NAMES] if script else "0123456789"
     decimal = locale.number_symbols.get(system, {}).get("decimal") or languages()[code].decimal
     assert read({"kind": "number", "language": code}, f"{digits[3]}{digits[7]}{decimal}{digits[5]}") == 37.5
+
+
+@pytest.mark.parametrize("code", sorted(languages()))
+def test_words_that_are_said_to_stand_in_tasks_of_lm_eval_stand_there(code):
+    found = {said.group for said in of_lm_eval(code) if stands(said, code)}
+    assert set(sources()[code].get("lm_eval", ())) == found
 
 
 def test_words_are_texts_and_none_is_a_truth_value_of_yaml():

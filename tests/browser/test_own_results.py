@@ -261,13 +261,13 @@ def test_a_part_of_a_suite_has_the_rank_that_the_core_gives_on_these_tasks(page,
             len(rivals) + 1,
         )
         [row] = standings([*published, entry], tasks, ["zero_shot"]).to_pylist()
-        if row["equivalent"] is None and row["placed"]:
-            assert row["place"] == place["rank"]
+        if row["equivalent"] is None and row["ranked"]:
+            assert row["rank"] == place["rank"]
             ranks += 1
     assert ranks or suite == "bridge"
 
 
-def test_what_was_asked_otherwise_has_no_rank_and_says_why(page, submission):
+def test_other_conditions_have_no_rank_and_says_why(page, submission):
     said = drop(page, submission(0.9, wording="own", prompt="p"))
     assert "no rank" in said and "wording in 87" in said
     assert page.js("document.querySelector('#placed table')") is None

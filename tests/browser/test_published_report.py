@@ -86,7 +86,7 @@ def test_what_to_know_is_said_once(opened, data):
     said = whole(browser)
     assert len(data["differences"]) >= 5
     for item in data["differences"]:
-        assert said.count(item["text"].partition(" are from ")[2] or item["text"]) == 1
+        assert said.count(item["text"].partition(": from ")[2] or item["text"]) == 1
     assert "(published)" not in said and "published results only" not in said
     assert not browser.js("document.querySelector('main details.plain').open")
 
@@ -94,7 +94,7 @@ def test_what_to_know_is_said_once(opened, data):
 def test_every_view_that_is_offered_shows_something(opened):
     browser = opened()
     links = dict(on_all(browser, "#views a", "[one.textContent, one.getAttribute('href').slice(1)]"))
-    assert not {"Pairs", "Judges", "Coverage", "Labels", "Sureness"} & set(links)
+    assert not {"Pairs", "Judges", "Coverage", "Labels", "Calibration"} & set(links)
     assert {"Leaderboard", "Heat map", "Profiles", "Models", "Cost", "Strategies", "Validity"} <= set(links)
     assert "suite=medhelm" in links["Cost"] and "suite=" not in links["Models"]
     for address in links.values():

@@ -13,6 +13,7 @@ from medtasks_lab.site.gather import BoardLine, gather_site
 from medtasks_lab.site.write import write_site
 from tests.browser.axe import LOOKS, violations
 from tests.browser.chromium import Chromium, find_chromium
+from tests.browser.report_page import texts
 from tests.submissions.made import write_submission
 from tests.submissions.test_site import data_of
 
@@ -478,6 +479,10 @@ def test_every_picture_of_the_papers_is_two_clicks_away_with_title_figures_and_f
         if n:
             inside = browser.js("document.querySelector('.drawing svg').textContent")
             assert title.split()[0] in inside, page
+            says = [drawing["says"] for drawing in data_of(site / page)["drawings"]]
+            assert texts(browser, "figcaption") == says and all(says), page
+            spoken = browser.js("[...document.querySelectorAll('.picture')].map((one) => one.ariaLabel)")
+            assert all(label.endswith(words) for label, words in zip(spoken, says, strict=True)), page
             tools = browser.js(
                 "[...document.querySelectorAll('.tools button')].map((item) => item.textContent)"
             )

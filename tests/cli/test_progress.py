@@ -323,6 +323,24 @@ def test_finished_tasks_scroll_by_above_the_display(clock, terminal):
     assert "about 20 s left, until" in shown
 
 
+def test_no_figures_stand_below_a_line_that_says_more(monkeypatch, clock, terminal):
+    screen = terminal()
+    monkeypatch.setattr(f"{Progress.__module__}._DRAW_SECONDS", 1e9)  # no drawing between
+    with Progress(Tally({MIE: 20})) as progress:
+        answers(progress, 20)
+        progress.finished(MIE, TaskEntry(state=TaskState.DONE))
+    assert "0 of 1 task done" not in screen.getvalue().partition(f"[1/1] {MIE}: done")[2]
+
+
+def test_a_signal_may_speak_while_figures_are_counted(clock, terminal):
+    screen = terminal()
+    with Progress(Tally({MIE: 20})) as progress:
+        counted = progress.tally.stored
+        progress.tally.stored = lambda *of: (counted(*of), progress.say("waiting"))
+        progress.stored(MIE, 10)
+    assert "waiting\n" in screen.getvalue() and "10/20  50%" in screen.getvalue()
+
+
 def test_a_dumb_terminal_gets_plain_lines(terminal):
     screen = terminal("dumb")
     with Progress(Tally({MIE: 1})) as progress:

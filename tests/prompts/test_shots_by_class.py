@@ -189,7 +189,7 @@ def test_a_class_that_the_pool_lacks_rows_of_is_one_message(task):
 def test_a_mistake_in_the_expression_is_found_before_any_run(medtasks, task, data_dir):
     task(notes(9, "test"), notes(20, "nota"), draw="{by: allergia}")
     assert medtasks("dev", "validate", "allergie_farmaci").code == 0
-    with pytest.raises(MedtasksError, match="draw_fewshot.by: no valid Jinja"):
+    with pytest.raises(MedtasksError, match=r"draw_fewshot\.by: no valid Jinja"):
         task(notes(9, "test"), notes(20, "nota"), draw="{by: 'allergia |'}")
     outcome = medtasks("dev", "validate", "allergie_farmaci")
     assert outcome.code == 1 and "rows.draw_fewshot.by: no valid Jinja" in outcome.text

@@ -50,6 +50,27 @@ def test_suites_with_former_keys_say_the_same(tmp_path):
         assert read_suite(folder).model_dump() == read_suite(ROOT / "tasks" / name).model_dump()
 
 
+def test_a_suite_with_the_former_key_of_axis_values_says_the_same(tmp_path):
+    said = {
+        **{"title": "Wards", "about": "a ward", "citation": "bedi2026medhelm", "assigned_by": "medtasks"},
+        **{"axes": {"ward": {"values": {"icu": "Intensive care"}}}, "groups": {"ward": ""}},
+        **{"partition": ["ward"], "sections": "ward", "datasets": ["bridge/mednli"]},
+    }
+    values = {"bridge/mednli": {"ward": "icu"}}
+
+    def read(name, **keys):
+        folder = tmp_path / name / "wards"
+        folder.mkdir(parents=True)
+        content = yaml.safe_dump({**said, **keys}, allow_unicode=True)
+        (folder / "suite.yaml").write_text(content, encoding="utf-8")
+        return read_suite(folder)
+
+    former, present = read("former", placed=values), read("present", axis_values=values)
+    assert former.model_dump() == present.model_dump() and present.axis_values == values
+    with pytest.raises(MedtasksError, match="placed"):  # the fact stands twice
+        read("both", placed=values, axis_values=values)
+
+
 def test_datasets_are_found_by_former_names():
     tasks = registry()
     found = select(tasks, ["documents=discharge_summary"])

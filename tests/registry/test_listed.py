@@ -33,7 +33,7 @@ WARD = {
     "averaged_over": "ward",
     "assigned_by": "medtasks",
     "datasets": ["bridge/mednli", "clinicbench/pubmedqa", "falls"],
-    "placed": {"bridge/mednli": {"ward": "icu"}, "clinicbench/pubmedqa": {"ward": "er"}},
+    "axis_values": {"bridge/mednli": {"ward": "icu"}, "clinicbench/pubmedqa": {"ward": "er"}},
 }
 NLI, QA, FALLS = "bridge_mednli", "clinicbench_pubmedqa", "ward_falls"
 
@@ -111,7 +111,7 @@ def test_a_suite_may_hold_datasets_of_others_alone(own, medtasks):
 
 
 def test_a_suite_without_axes_of_its_own_places_nothing(own):
-    without = {"axes": None, "placed": None, "averaged_over": None, "groups": {"language": ""}}
+    without = {"axes": None, "axis_values": None, "averaged_over": None, "groups": {"language": ""}}
     shutil.rmtree(own / "ward" / "falls")
     declare(
         own, **without, partition=["language"], main_axes=["language"], sections="language",
@@ -128,7 +128,7 @@ def test_an_axis_of_one_name_has_the_value_of_each_suite(own, medtasks):
         own, axes={"application": {"values": values}}, groups={"application": "app_"},
         partition=["application"], main_axes=["application"], sections="application",
         averaged_over="application", datasets=["bridge/mednli"],
-        placed={"bridge/mednli": {"application": "mine"}},
+        axis_values={"bridge/mednli": {"application": "mine"}},
     )  # fmt: skip
     tasks = registry()
     assert tasks.leaves("ward_app_mine") == [NLI]
@@ -152,7 +152,7 @@ def test_datasets_of_no_suite_and_of_own_suites_may_be_listed(own):
     icu = {"ward": "icu"}
     declare(
         own, datasets=["own/allergie_farmaci", "wards/epeigon", "falls"],
-        placed={"own/allergie_farmaci": icu, "wards/epeigon": icu},
+        axis_values={"own/allergie_farmaci": icu, "wards/epeigon": icu},
     )  # fmt: skip
     assert set(registry().leaves("ward")) == {"allergie_farmaci", "wards_epeigon", FALLS}
     assert registry().leaves("own") == ["allergie_farmaci"]
@@ -276,11 +276,11 @@ def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
 
 BAD = {
     "a dataset that is not there": (
-        {"datasets": ["bridge/mednly", "falls"], "placed": {"bridge/mednly": {"ward": "icu"}}},
+        {"datasets": ["bridge/mednly", "falls"], "axis_values": {"bridge/mednly": {"ward": "icu"}}},
         "datasets: no dataset 'bridge/mednly' (did you mean bridge/mednli?)",
     ),
     "a dataset of another suite without its name": (
-        {"datasets": ["mednli", "falls"], "placed": None},
+        {"datasets": ["mednli", "falls"], "axis_values": None},
         "datasets: no dataset 'mednli' in the folder (did you mean bridge/mednli?)",
     ),
     "twice": (
@@ -291,37 +291,41 @@ BAD = {
         {"datasets": [*WARD["datasets"], "ward/falls"]},
         "datasets: 'ward/falls' is of this folder: write 'falls'",
     ),
-    "no name": ({"datasets": ["bridge/mednli/x"], "placed": None}, "'bridge/mednli/x' names no dataset"),
+    "no name": ({"datasets": ["bridge/mednli/x"], "axis_values": None}, "'bridge/mednli/x' names no dataset"),
     "a value that is not there": (
-        {"placed": {**WARD["placed"], "bridge/mednli": {"ward": "icux"}}},
-        "placed.bridge/mednli.ward: 'icux' is no value of ward (did you mean icu?): icu, er",
+        {"axis_values": {**WARD["axis_values"], "bridge/mednli": {"ward": "icux"}}},
+        "axis_values.bridge/mednli.ward: 'icux' is no value of ward (did you mean icu?): icu, er",
     ),
     "an axis that is not there": (
-        {"placed": {**WARD["placed"], "bridge/mednli": {"ward": "icu", "wart": "icu"}}},
-        "placed.bridge/mednli.wart: unknown axis (did you mean ward?)",
+        {"axis_values": {**WARD["axis_values"], "bridge/mednli": {"ward": "icu", "wart": "icu"}}},
+        "axis_values.bridge/mednli.wart: unknown axis (did you mean ward?)",
     ),
     "no value": (
-        {"placed": {**WARD["placed"], "bridge/mednli": {}}},
-        "placed.bridge/mednli.ward: missing key (an axis of ward/suite.yaml)",
+        {"axis_values": {**WARD["axis_values"], "bridge/mednli": {}}},
+        "axis_values.bridge/mednli.ward: missing key (an axis of ward/suite.yaml)",
     ),
-    "nothing placed": (
-        {"placed": None},
-        "placed: no values for bridge/mednli, clinicbench/pubmedqa: write bridge/mednli: {ward: VALUE} there",
+    "no values": (
+        {"axis_values": None},
+        "axis_values: no values for bridge/mednli, clinicbench/pubmedqa: write bridge/mednli: {ward: VALUE} "
+        "there",
     ),
-    "placed and not listed": (
-        {"placed": {**WARD["placed"], "bridge/mednly": {"ward": "icu"}}},
-        "placed: 'bridge/mednly' is not among datasets (did you mean bridge/mednli?)",
+    "values and not listed": (
+        {"axis_values": {**WARD["axis_values"], "bridge/mednly": {"ward": "icu"}}},
+        "axis_values: 'bridge/mednly' is not among datasets (did you mean bridge/mednli?)",
     ),
-    "its own dataset placed": (
-        {"placed": {**WARD["placed"], "falls": {"ward": "icu"}}},
-        "placed: 'falls' is of this folder: write its values under axes of its card.yaml",
+    "values of its own dataset": (
+        {"axis_values": {**WARD["axis_values"], "falls": {"ward": "icu"}}},
+        "axis_values: 'falls' is of this folder: write its values under axes of its card.yaml",
     ),
     "left out and not there": (
         {"left_out": {"ward": ["bridge/medsts", "bridge/mednly"]}},
         "left_out.ward: no dataset 'bridge/mednly'",
     ),
     "a control": (
-        {"datasets": [*WARD["datasets"], "TWIN"], "placed": {**WARD["placed"], "TWIN": {"ward": "er"}}},
+        {
+            "datasets": [*WARD["datasets"], "CONTROL"],
+            "axis_values": {**WARD["axis_values"], "CONTROL": {"ward": "er"}},
+        },
         "in another form, and counts in no suite",
     ),
     "a group of two axes": (
@@ -339,8 +343,8 @@ BAD = {
 
 @pytest.mark.parametrize("fault", BAD)
 def test_a_fault_is_one_message_with_file_key_and_remedy(own, medtasks, tmp_path, fault):
-    twin = next(item.key for item in registry().datasets.values() if item.metadata.control_of)
-    changes, message = json.loads(json.dumps(BAD[fault]).replace("TWIN", twin))
+    control = next(item.key for item in registry().datasets.values() if item.metadata.control_of)
+    changes, message = json.loads(json.dumps(BAD[fault]).replace("CONTROL", control))
     declare(own, **changes)
     run = ("run", "--model", "oracle", "--tasks", "ward", "--data", "sample", "-o", "run")
     for command in (("dev", "path"), run):

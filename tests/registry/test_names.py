@@ -67,15 +67,15 @@ def test_an_umbrella_counts_each_task_equally_often(suite, suffix):
 
 
 def test_the_control_of_a_dataset_is_a_task_that_counts_nowhere():
-    twins = {name for name, dataset in TASKS.datasets.items() if dataset.metadata.control_of}
-    assert "clinicbench_pharmacology_qa_shuffled" in twins
+    controls = {name for name, dataset in TASKS.datasets.items() if dataset.metadata.control_of}
+    assert "clinicbench_pharmacology_qa_shuffled" in controls
     tagged = {task for tasks in TASKS.tags.values() for task in tasks}
-    for name in twins:
+    for name in controls:
         assert TASKS.datasets[name].metadata.control_of in TASKS.datasets
         names = [TASKS.datasets[name].task(strategy) for strategy in TASKS.datasets[name].strategies]
         assert [TASKS.leaves(task) for task in names] == [[task] for task in names]
         assert not {name, f"{name}_cot", f"{name}_5shot"} & tagged
-    assert not any(TASKS.datasets[name].of_paper for name in twins)
+    assert not any(TASKS.datasets[name].of_paper for name in controls)
 
 
 def test_tags_of_strategies_do_not_mix():

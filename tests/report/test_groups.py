@@ -51,7 +51,7 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
     return Entry(label, label, "medtasks", experiments)
 
 
-def test_groups_across_suites_hold_every_dataset_but_twins_and_those_of_suites_apart():
+def test_groups_across_suites_hold_every_dataset_but_controls_and_those_of_suites_apart():
     [whole] = [group for group in GROUPS if group.axis == "all"]
     left_out = {
         name for name, item in TASKS.datasets.items() if item.metadata.control_of or not item.suite.in_totals

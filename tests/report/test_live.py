@@ -241,7 +241,7 @@ def test_a_run_without_scores_leaves_the_course_of_the_others(tmp_path):
     assert course["steps"][0]["why"]
 
 
-def test_tasks_that_runs_were_asked_otherwise_are_in_no_curve(tmp_path):
+def test_tasks_that_runs_were_asked_under_other_conditions_are_in_no_curve(tmp_path):
     one, two = make_runs(tmp_path)
     stored = Path(two, "tasks", f"{EVENTS}.json")
     content = json.loads(stored.read_text())

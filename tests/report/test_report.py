@@ -120,9 +120,9 @@ def test_entries_on_other_documents_are_not_compared_and_that_is_said(medtasks, 
 
 
 def test_the_control_of_a_dataset_decides_nothing_about_which_entries_are_compared(medtasks, tmp_path):
-    twin = next(item for item in registry().datasets.values() if item.metadata.control_of)
-    shared = twin.metadata.control_of
-    for name, tasks in (("a", [shared, twin.id]), ("b", [twin.id]), ("c", [shared])):
+    control = next(item for item in registry().datasets.values() if item.metadata.control_of)
+    shared = control.metadata.control_of
+    for name, tasks in (("a", [shared, control.id]), ("b", [control.id]), ("c", [shared])):
         write_run(tmp_path / name, f"ORG/{name}", dict.fromkeys(tasks, GOOD))
     found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
     [pair] = found["pairs"]
@@ -160,9 +160,17 @@ def test_unlike_tasks_of_an_entry_and_unlike_entries_of_a_model_are_named(medtas
     assert found["differences"][:2] == [
         f"{labels[0]}: the tasks of BRIDGE, zero-shot differ in wording of the prompt: "
         "own in 1, official in 1",
-        "entries of ORG/b differ in decoding: the task's own | temperature=1",
+        "ORG/b: its entries differ in decoding: the task's own | temperature=1",
     ]
     assert f"{labels[1]}: odd" in found["differences"]
+
+
+def test_what_is_so_of_several_entries_is_said_once(medtasks, runs):
+    for name in ("few", "less"):
+        write_run(runs / name, f"ORG/{name}", {OPEN: GOOD}, settings={"limit": 20})
+    found = json.loads(medtasks("report", "few", "less", "--published", "none", "--json").out)
+    said = "only the first 20 of each task were asked: no scores of whole test sets"
+    assert [line for line in found["differences"] if said in line] == [f"ORG/few; ORG/less: {said}"]
 
 
 def test_a_run_on_some_documents_or_on_rebuilt_rows_is_called_so(medtasks, runs):

@@ -64,10 +64,10 @@ def standing(medtasks, run="run"):
 # ---------------------------------------------------------------------- what is claimed
 
 
-def test_one_task_is_no_place_and_no_side(medtasks, tmp_path):
+def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:1]), **ASKED)
     found = standing(medtasks)
-    assert (found["placed"], found["place"], found["places"]) == (False, None, None)
+    assert (found["ranked"], found["rank"], found["rank_range"]) == (False, None, None)
     assert not found["strips"] and not found["strong"] and not found["weak"]
     assert (
         "not ranked: 1 task with" in found["sentence"]
@@ -77,23 +77,23 @@ def test_one_task_is_no_place_and_no_side(medtasks, tmp_path):
     assert "○" in outcome.out and "●" not in outcome.out and "median in" not in outcome.out
 
 
-def test_a_few_tasks_stand_for_the_suite_but_not_for_a_place(medtasks, tmp_path):
+def test_a_few_tasks_stand_for_the_suite_but_not_for_a_rank(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:4]), **ASKED)
     found = standing(medtasks)
-    assert not found["placed"] and 0.2 < found["equivalent"] < 0.5 and found["equivalent_error"] > 0.03
+    assert not found["ranked"] and 0.2 < found["equivalent"] < 0.5 and found["equivalent_error"] > 0.03
     assert re.search(
         r"BRIDGE-equivalent 0\.\d\d ± 0\.\d\d by the 4 under the conditions of", found["sentence"]
     )
     assert found["sentence"].endswith(": too little for a rank among 98 published models")
 
 
-def test_many_tasks_have_places_and_the_words_are_the_same_everywhere(medtasks, tmp_path):
+def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, tmp_path):
     of_suite = [item for item in TASKS.datasets.values() if item.metadata.suite == "bridge"]
     chosen = [item for item in of_suite if score_statistic(item) is mean]
     write_run(tmp_path / "run", "ORG/med-8b", like("Llama-3.1-8B-Instruct", chosen), **ASKED)
     found = standing(medtasks)
-    first, last = found["places"]
-    assert found["placed"] and 1 <= first <= last <= 99 and last - first < 33
+    first, last = found["rank_range"]
+    assert found["ranked"] and 1 <= first <= last <= 99 and last - first < 33
     overall = {model: fmean(item.score for item in entry.experiments.values() if item.strategy == "zero_shot")
                for model, entry in PUBLISHED.items()}  # fmt: skip
     ends = found["equivalent"] - found["equivalent_error"], found["equivalent"] + found["equivalent_error"]
@@ -147,10 +147,10 @@ def test_a_suite_with_few_published_models_has_places_on_these_tasks_alone(medta
     assert any("too few to tell its other tasks from these" in line for line in found["remarks"])
 
 
-def test_tasks_that_were_asked_otherwise_leave_its_own_profile(medtasks, tmp_path):
+def test_tasks_under_other_conditions_leave_its_own_profile(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/own", like("gemma-3-27b-it", SOME))
     found = standing(medtasks)
-    assert (found["placed"], found["place"]) == (False, None) and not found["strips"]
+    assert (found["ranked"], found["rank"]) == (False, None) and not found["strips"]
     assert (
         f"not ranked among 98 published models: other conditions (wording in {len(SOME)})"
         in found["sentence"]
@@ -160,14 +160,14 @@ def test_tasks_that_were_asked_otherwise_leave_its_own_profile(medtasks, tmp_pat
     assert "○" in outcome.out and "●" not in outcome.out
 
 
-def test_tasks_that_were_asked_otherwise_are_left_out_and_named(medtasks, tmp_path):
+def test_tasks_under_other_conditions_are_left_out_and_named(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:5]), **ASKED)
     file = tmp_path / "run" / "tasks" / f"{SOME[4].id}.json"
     record = json.loads(file.read_text())
     record["loaded"]["instruction"] = "own"
     file.write_text(json.dumps(record))
     found = standing(medtasks)
-    assert (found["tasks"], found["alike"], found["official"]) == (5, 4, 4)
+    assert (found["tasks"], found["comparable"], found["official"]) == (5, 4, 4)
     assert found["reasons"] == {"wording": 1}
     assert "1 task left out here, under other conditions: wording in 1" in found["remarks"]
 

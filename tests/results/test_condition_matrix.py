@@ -187,7 +187,7 @@ def beside(tmp_path, medtasks, **changes):
         ("documents", {"settings": {"limit": 5}}),
     ],
 )
-def test_a_run_that_was_asked_otherwise_has_no_win_rate(medtasks, tmp_path, condition, changes):
+def test_a_run_under_other_conditions_has_no_win_rate(medtasks, tmp_path, condition, changes):
     outcome = beside(tmp_path, medtasks)
     assert "ORG/own (yours)" in outcome.out and "otherwise" not in outcome.text
     outcome = beside(tmp_path, medtasks, **changes)

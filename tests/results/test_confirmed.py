@@ -1,4 +1,4 @@
-"""Rows, words and examples are confirmed by a hash, said, or unlike the suite's; every output says which."""
+"""Rows, words and examples are confirmed by a hash, claimed, or different; every output says which."""
 
 import json
 from dataclasses import replace
@@ -42,28 +42,28 @@ def states(lock=None, *, k=0, n=N, wording=None, download=None, **rows):
     return confirmed(dataset, record)
 
 
-def test_local_rows_of_the_right_number_with_anybodys_instruction_are_said():
-    assert states() == Confirmed("said", "said", None) and states().state == "said"
+def test_local_rows_of_the_right_number_with_anybodys_instruction_are_claimed():
+    assert states() == Confirmed("claimed", "claimed", None) and states().state == "claimed"
 
 
 def test_two_sites_with_one_hash_and_a_maintainer_confirm_rows():
     assert states(sites(ONE, ONE)).rows == "confirmed"
     for lock in (sites(ONE), sites(ONE, OTHER), sites(OTHER, OTHER), sites(ONE, ONE, signed=None)):
-        assert states(lock).rows == "said"
-    assert states(sites(ONE, ONE), folded=OTHER).rows == "said"
-    assert states(sites(ONE, ONE), folded=None).rows == "said"
+        assert states(lock).rows == "claimed"
+    assert states(sites(ONE, ONE), folded=OTHER).rows == "claimed"
+    assert states(sites(ONE, ONE), folded=None).rows == "claimed"
 
 
 def test_one_site_that_looks_twice_is_one_site():
     lock = sites(ONE, ONE)
     same = [item.model_copy(update={"by": "site 0"}) for item in lock.rows.sites]
     again = lock.model_copy(update={"rows": lock.rows.model_copy(update={"sites": same})})
-    assert states(again).rows == "said"
+    assert states(again).rows == "claimed"
 
 
 @pytest.mark.parametrize("change", [{"n": N - 1}, {"source": "rebuilt"}, {"differs": True}])
-def test_rows_of_another_number_or_content_are_unlike(change):
-    assert states(sites(ONE, ONE), **change).rows == "unlike"
+def test_rows_of_another_number_or_content_are_different(change):
+    assert states(sites(ONE, ONE), **change).rows == "different"
 
 
 def test_rows_that_the_lock_knows_to_be_others_are_not_ranked_beside_the_paper():
@@ -76,16 +76,16 @@ def test_words_are_confirmed_by_a_released_file_or_a_hash_in_the_lock():
     lock = sites(ONE, ONE)
     assert states(wording=Wording("official", "release.zip", "1")).words == "confirmed"
     assert states(lock, wording=Wording("official", hash="aaaaaaaaaaaa")).words == "confirmed"
-    assert states(lock, wording=Wording("official", hash="cccccccccccc")).words == "said"
-    assert states(wording=Wording("own")).words == "unlike"
+    assert states(lock, wording=Wording("official", hash="cccccccccccc")).words == "claimed"
+    assert states(wording=Wording("own")).words == "different"
 
 
 @pytest.mark.parametrize(
     ("revision", "digest", "rows"),
     [
         ("v1", "sha256:" + "0" * 64, "confirmed"),
-        ("v2", "sha256:" + "0" * 64, "said"),
-        ("v1", "git:" + "0" * 40, "said"),
+        ("v2", "sha256:" + "0" * 64, "claimed"),
+        ("v1", "git:" + "0" * 40, "claimed"),
     ],
 )
 def test_rows_of_a_download_are_confirmed_by_its_pins(revision, digest, rows):
@@ -94,8 +94,8 @@ def test_rows_of_a_download_are_confirmed_by_its_pins(revision, digest, rows):
     assert (found.rows, found.shots) == (rows, rows)
 
 
-def test_examples_of_local_rows_are_said():
-    assert states(sites(ONE, ONE), k=5).shots == "said" and states(sites(ONE, ONE)).shots is None
+def test_examples_of_local_rows_are_claimed():
+    assert states(sites(ONE, ONE), k=5).shots == "claimed" and states(sites(ONE, ONE)).shots is None
 
 
 def test_synthetic_rows_claim_nothing():
@@ -103,7 +103,7 @@ def test_synthetic_rows_claim_nothing():
 
 
 def test_counts_in_words():
-    found = counted(["confirmed", "said", "said", "unlike", None])
+    found = counted(["confirmed", "claimed", "claimed", "different", None])
     assert confirmed_words(found, 5) == (
         "rows and words confirmed in 1 of 5, claimed but not confirmed in 2, others than the suite's in 1"
     )
@@ -131,7 +131,7 @@ def invented(tmp_path, monkeypatch):
     return dataset
 
 
-def test_invented_rows_with_anybodys_words_are_said_everywhere(medtasks, tmp_path, invented):
+def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, tmp_path, invented):
     asked = ("run", "--tasks", TASK, "--model", "random-label", "--output_path", "run")
     assert medtasks(*asked).code == 0
     record = json.loads((tmp_path / "run" / "tasks" / f"{TASK}.json").read_text())["conditions"]["asked"]
@@ -143,7 +143,9 @@ def test_invented_rows_with_anybodys_words_are_said_everywhere(medtasks, tmp_pat
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "claimed but not confirmed in 1" in page
     rows = (tmp_path / "out" / "results.csv").read_text(encoding="utf-8").splitlines()
-    assert {"rows_are", "words_are", "shots_are"} <= set(rows[0].split(",")) and ",said,said," in rows[1]
+    assert {"rows_are", "words_are", "shots_are"} <= set(rows[0].split(",")) and ",claimed,claimed," in rows[
+        1
+    ]
     medtasks("card", "run", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert "rows and words confirmed in 0 of 1, claimed but not confirmed in 1" in card

@@ -47,7 +47,9 @@ def test_records_inside_lists_become_lists_in_json():
     lists = {"rivals": [[("a", 0.5)]], "peers": [["a"]], "strong": [[("stage", "triage")]], "weak": [[]]}
     row |= {**lists, "strips": [[]], "reasons": [[("budget", 3)]], "places": [None]}
     [found] = records(table("standings", row))
-    assert found["rivals"] == [["a", 0.5]] and found["reasons"] == {"budget": 3} and found["places"] is None
+    assert (
+        found["rivals"] == [["a", 0.5]] and found["reasons"] == {"budget": 3} and found["rank_range"] is None
+    )
     assert json.loads(json.dumps(found)) == found
 
 

@@ -92,7 +92,7 @@ def options_of(document) -> dict[str, str]:
     return dict(zip("ABCD", document["options"], strict=True))
 
 
-def test_the_shuffled_twin_asks_the_same_questions_with_options_in_other_orders(data_dir):
+def test_the_shuffled_control_asks_the_same_questions_with_options_in_other_orders(data_dir):
     rows = [
         {
             "id": str(number), "question": f"Which drug is number {number}?", "answer": "B",

@@ -349,7 +349,7 @@ def test_a_model_as_good_as_a_published_one_is_not_told_apart(medtasks, rows, as
     assert "not told apart" in " ".join(outcome.text.split()) and len(asked) == N, outcome.text
 
 
-def test_a_paper_that_asked_otherwise_is_refused(medtasks, rows, asked):
+def test_a_paper_with_other_conditions_is_refused(medtasks, rows, asked):
     outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
     said = " ".join(outcome.text.split())
     assert f"{PUBLISHED} was asked under other conditions: documents (bridge_chip_ctc)" in said, said

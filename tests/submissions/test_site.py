@@ -222,7 +222,7 @@ def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, su
     for row in mine:
         assert row["score"] == pytest.approx(record["groups"][row["suite"]]["score"])
         assert (row["rank"], row["partial"]) == (None, True)
-        assert row["asked_otherwise"] and row["rows_in_part"]
+        assert row["other_conditions"] and row["rows_in_part"]
     board = data_of(site / "index.html")
     assert line_of(board, "Org/random-label")["BRIDGE"] == [
         whole_of(record["groups"]["bridge"]["score"]),

@@ -78,7 +78,7 @@ def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
         width=_WIDTH,
         quarters=[{"q1": first, "q2": middle, "q3": third}],
         align="left" if place < 0.25 else "right" if place > 0.75 else "center",
-        own_fill=colours["own"] if row["placed"] else colours["ground"],
+        own_fill=colours["own"] if row["ranked"] else colours["ground"],
     )
     return svg(spec)
 
@@ -221,7 +221,7 @@ class _Headline:
     @property
     def is_ranked(self) -> bool:
         """Whether it has a rank among these."""
-        return bool(self.standing and self.standing["placed"])
+        return bool(self.standing and self.standing["ranked"])
 
 
 def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> _Headline:
@@ -229,7 +229,7 @@ def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) 
     row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
     suite, strategy = row["suite"], row["strategy"]
     own = [item for item in standings if (item["suite"], item["strategy"]) == (suite, strategy)]
-    if own and own[0]["placed"]:
+    if own and own[0]["ranked"]:
         return _Headline(own[0]["sentence"], suite, strategy, own[0])
     title = tasks.suites[suite].title
     words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], strategy)
@@ -310,9 +310,9 @@ def _picture(item: Json, pictures: bool) -> str:
 
 
 def _rank(item: Json) -> str:
-    if not item["placed"]:
+    if not item["ranked"]:
         return "not ranked"
-    first, last = item["places"]
+    first, last = item["rank_range"]
     return f"{first if first == last else f'{first} to {last}'} of {len(item['rivals']) + 1}"
 
 
@@ -388,7 +388,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _asked(items: Sequence[Experiment]) -> str:
-    """In whose words."""
+    """The prompt wording."""
     official = sum(item.facts.wording == "official" for item in items)
     states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
     return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."

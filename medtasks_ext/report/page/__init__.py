@@ -17,7 +17,7 @@ SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters"
 _SCRIPTS = (
     *SHARED, "scores", "state", "columns", "standing", "scatter", "heat_map", "published",
     "overview", "leaderboard", "profile", "pairs", "strategies", "labels", "validity",
-    "sureness", "judges", "coverage", "tasks", "model", "parts", "main",
+    "calibration", "judges", "coverage", "tasks", "model", "parts", "main",
 )  # fmt: skip
 
 

@@ -100,11 +100,11 @@ const PARTS = [
       "How many answers could be read at all, and how many were cut off. A low share means that the score says as much about the format as about the medicine.",
   },
   {
-    id: "sureness",
-    title: "Sureness",
-    draw: drawSureness,
+    id: "calibration",
+    title: "Calibration",
+    draw: drawCalibration,
     filters: true,
-    places: placesOfTasks(report.sureness),
+    places: placesOfTasks(report.calibration),
     about:
       "Of answers taken by likelihood: how probable the model calls its answer among the possible ones, and how often it is right then.",
   },

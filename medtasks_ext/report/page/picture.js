@@ -57,8 +57,8 @@ function viewOf(spec, renderer = "none") {
   });
 }
 
-// {kind, label: what it shows, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
-function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
+// {kind, label: what it shows, says: what one sees in it, rows, words, pick(row): what a click does, values: node of the same figures as a table, height: kept free}
+function picture({ kind, label, says, rows, words, pick, values, scrolls = false }) {
   const place = make("div", { className: "drawing" });
   const many = rows.length > SOFT_LIMIT && !onPaper;
   const view = viewOf(pictureSpec(kind, rows, words, isDark()), many ? "canvas" : "svg");
@@ -78,7 +78,7 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
   }
   view.initialize(place).hover().run();
   shownViews.push(view);
-  const box = make("div", { className: "picture", role: "img", "aria-label": label }, place);
+  const box = make("div", { className: "picture", role: "img", "aria-label": says ? `${label}. ${says}` : label }, place);
   const framed = scrolls
     ? make("div", { className: "scroll sideways", tabIndex: 0, role: "region", "aria-label": `${label}, picture` }, box)
     : box;
@@ -96,6 +96,7 @@ function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
     "figure",
     {},
     framed,
+    says ? make("figcaption", { textContent: says }) : null,
     make(
       "div",
       { className: "under" },
@@ -139,7 +140,7 @@ const MOST_LINES = 40; // of a matrix, until all are asked for
 // {kind, label, heading: of the table's first column, rows and columns: [{title, node, own}], columns have no `own`,
 //  cell(row, column) -> {value, words, tip, and what else the kind takes; said: in the table, go, pick} or null, words: of
 //  the kind, values: another table than the one of all cells, most: rows at first}. A narrow screen turns what has more columns than rows, and leaves out what has no room.
-function heat({ kind = "heat", label, heading, rows, columns, cell, words, values, most = MOST_LINES }) {
+function heat({ kind = "heat", label, says, heading, rows, columns, cell, words, values, most = MOST_LINES }) {
   if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
   const fits = isNarrow() ? Math.floor((roomOf() - nameRoom() - 16) / LEAST_STEP) : Infinity;
   const turned = columns.length > fits && rows.length < columns.length;
@@ -160,6 +161,7 @@ function heat({ kind = "heat", label, heading, rows, columns, cell, words, value
   const drawn = picture({
     kind,
     label,
+    says,
     rows: found,
     words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...(words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {}) },
     pick: ({ x, y }) => act(cells[y]?.[x]),

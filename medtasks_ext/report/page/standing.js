@@ -5,7 +5,7 @@ const STRIP_AXES = ["language", "task_type", "specialties"];
 
 function standingsPart() {
   const found = [...report.standings].sort(
-    (one, other) => Number(other.placed) - Number(one.placed) || other.alike - one.alike,
+    (one, other) => Number(other.ranked) - Number(one.ranked) || other.comparable - one.comparable,
   );
   if (!found.length) return null;
   return make(
@@ -27,12 +27,12 @@ function standingsPart() {
 const markOf = (item) =>
   isNumber(item.equivalent)
     ? { value: item.equivalent, low: item.equivalent - item.equivalent_error, high: item.equivalent + item.equivalent_error }
-    : { value: item.on_alike, low: item.low ?? null, high: item.high ?? null };
+    : { value: item.score_comparable, low: item.low ?? null, high: item.high ?? null };
 
 function standingCard(item) {
   return make(
     "article",
-    { className: item.placed ? "standing" : "standing beside" },
+    { className: item.ranked ? "standing" : "standing beside" },
     make("h4", {}, modelLink(item.entry), ` · ${suiteTitle(item.suite)}, ${strategies[item.strategy][1]}`),
     text("p", "sentence", `${item.sentence}.`),
     placesPicture(item),
@@ -75,7 +75,7 @@ function placesPicture(item) {
         width: roomOf() - (isNarrow() ? 34 : 44),
         quarters: [{ q1: quantile(0.25), q2: quantile(0.5), q3: quantile(0.75) }],
         align: place < 0.25 ? "left" : place > 0.75 ? "right" : "center",
-        own_fill: item.placed ? colour : ground,
+        own_fill: item.ranked ? colour : ground,
       },
     }),
     placesLegend(item, quantile(0.5)),
@@ -87,8 +87,8 @@ function placesLegend(item, median) {
   const parts = [text("span", "key rival", plural(n, "published model"))];
   if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
-  if (item.placed) parts.push(text("span", "key own", "this model, 95 % interval"));
-  else parts.push(text("span", "key own open", item.alike ? "this model: not ranked" : "this model, other conditions: not ranked"));
+  if (item.ranked) parts.push(text("span", "key own", "this model, 95 % interval"));
+  else parts.push(text("span", "key own open", item.comparable ? "this model: not ranked" : "this model, other conditions: not ranked"));
   return make("p", { className: "key-line" }, ...parts);
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 from medtasks_ext.errors import MedtasksError
 
@@ -24,13 +25,19 @@ def is_possible() -> bool:
     return True
 
 
-def svg(spec: Mapping[str, Any]) -> str:
+def svg(spec: Mapping[str, Any], says: str = "") -> str:
     """A Vega-Lite spec as SVG.
+
+    Args:
+        spec: of the picture.
+        says: what one sees in it, for readers of screens.
 
     Raises:
         MedtasksError: the extra `plots` is not installed.
     """
     text: str = _library().vegalite_to_svg(dict(spec), vl_version=_VERSION)
+    if says:
+        text = text.replace(">", f' role="img"><desc>{escape(says)}</desc>', 1)
     return text + "\n"
 
 

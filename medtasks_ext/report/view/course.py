@@ -45,7 +45,7 @@ def course(places: Sequence[str], labels: Sequence[str], registry: Registry) -> 
     steps = [
         _step(number, before, after, registry) for number, (before, after) in enumerate(pairwise(entries))
     ]
-    if unlike := _asked_otherwise(entries):
+    if unlike := _under_other_conditions(entries):
         what = f"asked under other conditions in some run, and in no curve: {some(unlike)}"
         faults.append(Fault("course", what, "`medtasks compare` says in what two runs differ", skipped=False))
     return {
@@ -68,7 +68,7 @@ def _entry(place: str, label: str, registry: Registry, faults: list[Fault]) -> E
     return found[0] if found else None
 
 
-def _asked_otherwise(entries: Sequence[Entry | None]) -> list[str]:
+def _under_other_conditions(entries: Sequence[Entry | None]) -> list[str]:
     """Tasks that two of the runs were asked under conditions that can move a score."""
     asked: dict[str, list[Facts]] = {}
     for entry in filter(None, entries):

@@ -34,8 +34,8 @@ _METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverag
 _BIN = ("confidence", "rightness", "documents")
 
 
-def sureness(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
-    """The frame `sureness`; documents that cannot be read become faults."""
+def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
+    """The frame `calibration`; documents that cannot be read become faults."""
     found: list[Json] = []
     for entry in entries:
         for item in entry.experiments.values():
@@ -68,14 +68,14 @@ def sureness(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                     "risks_sd": risk_deviations(sure, right, weights, POINTS).tolist(),
                 }
             )
-    return table_of("sureness", found)
+    return table_of("calibration", found)
 
 
-def sureness_words(found: pa.Table, tasks: Registry) -> list[str]:
+def calibration_words(found: pa.Table, tasks: Registry) -> list[str]:
     """A line for each entry, suite and strategy: means over its tasks.
 
     Args:
-        found: the frame `sureness`.
+        found: the frame `calibration`.
     """
 
     def place(row: Json) -> tuple[str, str, str]:

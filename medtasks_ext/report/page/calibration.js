@@ -5,9 +5,9 @@ const MOST_CURVES = 8; // models in one picture
 const mixedOf = (items) =>
   items[0].bins.map((_, place) => [0, 1, 2].map((column) => sum(items.map((item) => item.bins[place][column]))));
 
-function drawSureness() {
+function drawCalibration() {
   const [tasks, kept, asked] = [new Set(selectedTasks()), new Set(selectedEntries()), new Set(selectedStrategies())];
-  const found = report.sureness.filter((item) => tasks.has(item.dataset) && kept.has(item.entry) && asked.has(item.strategy));
+  const found = report.calibration.filter((item) => tasks.has(item.dataset) && kept.has(item.entry) && asked.has(item.strategy));
   if (!found.length) return [nothing("No task of this selection was asked by likelihood.")];
   const rows = grouped(found, (item) => `${item.entry} ${item.strategy}`).map((items) => ({
     entry: items[0].entry,
@@ -27,7 +27,7 @@ function drawSureness() {
     shown.length < rows.length ? note(`The pictures show the first ${MOST_CURVES} of ${plural(rows.length, "row")}.`) : null,
     titled("Reliability", note("Answers by how probable the model called them: on the dashed line it is right as often as it says; large points hold many documents, lines are 95 % intervals. All documents of the selected tasks together."), reliabilityPicture(shown, nameOf)),
     titled("Risk and coverage", note("Errors if the model answered only the questions of which it is surest. Mean over the selected tasks; lines are 95 % intervals."), riskPicture(shown, nameOf)),
-    titled("Figures", surenessTable(rows)),
+    titled("Figures", calibrationTable(rows)),
   ];
 }
 
@@ -105,9 +105,9 @@ function curves(title, groups, rows, words) {
   });
 }
 
-function surenessTable(rows) {
+function calibrationTable(rows) {
   return table({
-    name: "sureness",
+    name: "calibration",
     caption: `By likelihood: ${selectionInWords()}`,
     rows,
     sort: "calibration_error",
