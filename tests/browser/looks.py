@@ -23,8 +23,8 @@ FEW = [(1440, False), (420, False)]
 #: Views of a report of own runs, of published models alone, and of the viewer: name -> address and looks.
 OWN_RUNS = {
     "own-overview": ("overview", LOOKS),
-    "own-leaderboard": ("leaderboard", LOOKS),
-    "own-heatmap": ("heatmap", LOOKS),
+    "own-leaderboard": ("leaderboard", FEW),
+    "own-heatmap": ("heatmap", FEW),
     "own-profile": ("profile", FEW),
     "own-pairs": ("pairs", FEW),
     "own-models": ("models", FEW),
@@ -39,9 +39,7 @@ OWN_RUNS = {
 }
 PUBLISHED = {
     "published-overview": ("overview", LOOKS),
-    "published-mlb": ("overview?suite=mlb", FEW),
     "published-cost": ("cost?suite=medhelm", FEW),
-    "published-tasks": ("heatmap?show=tasks", FEW),
     "published-model": ("model/gemini-2.5-flash%20(published)", FEW),
 }
 VIEWER = {
@@ -57,11 +55,15 @@ KEPT = Path(__file__).parent / "kept_looks"
 #: what the kept pictures were taken with
 MADE_WITH = KEPT / "made_with.json"
 #: where pictures of differences are written
-FOUND = Path("build", "looks")
+FOUND = Path("build", "looks").resolve()
 #: what a view must be before its picture is taken
 _DRAWN = """document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')
     && !!document.querySelector('main h2')
     && (!document.body.matches('.view') || document.getElementById('main').dataset.shown === location.hash)"""
+#: the day, the version and the speed of a run stand on no picture
+_SAME_EVERY_DAY = """document.querySelector('#top .facts-line').textContent = 'day and version';
+    for (const one of document.querySelectorAll('.live-facts dd'))
+        if (one.textContent.includes('answers/s')) one.textContent = 'answers a second';"""
 _TALL = 1200  # pixels of a page that are kept, from its top
 _SCALE = 0.5  # kept pixels for one of the page
 _QUALITY = 45  # of WebP
@@ -184,13 +186,13 @@ def with_look(views: Mapping[str, tuple[str, Looks]], base: str, width: int, dar
 
 
 def taken(browser: Chromium, url: str, width: int, *, dark: bool) -> bytes:
-    """A picture of a page from its top, as WebP; the day and the version stand on none."""
+    """A picture of a page from its top, as WebP."""
     browser.screen(width, _TALL, dark=dark, phone=width < 600)
     browser.call("Emulation.setScrollbarsHidden", hidden=True)
     browser.call("Page.navigate", url="about:blank")
     browser.call("Page.navigate", url=url)
     browser.wait(_DRAWN)
-    browser.js("document.querySelector('#top .facts-line').textContent = 'day and version'")
+    browser.js(_SAME_EVERY_DAY)
     clip = {"x": 0, "y": 0, "width": width, "height": _TALL, "scale": _SCALE}
     shot = browser.call("Page.captureScreenshot", format="webp", quality=_QUALITY, clip=clip)
     return base64.b64decode(shot["data"])

@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,12 @@ def served(runs):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    return make_runs(tmp_path_factory.mktemp("viewed"))
+    """Two runs, named as from the folder that they lie in: a path would stand on the pictures."""
+    folder = tmp_path_factory.mktemp("viewed")
+    made = make_runs(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield [run.relative_to(folder) for run in made]
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +54,9 @@ def finished(runs):
 
 
 @pytest.fixture(scope="module")
-def under_way(runs, tmp_path_factory):
+def under_way(runs):
     """A run of which a task waits."""
-    run = shutil.copytree(runs[1], tmp_path_factory.mktemp("live") / "run")
+    run = Path(shutil.copytree(runs[1], "run"))
     (run / f"samples_{LABEL}.jsonl").unlink()
     manifest = json.loads((run / "run.json").read_text())
     manifest["tasks"][LABEL]["state"] = "waiting"
