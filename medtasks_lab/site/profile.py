@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
@@ -86,15 +85,10 @@ def _values(scores: Scores, place: int, strategy: str, suite: str) -> Iterator[V
     for group in scores.groups:
         if group.suite != suite or group.axis in _NO_AXES:
             continue
-        row, found = scores.rows.get((place, strategy, group)), scores.ranks(strategy, group)
-        if row is not None and place in found and found[place][1] >= _FEWEST_LINES:
-            known = scores.classes[suite, strategy].of
-            among = [
-                whole_of(scores.rows[other, strategy, group].score or 0.0)
-                for other in found
-                if known[other] == known[place]
-            ]
-            yield Value(group, row, *found[place], middle=int(median(among)))
+        row, ranking = scores.rows.get((place, strategy, group)), scores.ranking(strategy, group)
+        if row is not None and place in ranking.ranks and ranking.ranks[place][1] >= _FEWEST_LINES:
+            known = scores.classes[suite, strategy].of[place]
+            yield Value(group, row, *ranking.ranks[place], middle=ranking.middles[known])
 
 
 def _sides(values: list[Value], overall: float) -> list[list[str]]:
@@ -131,8 +125,8 @@ def _by_axis(values: list[Value]) -> list[Any]:
 
 def _neighbours(scores: Scores, place: int, strategy: str, group: Group) -> list[Any]:
     """Rank, label, page, size and score of the lines around a line, itself among them."""
-    known, ranks = scores.classes[group.suite, strategy].of, scores.ranks(strategy, group)
-    among = sorted((other for other in ranks if known[other] == known[place]), key=lambda other: ranks[other])
+    ranks, order = scores.ranks(strategy, group), scores.ranking(strategy, group).order
+    among = order[scores.classes[group.suite, strategy].of[place]]
     at = among.index(place)
     first = max(0, min(at - _BESIDE, len(among) - 2 * _BESIDE - 1))
     found = []
