@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,12 @@ class Scores:
     whole: Mapping[str | None, Group]  # suite -> its own group; None -> all tasks
     unproven: frozenset[tuple[int, str, Group]]  # of those rows, the ones that nobody else has checked whole
     _rankings: dict[tuple[str, Group], Ranking] = field(default_factory=dict)
+
+    @cached_property
+    def named(self) -> dict[Group, tuple[str, tuple[int, str]]]:
+        """Group -> the title of its value, and by what values of its axis are sorted."""
+        axes = ((group, group.axis, group.value) for group in self.groups)
+        return {group: (title(axis, value), order(axis, value)) for group, axis, value in axes}
 
     def ranks(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
         """Place of a line that is whole in the group -> its rank in its class, and among how many."""

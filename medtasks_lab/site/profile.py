@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import axis_titles, order, title
+from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.groups import ALL
 from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS, NAMED
 from medtasks_lab.site.boards import Scores, axis_title, interval_of, whole_of
@@ -30,6 +30,8 @@ class Value:
     """A score on a value of an axis, with its rank."""
 
     group: Group
+    title: str  # what readers see
+    order: tuple[int, str]  # among the values of its axis
     row: GroupScore
     rank: int
     of: int
@@ -44,11 +46,6 @@ class Value:
     def enough(self) -> bool:
         """Whether anything is claimed from it."""
         return (self.row.scored or 0) >= FEWEST_TASKS and (self.row.documents or 0) >= FEWEST_DOCUMENTS
-
-    @property
-    def title(self) -> str:
-        """What readers see."""
-        return title(self.group.axis, self.group.value)
 
 
 def profiles(scores: Scores, place: int) -> Iterator[Json]:
@@ -82,13 +79,13 @@ def profiles(scores: Scores, place: int) -> Iterator[Json]:
 
 
 def _values(scores: Scores, place: int, strategy: str, suite: str) -> Iterator[Value]:
-    for group in scores.groups:
+    for group, named in scores.named.items():
         if group.suite != suite or group.axis in _NO_AXES:
             continue
         row, ranking = scores.rows.get((place, strategy, group)), scores.ranking(strategy, group)
         if row is not None and place in ranking.ranks and ranking.ranks[place][1] >= _FEWEST_LINES:
             known = scores.classes[suite, strategy].of[place]
-            yield Value(group, row, *ranking.ranks[place], middle=ranking.middles[known])
+            yield Value(group, *named, row, *ranking.ranks[place], middle=ranking.middles[known])
 
 
 def _sides(values: list[Value], overall: float) -> list[list[str]]:
@@ -108,7 +105,7 @@ def _by_axis(values: list[Value]) -> list[Any]:
     """Axis -> title, tasks, score, median, rank, of."""
     titles = axis_titles()
     found: dict[str, list[Any]] = {}
-    for value in sorted(values, key=lambda value: order(value.group.axis, value.group.value)):
+    for value in sorted(values, key=lambda value: value.order):
         found.setdefault(value.group.axis, []).append(
             [
                 value.title,
