@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,7 +43,7 @@ def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> 
         root: where the validated block is; empty for a whole file.
         known: keys among which those that resemble an unknown one are named.
     """
-    path = ".".join(str(part) for part in (root, *error["loc"]) if part != "")
+    path = ".".join(str(part) for part in (root, *error["loc"]) if part != "" and not _is_form(part))
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
     message = _FAULTS.get(error["type"], message)
     if error["type"] == "extra_forbidden":
@@ -52,7 +53,26 @@ def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> 
 
 def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ()) -> list[str]:
     """All faults as `fault_of` has them, each once."""
-    return list(dict.fromkeys(fault_of(item, root, known) for item in error.errors()))
+    return list(dict.fromkeys(fault_of(item, root, known) for item in nearest_faults(error)))
+
+
+def nearest_faults(error: ValidationError) -> list[ErrorDetails]:
+    """The faults; where a value may have several forms, those of the form that it comes nearest to."""
+    faults, deepest = error.errors(), dict[tuple[int | str, ...], int]()
+    forms = [next((at for at, part in enumerate(item["loc"]) if _is_form(part)), None) for item in faults]
+    for item, at in zip(faults, forms, strict=True):
+        if at is not None:
+            deepest[item["loc"][:at]] = max(len(item["loc"]), deepest.get(item["loc"][:at], 0))
+    return [
+        item
+        for item, at in zip(faults, forms, strict=True)
+        if at is None or len(item["loc"]) == deepest[item["loc"][:at]]
+    ]
+
+
+def _is_form(part: int | str) -> bool:
+    """Whether a part of a fault's place is the form that a value might have, as pydantic calls it."""
+    return isinstance(part, str) and re.fullmatch(r"(list|dict)\[.*\]", part) is not None
 
 
 def validated(

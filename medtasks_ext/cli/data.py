@@ -516,7 +516,9 @@ def _print_check(report: FolderReport) -> None:
         typer.echo(f"✗ {path}: missing, or not as it was fetched")
     for stray in report.strays:
         meant = f"; did you mean {stray.meant}?" if stray.meant else ""
-        typer.echo(f"? {stray.path}: not read: {stray.why}{meant}")
+        typer.echo(
+            f"? {stray.path}: not read: {stray.why}{meant}" + (f" → {stray.remedy}" if stray.remedy else "")
+        )
     if report.absent:
         rest = len(report.absent) - _SHOWN
         more = f" and {rest} others (`medtasks data status` lists them)" if rest > 0 else ""

@@ -428,6 +428,7 @@ def _print_table(
     metrics: Mapping[str, Mapping[str, float]],
 ) -> None:
     """The scores of tasks that are judged under the same protocol."""
+    from medtasks_ext.judge.engine import CUT_REPLY
     from medtasks_ext.judge.procedures import N_ASSESSORS
     from medtasks_ext.judge.scores import missing_reasons
 
@@ -471,6 +472,7 @@ def _print_table(
         )
     for task, scores in scored:
         for (judge, reason), count in missing_reasons(scores).most_common():
-            typer.echo(f"missing: {task.name}, {judge}: {count:,} ({reason})")
+            remedy = "; raise its max_tokens in the jury file" * (reason == CUT_REPLY)
+            typer.echo(f"missing: {task.name}, {judge}: {count:,} ({reason}){remedy}")
         if blank := sum(item.case.blank for item in scores):
             typer.echo(f"{task.name}: {blank:,} empty answers have the lowest rating; no judge was asked")

@@ -26,12 +26,17 @@ _MAX_BAR = 60
 #: Columns left free: a terminal that shows Ctrl-C as ^C would go to another line, and the display astray.
 _ECHO = 3
 _DAY = 24 * 3600
+#: What comes less often in a second is counted by the minute: a figure of 0.0 says nothing.
+_SLOW = 0.1
 
 
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
     """The live display: a line for each task under way, then all together; no line is ever broken."""
     width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
-    going = (left_words(tally.seconds_left(), clock=True), speed_words(tally.speed()))
+    speed = (
+        speed_words(tally.speed()) if tally.done < tally.asked else ""
+    )  # it falls while scores are computed
+    going = (left_words(tally.seconds_left(), clock=True), speed)
     words = [
         (states_words(tally.tasks.values()), ""),
         ("; ".join(filter(None, going)), ""),
@@ -119,10 +124,11 @@ def speed_words(speed: Speed | None) -> str:
     """Tokens, or answers, per second: now and on average."""
     if speed is None:
         return "no answer yet"
-    since = f"{_figure(speed.since_start)} {speed.of}/s"
+    unit, factor = ("s", 1) if speed.since_start >= _SLOW else ("min", 60)
+    since = _figure(speed.since_start * factor)
     if speed.silent > NOW_SECONDS:
-        return f"no answer for {duration(speed.silent)}; {since} since the start"
-    return f"{_figure(speed.now)} {speed.of}/s ({_figure(speed.since_start)} since the start)"
+        return f"no answer for {duration(speed.silent)}; {since} {speed.of}/{unit} since the start"
+    return f"{_figure(speed.now * factor)} {speed.of}/{unit} ({since} since the start)"
 
 
 def _figure(value: float) -> str:

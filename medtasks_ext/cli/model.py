@@ -21,6 +21,7 @@ from medtasks_ext.keys import Keys, host_of
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
     from lm_eval.config.evaluate_config import EvaluatorConfig
+    from rich.status import Status
 
     from medtasks_ext.engines.engine import Engine
     from medtasks_ext.engines.records import Request
@@ -87,6 +88,13 @@ def check_model_type(name: str) -> None:
 WITHHELD = "MEDTASKS_WITHHELD_"
 
 
+def _loading() -> Status:
+    """A line that says what takes so long, drawn on a terminal alone."""
+    from rich.console import Console
+
+    return Console(stderr=True).status("loading the model")
+
+
 def is_server(name: str) -> bool:
     """Whether a type of models is a server that is asked over HTTP."""
     return server_class(name) is not None
@@ -100,7 +108,8 @@ def server_class(name: str) -> type[LM] | None:
     try:
         from lm_eval.models.api_models import TemplateAPI
 
-        kind = get_model(name)
+        with _loading():
+            kind = get_model(name)  # vLLM's package takes seconds
     except (ImportError, KeyError, ValueError):
         return None
     return kind if issubclass(kind, TemplateAPI) else None
@@ -155,13 +164,11 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
     """
     import lm_eval.models  # noqa: F401  registers lm-eval's own models
     from lm_eval.api.registry import get_model
-    from rich.console import Console
 
     import medtasks_ext.models  # noqa: F401  registers the built-in ones
 
-    loading = Console(stderr=True).status("loading the model")  # drawn on a terminal alone
     try:
-        with loading:
+        with _loading():
             kind = get_model(config.model)  # imports torch, where the model needs it
     except (KeyError, ValueError) as error:
         raise MedtasksError(
@@ -186,7 +193,7 @@ def create_model(config: EvaluatorConfig, *, asked: bool = True) -> Loaded:
 
             engine = load(arguments, extra)
             return Loaded(engine.lm, engine)
-        with loading:
+        with _loading():
             return Loaded(kind.create_from_arg_obj(arguments, extra), replicas=tuple(urls[1:]))
     except (ImportError, ModuleNotFoundError) as error:
         raise _not_installed(config, error) from None

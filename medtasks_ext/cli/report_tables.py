@@ -213,7 +213,7 @@ def _tasks(row: Json) -> str:
 
 
 def _formats(rows: Sequence[Json]) -> list[str]:
-    """What an entry's score would be if every readable answer counted."""
+    """What could be read of an entry's answers, and its score, by both readings."""
     names = ("valid", "readable_repaired", "score", "score_if_readable")
     return [
         f"{row['entry']}, {row['title']}, {strategy_title(row['strategy'])}: "

@@ -27,6 +27,7 @@ from medtasks_ext.cli.model import check_address, check_model_type, create_model
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.stated_error import add_error_flags, error_target_of
+from medtasks_ext.cli.tables import waits_for_judges
 from medtasks_ext.cli.words import say
 from medtasks_ext.collector import collector_paused, collector_sparing
 from medtasks_ext.egress import Egress
@@ -568,10 +569,13 @@ def _stream(
 
 
 def _score_of(run: Run, task: str) -> str:
-    """A task's score in words; nothing where it has none."""
-    metrics = run.files.read_task(task).get("metrics", {}) if run.is_done(task) else {}  # none of a shard
-    if "score" not in metrics:
+    """A task's score in words, or that judges have to read it; nothing where it has none otherwise."""
+    record = run.files.read_task(task) if run.is_done(task) else None
+    if record is None or "metrics" not in record:  # as in a shard
         return ""
+    metrics = record["metrics"]
+    if "score" not in metrics:
+        return "to be judged" if waits_for_judges({task: record}) else ""
     return f"{'SAMPLE ' if 'SAMPLE_DATA' in metrics else ''}score {metrics['score']:.4f}"
 
 

@@ -112,7 +112,7 @@ def _chosen(names: list[str]) -> list[Dataset]:
         if (folder / TASK_FILE).is_file():
             chosen.append(Dataset(folder.resolve()))
         elif name in tasks.datasets:
-            chosen.append(tasks.datasets[name])
+            chosen += [tasks.datasets[name], *_broken(name)]  # a copy of its folder, with its name
         elif folder.is_dir():
             raise MedtasksError(f"no {TASK_FILE} in this folder", where=folder, remedy="see CONTRIBUTING.md")
         else:

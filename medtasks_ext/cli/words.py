@@ -115,5 +115,5 @@ def readable_line(
     scores = ["–" if value is None else f"{value:.4f}" for value in (score, if_readable)]
     return (
         f"{readable_shares(valid, readable)}; {'SAMPLE ' * sample}score {scores[0]},"
-        f" {scores[1]} if every readable answer counted"
+        f" {scores[1]} by that reading"
     )

@@ -21,14 +21,17 @@ from medtasks_ext.registry import Dataset, Metadata, Registry, Suite
 from medtasks_ext.registry.citations import BESIDE, entries_of
 from medtasks_ext.registry.functions import TASK_CLASS, check_function, functions_of, unsafe_keys
 from medtasks_ext.registry.new import PLACEHOLDER
-from medtasks_ext.registry.suites import NO_SUITE
+from medtasks_ext.registry.rights import COMMON, is_no_name
+from medtasks_ext.registry.suites import NO_SUITE, language_of_country
 from medtasks_ext.registry.tasks import BLOCKS, TASK_FILE, TASK_KEYS
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.expressions import syntax_faults
 from medtasks_ext.rows.json_schema import VERSION, known_keys, task_schema
 from medtasks_ext.rows.spec import DatasetSpec, RowSchema, dataset_spec, spec_model
-from medtasks_ext.strict import fault_of
+from medtasks_ext.strict import fault_of, nearest_faults
 
+#: What names another commit whenever the source changes.
+_MOVING = ("main", "master", "HEAD", "head", "latest", "dev", "develop")
 #: Rows that a sample has at least.
 MIN_TEST, MIN_FEWSHOT = 6, 5
 #: What a dataset folder may hold.
@@ -116,7 +119,10 @@ class DeclaredFolder:
                 " → leave the key out; `medtasks dev build` writes the files of the others"
             )
         folder = self.dataset.key
-        if config.get("dataset") not in (None, folder):
+        if not re.fullmatch(r"[\w.-]+", self.dataset.folder.name):
+            name = re.sub(r"[^\w.-]+", "_", self.dataset.folder.name)
+            yield f"{self.dataset.folder.name}: no name of a folder of tasks → rename it: {name}"
+        elif config.get("dataset") not in (None, folder):
             yield f"{TASK_FILE}: dataset: {config['dataset']!r} is not this folder → write {folder}"
         answer, metadata = config.get("answer"), config.get("metadata")
         if isinstance(metadata, dict):
@@ -131,7 +137,9 @@ class DeclaredFolder:
             faults = list(_answer_faults(answer))
             yield from faults or _scoring_faults(self.dataset)
             if not faults and (lacking := answer_format(self.dataset.blocks["answer"]).unknown_language()):
-                yield f"{TASK_FILE}: {lacking}"
+                code = language_of_country(self.dataset.metadata.language)
+                meant = f"language: did you mean {code}, the language, and not the country? " if code else ""
+                yield f"{TASK_FILE}: {meant}{lacking}"
 
     def _facts(self) -> Iterator[str]:
         """Faults of the facts, each with the file in which it stands."""
@@ -168,6 +176,24 @@ class DeclaredFolder:
             yield (
                 f"{TASK_FILE}: rows.download is there, but access is {access}"
                 " → only open data may be downloaded without terms: name them under rows.download.terms"
+            )
+        said = "revision" in download.model_fields_set if download else False
+        if download and said and download.revision in _MOVING and not self.dataset.is_pinned:
+            yield (
+                f"{TASK_FILE}: rows.download.revision: {download.revision} is another commit tomorrow"
+                f" → write the commit, 40 digits; `medtasks data pin {self.dataset.id}` then locks its files"
+            )
+        if download and (same := [name for name in download.fewshot if name in download.test]):
+            yield (
+                f"{TASK_FILE}: rows.download.fewshot: {same[0].rpartition('/')[2]} is the test rows' file"
+                " → name the source's other part; where it has none, leave fewshot out"
+            )
+        licence = self.dataset.metadata.licence
+        if licence.evidence is None and is_no_name(licence.note):
+            yield (
+                f"card.yaml: licence: {licence.note!r} is no licence of SPDX and no record"
+                f"{near(licence.note.upper(), COMMON)}"
+                " → write an id of https://spdx.org/licenses, or the record that docs/add_a_dataset.md shows"
             )
         if not re.fullmatch(VERSION, self.dataset.version):
             yield (f"{TASK_FILE}: metadata.version is {self.dataset.version!r} → write N-X, for example 1-A")
@@ -249,7 +275,7 @@ def _faults(
     try:
         read(block)
     except ValidationError as error:
-        for item in error.errors():
+        for item in nearest_faults(error):
             yield f"{TASK_FILE}: {_worded({**item, 'loc': item['loc'][skip:]}, root, meanings)}"
 
 
@@ -301,8 +327,8 @@ def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     yield "rows.cluster", rows.cluster or "", True
     if not isinstance(rows.draw_fewshot, bool):
         yield "rows.draw_fewshot.by", rows.draw_fewshot.by, True
-    for number, schema in enumerate(rows.schemas):
-        place = f"rows.schemas.{number}" if rows.several else "rows"
+    for schema in rows.schemas:
+        place = rows.place_of(schema)
         yield from ((f"{place}.{name}", text, True) for name, text in _of_schema(schema))
     for number, exclusion in enumerate(rows.exclude):
         yield f"rows.exclude.{number}.when", exclusion.when, True

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from medtasks_ext.registry import Registry
 from medtasks_ext.rows.authors import authors_of
+from medtasks_ext.rows.files import SUFFIXES
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.missing import source_of
 from medtasks_ext.rows.places import BESIDE, dataset_folder, letters, row_file, row_files
@@ -21,6 +22,7 @@ class Stray:
     path: str  # below the data folder
     why: str = "unknown name"
     meant: str | None = None  # the name that may be meant
+    remedy: str = ""  # what else to call it
 
 
 def find_strays(folder: Path, registry: Registry, read: set[str]) -> list[Stray]:
@@ -96,7 +98,10 @@ def _strays(root: Path, below: PurePosixPath, names: _Names, read: set[str]) -> 
         if entry.is_dir() and names.is_folder(place):
             yield from _strays(root, below / entry.name, names, read)
         elif not names.has_meaning(place):
-            yield Stray(place, meant=names.nearest(place))
+            meant = names.nearest(place)
+            of_rows = below.as_posix() in names.inside and entry.suffix.lower() in SUFFIXES
+            remedy = f"call rows to ask test{entry.suffix.lower()}" if of_rows and not meant else ""
+            yield Stray(place, meant=meant, remedy=remedy)
         elif entry.name not in BESIDE and place not in names.databases and not _is_empty(entry):
             yield Stray(place, _why_not(entry, place, names))
 

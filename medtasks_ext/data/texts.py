@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Characters of a text that are looked at.
 _HEAD = 4_000
+_WORDS = 5  # blanks of a short text that is no code and no name
 _FEWEST = 5  # rows by which a share is judged
 _ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
@@ -168,6 +169,7 @@ class _Column:
     n_looked_at: int = 0
     total: int = 0  # characters
     sizes: Counter[int] = field(default_factory=Counter)  # of distinct texts that may be cut
+    short: Counter[int] = field(default_factory=Counter)  # of distinct short texts of several words
     n_at_end: int = 0  # texts as long as a database or spreadsheet lets them be
     n_ellipsis: int = 0
     n_long: int = 0
@@ -238,6 +240,13 @@ class Columns:
         if known in column.values or len(column.values) < 1_000:
             column.values[known] += 1
         column.n_at_end += size in _ENDS
+        if (
+            isinstance(cell, str)
+            and 40 <= size < 100
+            and column.values[known] <= 1
+            and text.count(" ") >= _WORDS
+        ):
+            column.short[size] += 1
         if isinstance(cell, str) and size >= 100 and column.values[known] <= 1:
             column.n_long += 1
             column.sizes[size] += 1
@@ -300,6 +309,16 @@ class Columns:
             yield Fault(
                 f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255,"
                 " 256 or 32,767 characters: they were cut",
+                "export the whole texts",
+                [],
+                name,
+            )
+            return
+        if column.short.total() >= _FEWEST and max(column.short.values()) >= 0.8 * column.short.total() > n:
+            size = column.short.most_common(1)[0][0]
+            yield Fault(
+                f"column {name} has {column.short[size]:,} of {column.short.total():,} texts that end at"
+                f" exactly {size} characters: they were cut",
                 "export the whole texts",
                 [],
                 name,

@@ -25,9 +25,10 @@ PROBE_SECONDS = 60.0
 BYTES_PER_TOKEN = 4
 _CHATS = "/chat/completions"
 _PROBE = [{"role": "user", "content": "1"}]
+CUT_REPLY = "reply cut at max_tokens"
 #: Why a reply holds no verdict, where the server says it: finish -> words.
 _SHORTFALLS = {
-    "length": "reply cut at max_tokens",
+    "length": CUT_REPLY,
     "refusal": "the judge declined",
     "content_filter": "the judge's server filtered the reply",
 }

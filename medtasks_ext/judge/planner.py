@@ -227,7 +227,9 @@ class JuryPlanner(Planner):
         usage, cost = _taken(judge, outcome, request)
         charged = charged._replace(usage=usage, cost=cost)
         self._unread[request.key] += 1
-        last = self._unread[request.key] == MAX_REPLIES
+        # what fills its budget without chance in it would fill it again
+        cut = outcome.finish == "length" and judge.temperature == 0
+        last = cut or self._unread[request.key] == MAX_REPLIES
         read = [self._read(ask, outcome, charged if ask is same[0] else RequestUsage(sent)) for ask in same]
         spent = judge.spent(usage) if cost is None else cost
         if not (all(read) or last):

@@ -180,6 +180,7 @@ def _check_disjoint(divided: Parts, name: str, dataset: Dataset, faults: Faults)
                     column=name,
                     where=row.where,
                     remedy="take one of the two out",
+                    cause="is also an example: an example must not be a test row",
                 )
             )
 

@@ -37,6 +37,10 @@ _NAMED = 3  # sources that a line names; `ls` lists all
 _PERMISSIVE = (
     "MIT", "Apache-2.0", "BSD-", "CC-BY-1", "CC-BY-2", "CC-BY-3", "CC-BY-4", "CC0-", "ODC-By-", "PDDL-",
 )  # fmt: skip
+#: Licences that datasets often have, which a mistyped one is compared with.
+COMMON = (
+    "CC-BY-4.0", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC-BY-NC-SA-4.0", "CC0-1.0", "MIT", "Apache-2.0",
+)  # fmt: skip
 _COPYLEFT = ("CC-BY-SA-", "GPL-", "LGPL-", "AGPL-", "ODbL-")
 _SAID: Mapping[Use, str] = {
     "research": "for research alone",
@@ -165,6 +169,11 @@ def _of_text(text: str) -> Any:
         return {"spdx": UNKNOWN, "use": "unclear", "note": text}
     use = use_of(spdx)
     return {"spdx": spdx, "use": use, "third_party_api": "unclear" if use == "unclear" else "yes"}
+
+
+def is_no_name(text: str) -> bool:
+    """Whether a text of one word looks like the name of a licence, and is none of SPDX and of ours."""
+    return bool(text) and " " not in text and text not in licences() and _of_text(text)["spdx"] == UNKNOWN
 
 
 #: Datasets whose terms a plan, and the start of a run, name one by one.

@@ -55,8 +55,20 @@ def code_of(words: str) -> str | None:
     try:
         language = Language.match(words, strict_case=False)
     except LanguageNotFoundError:
-        return None
+        return language_of_country(words)
     return language.part1 or language.part3
+
+
+#: Codes of countries that people write for the language; some are the code of another language.
+_OF_COUNTRY = {
+    "br": "pt", "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kr": "ko", "se": "sv",
+    "ua": "uk", "vn": "vi",
+}  # fmt: skip
+
+
+def language_of_country(code: str) -> str | None:
+    """The language of a country, where its code is often written for the language's."""
+    return _OF_COUNTRY.get(code.lower())
 
 
 def _code(language: object) -> str:

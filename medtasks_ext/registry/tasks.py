@@ -431,6 +431,10 @@ def facts_of(suite: Suite, config: Mapping[str, Any]) -> Facts:
     )
 
 
+#: Other names that people, and editors, give to a task file.
+_ALMOST = ("task.yml", "tasks.yaml", "task.yaml.txt", "Task.yaml", "task.YAML")
+
+
 def _visible(folder: Path, pattern: str) -> list[Path]:
     """Files below a folder that lie in no hidden one, as a new dataset does until all of it is there."""
     return sorted(
@@ -529,6 +533,22 @@ class Datasets:
         for item, error in self._scan:
             if error and asked & item.called:
                 raise error
+        for file in self._misnamed():
+            if asked & Dataset(file.parent).called:
+                raise MedtasksError(
+                    f"is not read: a task file is called {TASK_FILE}", where=file, remedy="rename it"
+                )
+
+    def _misnamed(self) -> Iterator[Path]:
+        """Files that are task files by their look, in folders that have none."""
+        places = [(self.root, "*/*"), *((folder, part) for folder in self.own for part in (".", "*", "*/*"))]
+        for root, part in places:
+            for name in _ALMOST:
+                yield from (
+                    file
+                    for file in _visible(root, f"{part}/{name}")
+                    if not (file.parent / TASK_FILE).is_file()
+                )
 
     @cached_property
     def _scan(self) -> list[tuple[Dataset, MedtasksError | None]]:

@@ -74,7 +74,28 @@ def csv_rows(text: str, where: str, separator: str | None = None) -> list[Json]:
     """
     text, separator = _separated(text, separator)
     remedy = f"quote cells that hold {_SEPARATORS.get(separator, 'the separator')}"
-    return table_rows(_csv_records(text, where, separator), where, remedy)
+    records = list(_csv_records(text, where, separator))
+    _check_separators(records, separator, where)
+    return table_rows(records, where, remedy)
+
+
+def _check_separators(records: Sequence[Sequence[str]], separator: str, where: str) -> None:
+    """Refuse a header that is cut by another character than all records are.
+
+    Raises:
+        MedtasksError: it is.
+    """
+    others = [cells for cells in records[1:] if any(cells)]
+    n = len(records[0]) if records else 0
+    if n < 2 or not others or any(any(cells[1:]) for cells in others):
+        return
+    for mark, name in _SEPARATORS.items():
+        if mark != separator and all(cells[0].count(mark) >= n - 1 for cells in others):
+            raise MedtasksError(
+                f"{_SEPARATORS.get(separator, 'other marks')} part the header, and {name} the records",
+                where=where,
+                remedy="write one separator in all lines",
+            )
 
 
 def csv_records(text: str, where: str, names: Collection[str]) -> list[list[str]]:
@@ -130,6 +151,12 @@ def table_rows(
     for number, cells in enumerate(records, start=1):
         if not any(cells):
             continue
+        if len(named) > 1 and [cell.strip() for cell in cells] == header:
+            raise MedtasksError(
+                f"row {number} is the header again",
+                where=where,
+                remedy="take it out; where two tables were joined, see that each row is there once",
+            )
         for place in range(len(cells)):
             if cells[place] and (place >= width or not header[place]):
                 raise MedtasksError(

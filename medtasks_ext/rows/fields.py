@@ -231,12 +231,12 @@ class _SchemaReader:
         self.other_languages = vocabulary()["languages"].keys() - {dataset.metadata.language}
         self.blank, self.n_blank = spec.rows.skip_blank, 0
         file: Path = dataset.file
+        at = spec.rows.place_of(schema)
         self.derived = {
-            name: Expression(text, file, f"rows.schemas: fields.{name}")
-            for name, text in schema.fields.items()
+            name: Expression(text, file, f"{at}.fields.{name}") for name, text in schema.fields.items()
         }
-        self.each = Expression(schema.each, file, "rows.schemas: each") if schema.each else None
-        self.wanted = Expression(schema.where, file, "rows.schemas: where") if schema.where else None
+        self.each = Expression(schema.each, file, f"{at}.each") if schema.each else None
+        self.wanted = Expression(schema.where, file, f"{at}.where") if schema.where else None
         for key in ("instruction", "input", "target"):  # what columns follow from must be valid
             Template(getattr(spec.prompt, key), file, f"prompt.{key}")
         columns, optional = columns_of(spec, schema)
@@ -352,7 +352,10 @@ class Quarantine:
     def __init__(self, exclusions: list[Exclusion], where: str) -> None:
         self.exclusions, self.where = exclusions, where
         self._found: Counter[int] = Counter()
-        self._when = [Expression(item.when, where, "rows.exclude: when") for item in exclusions]
+        self._when = [
+            Expression(item.when, where, f"rows.exclude.{number}.when")
+            for number, item in enumerate(exclusions)
+        ]
 
     def holds(self, row: Row) -> bool:
         """Whether a row is excluded."""

@@ -23,6 +23,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_eval_context
 from jinja2.visitor import NodeTransformer
 
+from medtasks_ext.privacy import RowValueError
+
 #: What compiling raises where a text is no template: a number of 5,000 digits, brackets a thousand deep.
 NO_TEMPLATE = (jinja2.TemplateError, RecursionError, ValueError, SyntaxError, MemoryError)
 #: What rendering raises where a template does what it may not.
@@ -177,6 +179,22 @@ class _Counted(NodeTransformer):
         return counted
 
 
+class _Placed(_Counted):
+    """Also looks at places that a template computes: a row that counts from 0 would get the last item."""
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Getitem:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.arg, nodes.BinExpr):
+            node.arg = self._through("_place", node.arg)
+        return node
+
+
+def _place(value: Any) -> Any:
+    if isinstance(value, int) and value < 0:
+        raise RowValueError("a place before the first: the row counts from 0, and the template from 1")
+    return value
+
+
 # ---------------------------------------------------------------------- environments
 
 
@@ -205,6 +223,7 @@ class Bounded(ImmutableSandboxedEnvironment):
     """A sandbox whose renderings have a budget."""
 
     template_class = _Metered
+    guard: ClassVar[type[_Counted]] = _Counted
     concat = staticmethod(_concat)
     intercepted_binops: ClassVar[frozenset[str]] = frozenset({"+", "*", "**", "%"})  # type: ignore[misc]
 
@@ -213,7 +232,7 @@ class Bounded(ImmutableSandboxedEnvironment):
         self.globals["range"] = _range
         self.globals["dict"] = lambda *args, **kwargs: _held(dict(*args, **kwargs))
         del self.globals["lipsum"]
-        self.filters |= {"_steps": _steps, "_joined": _joined, "_held": _held}
+        self.filters |= {"_steps": _steps, "_joined": _joined, "_held": _held, "_place": _place}
         self.filters |= {"join": _join, "replace": _replace, "string": _string}
         self.filters |= {name: _listing(self.filters[name]) for name in _LISTING}
 
@@ -223,7 +242,7 @@ class Bounded(ImmutableSandboxedEnvironment):
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         _begin()  # constants are computed now
-        return super()._generate(_Counted(self).visit(source), *args, **kwargs)
+        return super()._generate(self.guard(self).visit(source), *args, **kwargs)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Call what a template calls, which is a step."""
@@ -243,7 +262,9 @@ class Bounded(ImmutableSandboxedEnvironment):
 
 
 class Declared(Bounded):
-    """The sandbox of task files: besides, only filters and methods from a list."""
+    """The sandbox of task files: besides, only filters and methods from a list, and places from 0 on."""
+
+    guard = _Placed
 
     def __init__(self, filters: Mapping[str, Callable[..., Any]], **settings: Any) -> None:
         super().__init__(**settings)

@@ -466,6 +466,11 @@ class Source(RowSchema):
         own = [RowSchema.model_construct(**{name: getattr(self, name) for name in self._said})]
         return own if self.columns else self.several
 
+    def place_of(self, schema: RowSchema) -> str:
+        """Where the task file has one of the forms: `rows`, or `rows.schemas.N`."""
+        number = next((number for number, item in enumerate(self.schemas) if item is schema), 0)
+        return f"rows.schemas.{number}" if self.several else "rows"
+
 
 class OwnLines(Strict):
     """The strategy line of one dataset, where it is not its suite's.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jinja2
 
-from medtasks_ext.errors import RowError
+from medtasks_ext.errors import RowError, near, some
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.rows.expressions import Template
 
@@ -45,11 +45,16 @@ class PromptTemplate:
             return self.compiled.render(values)
         except (jinja2.UndefinedError, TypeError, ValueError, KeyError) as error:
             what = what_happened(error, self.compiled.text)
+            remedy = "the row lacks a field that the template uses, or holds a value that is not foreseen"
+            if unknown := sorted(self.variables() - values.keys()):
+                what = f"no column or field {unknown[0]!r}{near(unknown[0], values)}"
+                remedy = f"name one of: {some([name for name in values if name[0] != '_'], 12)}"
             raise RowError(
                 f"{self.key} cannot be rendered for {row.place}: {what}",
                 row=row.place,
                 where=row.where,
-                remedy="the row lacks a field that the template uses, or holds a value that is not foreseen",
+                remedy=remedy,
+                cause=f"{self.key} cannot be rendered: {what}",
             ) from None
 
 

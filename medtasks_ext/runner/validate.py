@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.answers import AnswerFormat
-from medtasks_ext.data.check import causes_of
+from medtasks_ext.data.check import Cause, causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
 from medtasks_ext.data.review import Review
@@ -103,10 +103,9 @@ class _Folder(DeclaredFolder):
         pool = [row for row in read_rows(self.dataset.sample_file) if row.get(SPLIT_KEY) == "fewshot"]
         content = ContentCheck(self.dataset, right=pool)
         found = check_rows(self.dataset, "sample", examine=content.look)
-        yield from map(str, found.faults)
-        for cause in causes_of(content.faults()):  # as `data check` says it of a user's rows
-            named = f" ({', '.join(cause.rows)})" if cause.rows else ""
-            yield f"sample.jsonl: {cause.what}{named} → {cause.faults[0].remedy}"
+        for cause in causes_of(found.faults):  # as `data check` says it of a user's rows
+            yield str(cause.faults[0]) if len(cause.faults) == 1 else _in_rows(cause)
+        yield from map(_in_rows, causes_of(content.faults()))
         if not found.test:
             return
         test, fewshot = found.test, found.fewshot
@@ -229,6 +228,12 @@ class _Folder(DeclaredFolder):
             got = _evaluated(self._own_registry, name, _Same(text)).metrics["rouge_l"]
             if got != 0:
                 yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
+
+
+def _in_rows(cause: Cause) -> str:
+    """What several rows have, in one line."""
+    named = f" ({some(cause.rows)})" if cause.rows else ""
+    return f"sample.jsonl: {cause.what}{named} → {cause.faults[0].remedy}"
 
 
 def _evaluated(registry: Registry, name: str, model: Baseline) -> TaskResult:

@@ -117,6 +117,9 @@ def test_main_axes_stand_below_and_the_tasks_are_counted(two_suites):
     n = len({*registry().leaves("medtasks_private"), *registry().leaves("medhelm_admin")})
     assert any(f"of {n} tasks scored" in line and "to be judged" in line for line in lines)
     assert len(lines) < 40
+    done = [line for line in two_suites.err.splitlines() if ": done" in line]
+    assert len(done) == n and any("mlb_maexam: done, SAMPLE score" in line for line in done)
+    assert all("done, SAMPLE score" in line or "done, to be judged (" in line for line in done)
 
 
 def test_a_narrow_terminal_breaks_no_figure(two_suites, medtasks, monkeypatch):

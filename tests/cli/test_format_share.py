@@ -6,10 +6,7 @@ import csv
 
 from medtasks_ext.cli.tables import remarks
 
-SAID = (
-    "readable 50.0% as scored, 100.0% by the repaired reading;"
-    " score 0.4000, 0.8000 if every readable answer counted"
-)
+SAID = "readable 50.0% as scored, 100.0% by the repaired reading; score 0.4000, 0.8000 by that reading"
 
 
 def task(name="bridge_mie", **metrics):
@@ -31,7 +28,7 @@ def test_scores_of_several_suites_or_strategies_have_no_mean_and_sample_scores_a
         [line] = remarks({"a": task(**figures), "b": task(other, **figures)})
         assert line == "readable 50.0% as scored, 100.0% by the repaired reading (means of 2 tasks)"
     [line] = remarks({"a": task(**figures, SAMPLE_DATA=1.0)})
-    assert "; SAMPLE score 0.4000, 0.8000 if" in line
+    assert "; SAMPLE score 0.4000, 0.8000 by that" in line
 
 
 def test_a_report_says_it_for_each_suite_and_its_table_has_the_figures(medtasks, tmp_path):

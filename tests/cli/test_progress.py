@@ -134,6 +134,9 @@ def test_speed_is_said_for_now_and_since_the_start_and_silence_as_such(clock):
     assert live.speed_words(tally.speed()) == "100 tokens/s (19 since the start)"
     clock.now += 600
     assert live.speed_words(tally.speed()) == "no answer for 10 min; 10 tokens/s since the start"
+    assert "tokens/s" in "".join(lines(tally))
+    answers(tally, 1000 - tally.done)
+    assert "/s" not in "".join(lines(tally)), "what is left is scoring"
 
 
 def test_answers_are_counted_where_nobody_counts_tokens(clock):
@@ -141,6 +144,8 @@ def test_answers_are_counted_where_nobody_counts_tokens(clock):
     clock.now = 10
     answers(tally, 32)
     assert live.speed_words(tally.speed()) == "3.2 answers/s (3.2 since the start)"
+    clock.now = 640
+    assert live.speed_words(tally.speed()) == "no answer for 10 min; 3.0 answers/min since the start"
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,25 @@
-"""What `validate` finds in a dataset whose files can be read: by changing rows and answers."""
+"""What `validate`, and `data check`, find in datasets with a mistake; and nothing in those that are there."""
 
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
+from lm_eval.tasks import TaskManager
 
 from medtasks_ext.data.review import Review
-from medtasks_ext.registry import Dataset, registry
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.runner.validate import validate_dataset
-from tests.data.mistakes import MISTAKES
+from tests.data.mistakes import CANARY, CHECK, MISTAKES, Mistake, local
 
 TASKS = registry()
+#: Of the second sixty, those whose task file lm-eval cannot read.
+DROPPED = {
+    "a block one blank too deep", "an include of no file", "an alias without its anchor", "the ending .yml",
+    "saved in cp1252",
+}  # fmt: skip
 #: Mistakes that no check names.
 NOT_NAMED = {
     ("medhelm/medhallu", "five test rows"),  # each is asked twice, with a true and a false answer
@@ -19,18 +27,95 @@ NOT_NAMED = {
 }
 
 
-def test_the_list_is_sixty_mistakes_of_which_all_but_three_are_named():
-    assert len(MISTAKES) == len({(item.dataset, item.name) for item in MISTAKES}) == 60
+#: What a message names: a file, or a folder of tasks.
+PLACES = (
+    "task.y",
+    "card.yaml",
+    "citation.bib",
+    "sample.jsonl",
+    ".csv",
+    "pubmedqa sv",
+    "pubmedqa_sv:",
+    "/empty:",
+)
+
+#: How a message says what to do.
+REMEDIES = ("→", "did you mean", "should be", "missing key", "TODO:", "place {{ strategy }}")
+
+
+def test_the_list_is_twice_sixty_mistakes_of_which_all_but_six_are_named():
+    assert len(MISTAKES) == len({(item.dataset, item.name) for item in MISTAKES}) == 120
     assert {(item.dataset, item.name) for item in MISTAKES} >= NOT_NAMED
-    assert len(NOT_NAMED) <= 3
+    assert len(NOT_NAMED) <= 6
+
+
+@pytest.fixture
+def made(tasks_of, made_rows, tmp_path, monkeypatch):
+    """Make a mistake; the command that names it first, with the places of this test."""
+    monkeypatch.delenv("MEDTASKS_SHOW_TEXT", raising=False)
+
+    def make(item: Mistake, command: str = "") -> list[str]:
+        root, data = tmp_path / "tasks", tmp_path / "data"
+        for folder in (root, data):
+            shutil.rmtree(folder, ignore_errors=True)
+        tasks_of(item.dataset)
+        item.make(root / item.dataset)
+        if data.is_dir():
+            monkeypatch.setenv("MEDTASKS_DATA_DIR", str(data))
+        forget()
+        places = {"TASK": item.dataset.replace("/", "_"), "ROOT": str(root), "DATA": str(data)}
+        words = (command or item.command).replace("ROWS", "local" if data.is_dir() else "sample")
+        for name, place in places.items():
+            words = words.replace(name, place)
+        return words.split(" ")
+
+    return make
 
 
 @pytest.mark.parametrize("item", MISTAKES, ids=lambda item: f"{item.dataset}: {item.name}")
-def test_a_mistake_is_named(tasks_of, item):
-    folder = tasks_of(item.dataset) / item.dataset
-    item.make(folder)
-    found = validate_dataset(registry(), Dataset(folder))
-    assert bool(found) == ((item.dataset, item.name) not in NOT_NAMED), found
+def test_a_mistake_is_named(medtasks, made, item):
+    outcome = medtasks(*made(item))
+    assert "Traceback" not in outcome.text and CANARY not in outcome.text
+    assert bool(outcome.code) == ((item.dataset, item.name) not in NOT_NAMED and not item.taken), outcome.text
+    if outcome.code:
+        assert outcome.code in (1, 2) and any(place in outcome.text for place in PLACES), outcome.text
+        assert any(remedy in outcome.text for remedy in REMEDIES), outcome.text
+
+
+@pytest.mark.parametrize("item", [item for item in MISTAKES if item.taken], ids=lambda item: item.name)
+def test_what_does_no_harm_is_read_as_it_was_meant(medtasks, made, item):
+    """The documents are those of the rows as they should stand there."""
+    plain = item._replace(make=local() if item.command == CHECK else lambda folder: None)
+    shown = [medtasks(*made(one, "preview TASK --data ROWS --json")).out for one in (plain, item)]
+    assert shown[0] == shown[1] != ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "dev validate TASK",
+        "preview TASK --data ROWS",
+        "run --model oracle --tasks TASK --data ROWS --output_path out",
+    ],
+)
+@pytest.mark.parametrize("item", MISTAKES[60:], ids=lambda item: f"{item.dataset}: {item.name}")
+def test_no_command_has_a_traceback_for_it(medtasks, made, item, command):
+    outcome = medtasks(*made(item, command))
+    assert outcome.code in (0, 1, 2) and "Traceback" not in outcome.text, outcome.text
+    assert "MEDTASKS_SHOW_TEXT" not in outcome.text  # what the message of a defect ends with
+    assert command.startswith("preview") or CANARY not in outcome.text
+
+
+@pytest.mark.parametrize("item", MISTAKES[60:], ids=lambda item: f"{item.dataset}: {item.name}")
+def test_plain_lm_eval_says_it_in_one_message_or_does_not_see_the_file(made, item):
+    """lm-eval drops task files that are no YAML, and then says that it knows no such task."""
+    folder, task, data = made(item, "ROOT TASK ROWS")
+    try:
+        TaskManager(include_path=folder, include_defaults=False, metadata={"data": data}).load([task])
+    except MedtasksError as error:
+        assert "→" in str(error) and CANARY not in str(error)
+    except KeyError as error:
+        assert item.name in DROPPED, error
 
 
 @pytest.mark.parametrize("name", TASKS.datasets)

@@ -247,7 +247,18 @@ def test_a_document_that_nobody_judged_has_no_score(run, jury, medtasks, metrics
 def test_a_reply_that_was_cut_says_so(run, jury, medtasks, server):
     server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
     run("qa")
-    assert "6 (reply cut at max_tokens)" in medtasks("judge", "run", "--jury", jury("one")).out
+    said = medtasks("judge", "run", "--jury", jury("one")).out
+    assert "6 (reply cut at max_tokens); raise its max_tokens in the jury file" in said
+
+
+@pytest.mark.parametrize(("temperature", "tries"), [(0.0, 1), (0.7, 3)])
+def test_a_reply_that_was_cut_is_asked_for_again_only_where_chance_decides(
+    temperature, tries, run, jury, medtasks, server
+):
+    server.script = lambda asked, seen: Reply('{"accuracy": {"score": 4', finish="length")
+    run("qa")
+    medtasks("judge", "run", "--jury", jury("one", temperature=temperature))
+    assert len(server.asked) == 6 * tries
 
 
 def test_a_server_without_schemas_is_asked_without_from_then_on(run, jury, medtasks, metrics, server):

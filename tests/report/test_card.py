@@ -58,7 +58,19 @@ def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, 
         f"| `{task}` | zero-shot | exact_match | {score:.4f} [" in text for task, score in scores.items()
     )
     assert f"medtasks run --tasks {TASK},{OTHER} --model random-label" in text
-    assert "2 of 2 experiments use medtasks' own wording" in text and "SAMPLE" not in text
+    assert "2 of 2 experiments use medtasks' own wording of the instructions; scores from" in text
+    assert "SAMPLE" not in text
+
+
+def test_means_stand_axis_by_axis_in_the_suite_s_order(medtasks, tmp_path):
+    call = ("run", "--model", "oracle", "--data", "sample", "--limit", "1", "--tasks", "bridge")
+    assert medtasks(*call, "--output_path", "run").code == 0
+    assert medtasks("card", "run", "-o", "card").code == 0
+    lines = (tmp_path / "card" / "medical-evaluation.md").read_text().splitlines()
+    shown = [line.split("|")[1].partition(":")[2].strip() for line in lines if line.startswith("| BRIDGE: ")]
+    report = medtasks("report", "run").out.splitlines()
+    listed = [line.strip().partition("  ")[0] for line in report if line.startswith("   ")]
+    assert len(shown) > 10 and [name for name in listed if name in shown] == shown
 
 
 def test_the_command_of_a_card_makes_the_same_run(medtasks, run, tmp_path):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
-from medtasks_ext.report.axes import titles_of
+from medtasks_ext.report.axes import order, titles_of
 from medtasks_ext.report.groups import group_frame, group_scores, groups_of
 from medtasks_ext.results.reading import choice_of
 
@@ -37,10 +37,13 @@ def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
     scores = [score for strategy in asked for score in group_scores(entry, strategy, groups)]
     rows = [row for row in group_frame(scores, titles).to_pylist() if row["score"] is not None]
     place = {suite: number for number, suite in enumerate(tasks.suites)}
-    return sorted(
-        rows,
-        key=lambda row: (place[row["suite"]], strategy_order(row["strategy"]), row["axis"] != "suite"),
-    )
+
+    def position(row: Json) -> tuple[Any, ...]:
+        suite, axis = tasks.suites[row["suite"]], row["axis"]
+        number = 0 if axis == "suite" else 1 + suite.main_axes.index(axis)
+        return (place[suite.id], strategy_order(row["strategy"]), number, order(axis, row["value"]))
+
+    return sorted(rows, key=position)
 
 
 def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:

@@ -443,9 +443,10 @@ def _remarks(entry: Entry) -> list[str]:
     if any("jury" in item.words for item in experiments):
         lines.append("Other judges give other scores.")
     if own := sum(item.words["prompt"].startswith("own") for item in experiments):
+        others = "" if own == len(experiments) else "the others the suites' official wording; "
         lines.append(
-            f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions, the "
-            "others the suites' official wording; scores from other prompts are other scores."
+            f"{own} of {len(experiments)} experiments use medtasks' own wording of the instructions; {others}"
+            "scores from other prompts are other scores."
         )
     asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
     if terms := restrictions(asked.items()):
