@@ -40,6 +40,10 @@ class Words:
     corrects: tuple[str, ...]
     decimal: str
     because: tuple[str, ...] = ()
+    so: tuple[str, ...] = ()
+    than: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    whereas: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     neither: tuple[str, ...] = ()

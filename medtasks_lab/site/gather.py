@@ -67,6 +67,15 @@ class BoardLine:
         return self.entry.model if self.published else self.entry.label
 
     @cached_property
+    def scored(self) -> dict[str, list[Experiment]]:
+        """Strategy -> what has a score that is proven."""
+        found: dict[str, list[Experiment]] = {}
+        for item in self.entry.experiments.values():
+            if item.score is not None and self.is_proven(item):
+                found.setdefault(item.strategy, []).append(item)
+        return found
+
+    @cached_property
     def model(self) -> str:
         """What lines of one model have in common: its id in the registry or on the hub, else its name."""
         return self._registered.casefold()

@@ -18,6 +18,8 @@ THIRD = Path(__file__).parent / "replies_third.yaml"
 FOURTH = Path(__file__).parent / "replies_fourth.yaml"
 FIFTH = Path(__file__).parent / "replies_fifth"
 SIXTH = Path(__file__).parent / "replies_sixth"
+SEVENTH = Path(__file__).parent / "replies_seventh"
+MODELS = Path(__file__).parent / "replies_models"
 LATER = Path(__file__).parent / "replies_later.yaml"
 #: written for an answer that is not there, or not clear
 NONE = "none"
@@ -115,6 +117,19 @@ def written_sixth() -> list[HandWritten]:
     return list(_of_files(SIXTH))
 
 
+@lru_cache(maxsize=1)
+def written_seventh() -> list[HandWritten]:
+    """A hundred more in each, in the forms and about as often as models write them; committed before any
+    reader had seen it."""
+    return list(_of_files(SEVENTH))
+
+
+@lru_cache(maxsize=1)
+def written_for_mending() -> list[HandWritten]:
+    """Replies as models write them, with which the reader was mended before the seventh set was written."""
+    return list(_of_files(MODELS))
+
+
 #: what a set is -> the set, in the order in which they were written
 SETS = {
     "written before the reader": written_before,
@@ -124,6 +139,8 @@ SETS = {
     "options that are phrases": written_fourth,
     "a hundred more in each language": written_fifth,
     "fifty more in each language": written_sixth,
+    "as models write, for mending": written_for_mending,
+    "as models write, a hundred in each language": written_seventh,
 }
 
 

@@ -21,10 +21,14 @@ _NUMBER = regex.compile(
 )
 _DASH = regex.compile(r"[-–—~〜/]")
 _END = regex.compile(r"[\s*.。!)]*$")
+_SENTENCE_END = regex.compile(r"[\s*.。!]*$")
 _LINE_END = regex.compile(r"[^\S\n]*[.。!*]*\s*(?:\n|$)")
 _EQUALS = regex.compile(r"[=≈≃≅]|\\approx(?![a-z])")
 #: what a reply remarks in brackets
 _BRACKETS = regex.compile(r"\([^()\n]*\)")
+#: before a number with which an answer is compared
+_COMPARES = ("<", ">", "≤", "≥", "&lt;", "&gt;")
+_GAP = regex.compile(r"[^\S\n*_]+")
 _FIRST_STOP = regex.compile(r"[.。!?](?=\s)|\n")
 #: of points, between a score and the most that it can be
 _WORD = regex.compile(r"[^\S\n]*\p{L}{1,12}[^\S\n]+")
@@ -102,6 +106,7 @@ class NumberReader:
         values = list(self._values(text))
         if not values:
             return NOTHING
+        values = [value for value in values if not self._is_compared(text, value)] or values
         if (first := self._at(text, 0)) and first.number is not None and _SET_OFF.match(text, first.end):
             return said(first, "the reply begins with it")
         if len({value.number for value in values}) == 1:
@@ -110,7 +115,7 @@ class NumberReader:
             return marked
         signs = [match.end() for match in _EQUALS.finditer(text)]
         if signs and (answer := self.phrases.answer_at(text, signs[-1], at)):
-            return said(self._rounded(text, answer[0]), "the last result")
+            return said(self._rounded(text, answer[0], values), "the last result")
         weak = [item.what for item in reached if item.sort < 3]
         if weak:
             return said(weak[-1], "said to be the answer")
@@ -119,8 +124,15 @@ class NumberReader:
         last = values[-1]
         if _END.match(text, last.end) and self._is_said(text, last.start):
             return said(last, "the reply ends with it")
+        behind = self._past_skipped(text, last.end)
+        verb = behind > last.end and text[last.end : behind].strip()
+        if verb and _SENTENCE_END.match(text, behind) and last.number is not None:
+            return said(last, "the reply ends with it")  # a verb stands behind it, as in Japanese
         if named := self._in_outer_sentence(text, values):
             return named
+        led = {value.number: value for value in values if self._is_said(text, value.start)}
+        if len(led) == 1 and None not in led:
+            return said(next(iter(led.values())), "the only number that a verb leads to")
         with_unit = {value.number: value for value in values if value.with_unit}
         if len(with_unit) == 1:
             return said(next(iter(with_unit.values())), "the only number with a unit")
@@ -195,8 +207,35 @@ class NumberReader:
         )
         return answer[0] if answer else value
 
-    def _rounded(self, text: str, value: _Value) -> _Value:
-        """What a result is rounded to in its sentence, behind a word for it; else the result."""
+    def _is_compared(self, text: str, value: _Value) -> bool:
+        """Whether an answer is compared with a number, or it is an interval: `below 13`; `every 8 hours`."""
+        before = text[max(0, value.start - 24) : value.start].rstrip(" *_")
+        if self.phrases.limit.match(text, _past_blanks(text, value.end)):
+            return True
+        return before.endswith(_COMPARES) or any(
+            match.end() == len(before) for match in self.phrases.than.finditer(before)
+        )
+
+    def _past_skipped(self, text: str, place: int) -> int:
+        """Behind words that say nothing, as verbs at the end of a sentence do."""
+        while (
+            match := self.phrases.skipped.match(text, place) or _GAP.match(text, place)
+        ) and match.end() > place:
+            place = match.end()
+        return place
+
+    def _rounded(self, text: str, value: _Value, values: list[_Value]) -> _Value:
+        """What a result is rounded to, in its sentence behind a word for it, or at the end; else itself."""
+        last = values[-1]
+        if value.number is not None and last.number is not None and _END.match(text, last.end):
+            said = text[last.start : last.end]
+            decimals = (
+                len(said.rpartition(self.phrases.words.decimal)[2])
+                if self.phrases.words.decimal in said
+                else 0
+            )
+            if last.start > value.end and abs(value.number - last.number) <= 0.5000001 * 10.0**-decimals:
+                return last
         stop = _FIRST_STOP.search(text, value.end)
         about = any_of(self.phrases.words.about).search(text, value.end, stop.start() if stop else len(text))
         return (about and self._at(text, _past_blanks(text, about.end()))) or value

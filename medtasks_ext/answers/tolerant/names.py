@@ -22,6 +22,7 @@ _LINE_END = regex.compile(r"[*_`\"'.。!,\s]*(?:\n|$)")
 _ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
 _CLAUSE_STOP = regex.compile(r"[,、;:]")
 _MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].。!]+")
+_LONG_UNSPACED = regex.compile(rf"[{UNSPACED}]{{2,}}")
 _HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
 
@@ -128,10 +129,18 @@ class NameReader:
             for match in pattern.finditer(text)
             if not self.phrases.is_set_aside(text, *match.span())
         }
+        why = "the only name, with another ending"
+        if not others:  # a noun follows without a blank, as in `轻度贫血`
+            why = "the only name"
+            others = {
+                plain(match[0]): match.span()
+                for match in self._name.finditer(text)
+                if _LONG_UNSPACED.fullmatch(match[0]) and not self.phrases.is_set_aside(text, *match.span())
+            }
         if len({self.names[name] for name in others}) != 1:
             return NOTHING
         name, span = next(iter(others.items()))
-        return Extraction(self.names[name], span, "the only name, with another ending")
+        return Extraction(self.names[name], span, why)
 
     def _ends(self, text: str, item: _Named) -> bool:
         """Whether nothing but words that say nothing follows a name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from string import ascii_lowercase
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ _TO_A_WORD = regex.compile(r"[^\S\n]+(?=\p{L})")
 #: mentions of labels, and of one option's text, that are looked at
 _MOST = 400
 _SENTENCE = regex.compile(r"[.。!?\n;]")
+_SENTENCE_PART = regex.compile(r"[.!?](?=\s)|[。;]|\n")
 #: a blank parts clauses in scripts that set no blank between words
 _CLAUSE_STOP = regex.compile(r"[,、.。!?\n;]|(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
 _UNSPACED_STOP = regex.compile(r"(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\n]")
@@ -85,6 +86,9 @@ _FEWEST_LETTERS, _FEWEST_SIGNS = 8, 3
 _TICKED, _CROSSED = (regex.compile(rf"{mark.pattern}[ *_`\"'(\-•.)]*$") for mark in (TICK, CROSS))
 #: options that a table calls right or wrong, at least
 _FEWEST_TOLD = 2
+#: the end of a line that heads others, with the marks of the next one
+_HEADING = regex.compile(r":[*_]{0,3}[^\S\n]*\n\s*[-*•_(]*[^\S\n]*[*_(]*")
+_PARTICLE = regex.compile(r"\p{Hangul}")
 _PARAGRAPH = regex.compile(r"[*_ \t.,;:]{0,8}\n\s*\n")
 _CLAUSE_END = regex.compile(r"[,;:.—]|\s[-–]\s")
 _LAST_CLAUSE = regex.compile(r"[,;][^\S\n]*(?=[^,;.\n]{0,40}\Z)")
@@ -95,6 +99,9 @@ _REMARK = regex.compile(r"[^\S\n]*\([^()\n]{0,120}\)(?=[^\S\n]*(?:[,;&+、]|\p{L
 _LINE_BEGIN = regex.compile(r"\n[\s*_(\"'\[•#-]*$")
 #: in place of an option that is called wrong
 _DENIED = -1
+_OWN_LABEL, _CLOSED_LABEL = regex.compile(r"[*_]{0,3}[^\S\n]?[*_]{0,3}\("), regex.compile(r"\)[*_]{0,3}")
+#: behind an option's text that is said by itself
+_SAID_ALONE = regex.compile(r"[*_\"')]{0,4}[.。!](?=\s|$)")
 _NUMBERED = regex.compile(r"\s*\d{1,2}(?![\d.,]\d)")
 #: signs of an option that may be a label
 _SHORT = 3
@@ -106,6 +113,7 @@ _TERM = regex.compile(
 _LINE_START = regex.compile(r"(?:^|\n)[\s*_(\"'\[•#-]*$")
 _NEXT_LINE = regex.compile(r"\n[^\S\n]*[*_(\"'\[•#-]*[^\S\n]*")
 _CLAUSE_BEGIN = regex.compile(r"[,、;:][\s*_(\"']*$")
+_COMMA = regex.compile(r"[*_\"')]{0,4}[,;]?[^\S\n]*[–—(-]?[^\S\n]*")
 _BLANKS = regex.compile(r"[*_`\"'(\s]+")
 
 
@@ -215,6 +223,7 @@ class _Reading:
             item
             for item in self.phrases.reached(self.text, self._listed)
             if not self.phrases.is_set_aside(self.text, item.what.start, item.what.end)
+            and (self.several or not self._heads_options(item.what))
         ]
         if self.several and (left := self._all_but()):
             return left
@@ -227,7 +236,7 @@ class _Reading:
             return member
         if not self.several and (other := self._after_neither()):
             return other
-        if self._none_of_these():
+        if not any(item.sort < 3 for item in reached) and self._none_of_these():
             return Extraction(None, None, "none of these")
         if first := self._at_start():
             said = [item for item in reached if item.sort < 3 and item.what.places != first.places]
@@ -244,11 +253,14 @@ class _Reading:
         if reached:
             return self._said(reached[-1].what, "called right")
         return (
-            self._last()
+            self._headed_lines()
+            or self._last()
             or self._bold()
+            or self._behind_so()
             or self._only(verdicts)
             or self._only_list()
             or self._named_in_words()
+            or self._in_first_sentence()
             or self._concluding()
             or self._by_part()
             or NOTHING
@@ -314,12 +326,26 @@ class _Reading:
     def _denies(self, begin: int, end: int) -> bool:
         """Whether a word between two places denies or doubts."""
         words = self.phrases.words
-        denials = (*words.not_, *words.wrong, *words.no, *words.or_)
-        return bool(any_of(denials).search(self.text, begin, end) or CROSS.search(self.text, begin, end))
+        denials = (*words.not_, *words.wrong, *words.no)
+        # a particle ends its word: `나` is none in `나타난다`
+        doubts = any(
+            not _PARTICLE.fullmatch(match[0]) or not _PARTICLE.match(self.text, match.end())
+            for match in any_of(words.or_).finditer(self.text, begin, end)
+        )
+        return (
+            doubts
+            or bool(any_of(denials).search(self.text, begin, end))
+            or bool(CROSS.search(self.text, begin, end))
+        )
 
     def _all_at(self, place: int) -> _Listed | None:
         match = any_of(self.phrases.words.all).match(self.text, place)
-        return _Listed(tuple(range(self.reader.size)), place, match.end()) if match else None
+        if not match:
+            return None
+        stop = _SENTENCE_PART.search(self.text, match.end())
+        if self.reader.mention.search(self.text, match.end(), stop.start() if stop else len(self.text)):
+            return None  # `all that apply: A, B`
+        return _Listed(tuple(range(self.reader.size)), place, match.end())
 
     def _run_at(self, place: int) -> _Listed | None:
         match = self.reader.run.match(self.text, place) if self.reader.single else None
@@ -338,7 +364,7 @@ class _Reading:
         by_text = self._text_at(place)
         match = self.reader.label.match(self.text, place)
         if by_text and (not match or by_text[1] > match.end() + 1):
-            return by_text
+            return by_text[0], self._past_own_label(*by_text)
         if not match or not self._is_label(match, announced=colon):
             return None
         number, end = self.reader.forms[match[0]], match.end()
@@ -349,6 +375,15 @@ class _Reading:
             return None
         suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
         return number, suffix.end() if suffix else end
+
+    def _past_own_label(self, number: int, end: int) -> int:
+        """Behind the label that stands in brackets behind an option's text, as in `Tremor (B)`."""
+        opened = _OWN_LABEL.match(self.text, end)
+        match = self.reader.label.match(self.text, opened.end()) if opened else None
+        if not match or self.reader.forms[match[0]] != number:
+            return end
+        closed = _CLOSED_LABEL.match(self.text, match.end())
+        return closed.end() if closed else end
 
     def _text_at(self, place: int) -> tuple[int, int] | None:
         for pattern, number in self.reader.texts:
@@ -487,8 +522,20 @@ class _Reading:
         return self._of_marked(whole, "a member of JSON")
 
     def _bold(self) -> Extraction | None:
-        """The one option that is set in bold as a whole."""
+        """The one option that is set in bold as a whole; where several may be right, all but all options."""
         found = []
+        if self.several:
+            single = [
+                (stretch, option)
+                for stretch in emphasised(self.text)
+                if (option := self._one_at(stretch.start)) and stretch.is_filled(self.text, option[1])
+            ]
+            places = {option[0] for _, option in single}
+            if len(places) > 1:
+                denied = any(self._in_denial(*stretch) for stretch, _ in single)
+                begin, end = single[0][0]
+                whole = denied or len(places) == self.reader.size
+                return None if whole else Extraction(sorted(places), (begin, end), "set in bold")
         for stretch in emphasised(self.text):
             listed = self._listed(stretch.start, True)
             if listed and stretch.is_filled(self.text, listed.end) and not self._in_denial(*stretch):
@@ -503,7 +550,8 @@ class _Reading:
         marks_first = bool(named) and self._mark_before(named[0][1]) is not None
         for number, start, end in named:
             own = self._text_at(self._past(end))
-            end = own[1] if own and own[0] == number else end
+            suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
+            end = own[1] if own and own[0] == number else suffix.end() if suffix else end
             verdict = self._mark_before(start) if marks_first else self._verdict_beside(end)
             if verdict is None:
                 untold.add(number)
@@ -531,7 +579,10 @@ class _Reading:
                 return verdict
         words = self.phrases.words
         right, wrong = words.right, (*words.wrong, *words.not_)
-        if self.text[end:place].strip(" *_)`\"'"):  # `A: no`; in `A no` a blank sets no word apart
+        if place == end and regex.match(rf"[{UNSPACED}]", self.text[place : place + 1]):  # `A对`
+            right, wrong = (*right, *words.tick), (*wrong, *words.cross)
+        row = (")" in self.text[end:place] or "." in self.text[end:place]) and self._is_a_row(end)
+        if row or self.text[end:place].strip(" *_).`\"'"):  # in `A no` a blank sets no word apart
             labels = self.reader.forms
             right = (*right, *words.yes, *(mark for mark in words.tick if plain(mark) not in labels))
             wrong = (*wrong, *words.no, *(mark for mark in words.cross if plain(mark) not in labels))
@@ -540,6 +591,13 @@ class _Reading:
             if match and _VERDICT_END.match(self.text, match.end()):
                 return verdict
         return None
+
+    def _is_a_row(self, end: int) -> bool:
+        """Whether a label and one word or mark behind it are a line: `A) F`."""
+        begin = self.text.rfind("\n", 0, end) + 1
+        stop = self.text.find("\n", end)
+        line = self.text[begin : stop if stop >= 0 else len(self.text)]
+        return len(line.split()) == 2
 
     def _named(self) -> Iterator[tuple[int, int, int]]:
         """(option, start, end) of all labels, and of the options' texts that have no label before them."""
@@ -562,10 +620,13 @@ class _Reading:
         ]
         stops += [match.end() for match in self.phrases.but.finditer(self.text, begin)]
         clause = max((stop for stop in stops if stop > begin and not self.several), default=begin)
+        against = self.phrases.whereas.search(self.text, begin + 1)
         for place in dict.fromkeys((begin, clause)):
             named: dict[int, tuple[int, int]] = {}
             aside = False
             for number, start, end in self._named():
+                if against and start > against.start():
+                    continue
                 if start >= place and self.phrases.is_set_aside(self.text, start, end):
                     aside = True
                 elif start >= place:
@@ -578,6 +639,38 @@ class _Reading:
                     return Extraction([number], span, "the last sentence names it")
         return None
 
+    def _behind_so(self) -> Extraction | None:
+        """The one option behind the last word for a conclusion, in its sentence, where none is denied."""
+        begin = last_sentence(self.text)
+        leads = [match.end() for match in self.phrases.so.finditer(self.text, begin)]
+        if self.several or not leads:
+            return None
+        named = {number: (start, end) for number, start, end in self._named() if start >= leads[-1]}
+        if len(named) != 1:
+            return None
+        ((number, span),) = named.items()
+        return None if self._in_denial(*span) else Extraction([number], span, "a conclusion names it")
+
+    def _in_first_sentence(self) -> Extraction | None:
+        """The one option of a first sentence that calls it the best or likeliest, and denies nothing."""
+        stop = _SENTENCE_PART.search(self.text)
+        if self.several or not stop:
+            return None
+        named = {number: (start, end) for number, start, end in self._named() if end <= stop.start()}
+        right = self.phrases.right
+        if (
+            len(named) != 1
+            or not right.search(self.text, 0, stop.start())
+            or right.search(self.text, stop.end())
+        ):
+            return None
+        ((number, span),) = named.items()
+        return (
+            None
+            if self._denies(0, stop.start()) or self.phrases.but.search(self.text, 0, stop.start())
+            else Extraction([number], span, "the first sentence calls it right")
+        )
+
     def _goes_on(self, place: int) -> bool:
         """Whether a clause begins with a joining word, so that it goes on with a list."""
         begin = place + len(self.text[place:]) - len(self.text[place:].lstrip(" *_"))
@@ -589,7 +682,7 @@ class _Reading:
         leading = _LEADING.match(text, sentence)
         head = leading.end() if leading else sentence
         return bool(
-            self._skipped_before(start)
+            (self._skipped_before(start) and not self._has_option_word(start))
             or phrases.right.search(text, sentence)
             or phrases.choose.search(text, sentence)
             or phrases.but.search(text, sentence, start)
@@ -650,11 +743,34 @@ class _Reading:
         """Where several may be right and no label stands there: the texts in clauses that deny nothing."""
         if not self.several or any(True for _ in self._mentions()):
             return None
-        texts = self._named_by_text()
+        texts = self._before_contrast(self._named_by_text())
         said = {number: span for number, span in texts.items() if not self._in_denial(*span)}
-        if not said:
+        if not said or not self._are_one_list(sorted(texts.values())):
             return None
         return Extraction(sorted(said), min(said.values()), "the options that are named")
+
+    def _before_contrast(self, texts: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        """Those before the clause that is set against them: `A and B are, whereas C is not`."""
+        first = min((start for start, _ in texts.values()), default=0)
+        words = self.phrases.words
+        contrast = any_of((*words.but, *words.whereas)).search(self.text, first)
+        if not contrast:
+            return texts
+        commas = [match.end() for match in _CLAUSE_STOP.finditer(self.text, first, contrast.start() + 1)]
+        place = commas[-1] if commas else contrast.start()
+        return {number: span for number, span in texts.items() if span[1] <= place}
+
+    def _are_one_list(self, spans: list[tuple[int, int]]) -> bool:
+        """Whether no end of a sentence, nor a clause, parts texts that begin no lines."""
+        for (_, end), (start, _) in pairwise(spans):
+            between = self.text[end:start]
+            if _LINE_BEGIN.search(between[-12:]):
+                continue
+            if _SENTENCE_PART.search(between) or (
+                _CLAUSE_STOP.search(between) and not self._skips_to(end, start)
+            ):
+                return False
+        return True
 
     # ------------------------------------------------------------------ the reply as a whole
 
@@ -686,7 +802,8 @@ class _Reading:
             return bool(_AFTER_LABEL.match(self.text, end) or denies) or self._verdict(end) is True
         by_text = self._text_at(listed.start)
         if by_text and by_text[1] == end:
-            return bool(_BY_TEXT.match(self.text, end)) and len(self._named_by_text()) < 2
+            alone = len(self._named_by_text()) < 2 or self._is_set_off(end)
+            return bool(_BY_TEXT.match(self.text, end)) and alone
         if self._verdict(end) is not None:
             return bool(self._verdict(end)) and not self.several
         if self._lists_options(listed):
@@ -702,6 +819,13 @@ class _Reading:
             return True
         return (bool(_AFTER_LABEL.match(self.text, end)) and len(named) < 2) or bool(own)
 
+    def _is_set_off(self, end: int) -> bool:
+        """Whether a full stop, or a reason, follows the text of an option."""
+        if _SAID_ALONE.match(self.text, end):
+            return True
+        comma = _COMMA.match(self.text, end)
+        return bool(any_of(self.phrases.words.because).match(self.text, comma.end() if comma else end))
+
     def _lists_options(self, listed: _Listed) -> bool:
         """Whether a reply that begins with the first option goes through all, a line each."""
         begins = [
@@ -710,6 +834,24 @@ class _Reading:
             if start > listed.end and _LINE_BEGIN.search(self.text[max(0, start - 12) : start])
         ]
         return listed.places == (0,) and begins[:1] == [1]
+
+    def _heads_options(self, listed: _Listed) -> bool:
+        """Whether an announced option begins the list of all of them: `Options:`, then a line for each."""
+        begins_line = _LINE_BEGIN.search(self.text[max(0, listed.start - 12) : listed.start])
+        return bool(begins_line) and self._lists_options(listed)
+
+    def _headed_lines(self) -> Extraction | None:
+        """The options that begin the lines behind a heading, where several may be right."""
+        if not self.several:
+            return None
+        found: list[_Listed] = []
+        for match in _HEADING.finditer(self.text):
+            listed = self._listed(match.end(), True)
+            if listed and not listed.either and 1 < len(listed.places) < self.reader.size:
+                found.append(listed)
+        if len(found) != 1 or self._in_denial(found[0].start, found[0].start + 1):
+            return None
+        return self._said(found[0], "lines behind a heading")
 
     def _alone(self, listed: _Listed) -> bool:
         return bool(_LINE_END.match(self.text, listed.end))
@@ -896,7 +1038,7 @@ class _Reading:
 
     def _all_of_these(self) -> bool:
         match = any_of(self.phrases.words.all).search(self.text[:200])
-        return bool(match) and not any(True for _ in self._mentions())
+        return bool(match) and not any(True for _ in self._named())
 
     def _named_by_text(self) -> dict[int, tuple[int, int]]:
         named: dict[int, tuple[int, int]] = {}

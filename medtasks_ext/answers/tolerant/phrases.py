@@ -81,15 +81,25 @@ def inflected(texts: Iterable[str]) -> dict[str, regex.Pattern[str]]:
         words = [
             regex.escape(part[: -1 if len(part) < _LONG_WORD.get(script_of(part), 7) else -2]) + r"\p{L}{0,3}"
             if regex.fullmatch(r"[\p{Latin}\p{Cyrillic}\p{Greek}-]{4,}", part)
-            else regex.escape(part)
+            else _with_endings(part)
             for part in text.split()
         ]
-        patterns[text] = regex.compile(r"(?<!\p{L})" + r"\s+".join(words) + r"(?!\p{L})")
+        patterns[text] = regex.compile(r"(?<![\p{L}\p{M}])" + r"\s+".join(words) + r"(?![\p{L}\p{M}])")
     return {
         text: pattern
         for text, pattern in patterns.items()
         if sum(bool(pattern.search(other)) for other in texts) == 1
     }
+
+
+def _with_endings(part: str) -> str:
+    """A word with its article and endings of gender: `شديد` and `الشديدة`, `हल्का` and `हल्की`."""
+    pattern: str = regex.escape(part)
+    if regex.fullmatch(r"\p{Arabic}{3,}", part):
+        return rf"(?:ال)?{pattern}ه?"
+    if regex.fullmatch(r"[\p{Devanagari}]{2,}ा", part):
+        return pattern[:-1] + "[ाीे]"
+    return pattern
 
 
 class Announced(NamedTuple):
@@ -209,6 +219,26 @@ class Phrases:
     def but(self) -> regex.Pattern[str]:
         """What turns from an answer that is denied or granted to the one that is meant."""
         return any_of(self.words.but)
+
+    @cached_property
+    def so(self) -> regex.Pattern[str]:
+        """What leads to a conclusion."""
+        return any_of(self.words.so)
+
+    @cached_property
+    def than(self) -> regex.Pattern[str]:
+        """What leads to a number that is no answer."""
+        return any_of(self.words.than)
+
+    @cached_property
+    def limit(self) -> regex.Pattern[str]:
+        """What makes a number before it no answer."""
+        return any_of(self.words.limit)
+
+    @cached_property
+    def whereas(self) -> regex.Pattern[str]:
+        """What leads to something that is set against the answer."""
+        return any_of(self.words.whereas)
 
     @cached_property
     def _right_option(self) -> regex.Pattern[str]:
