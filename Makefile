@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts looks tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts pinned-chromium looks tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,8 +63,9 @@ test-oldest:
 	HF_HUB_OFFLINE=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not engine and not install and not nightly"
 
 # All of `make test`, and more: long series, every place of a fault, other random examples each time.
-nightly: $(STAMP) axe fonts
-	HF_HUB_OFFLINE=1 MEDTASKS_AXE=build/axe/axe.min.js MEDTASKS_FONTS=build/fonts \
+nightly: $(STAMP) axe fonts pinned-chromium
+	HF_HUB_OFFLINE=1 MEDTASKS_AXE=build/axe/axe.min.js \
+	MEDTASKS_FONTS=build/fonts MEDTASKS_PINNED_CHROMIUM=build/chromium/chromium \
 	  $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
 # Which lines `make test` runs; a table, and build/coverage for a browser.
@@ -92,9 +93,21 @@ build/fonts/DejaVuSans.ttf: Makefile
 	echo "$(FONTS_SHA256)  build/fonts/$(FONTS)" | sha256sum --check --quiet
 	tar -xzmf build/fonts/$(FONTS) -C build/fonts --strip-components=2 \
 	  $(foreach name,Sans Sans-Bold SansMono SansMono-Bold,package/ttf/DejaVu$(name).ttf)
-looks: $(STAMP) fonts
+# Their browser: a headless Chromium from npm, packed with brotli, which node unpacks.
+CHROMIUM := chromium-153.0.0.tgz
+CHROMIUM_SHA256 := 20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0
+pinned-chromium: build/chromium/chromium
+build/chromium/chromium: Makefile
+	mkdir -p build/chromium
+	curl -fsSL --retry 2 -o build/chromium/$(CHROMIUM) https://registry.npmjs.org/@sparticuz/chromium/-/$(CHROMIUM)
+	echo "$(CHROMIUM_SHA256)  build/chromium/$(CHROMIUM)" | sha256sum --check --quiet
+	tar -xzmf build/chromium/$(CHROMIUM) -C build/chromium --strip-components=2 package/bin/chromium.br
+	node -e 'const fs = require("fs"); fs.createReadStream("$@.br").pipe(require("zlib").createBrotliDecompress()).pipe(fs.createWriteStream("$@", {mode: 0o755}))'
+	rm $@.br
+looks: $(STAMP) fonts pinned-chromium
 	rm -rf tests/browser/kept_looks
-	HF_HUB_OFFLINE=1 MEDTASKS_LOOKS=keep MEDTASKS_FONTS=build/fonts $(BIN)/python -m pytest -n 0 tests/browser/test_looks.py
+	HF_HUB_OFFLINE=1 MEDTASKS_LOOKS=keep MEDTASKS_FONTS=build/fonts MEDTASKS_PINNED_CHROMIUM=build/chromium/chromium \
+	  $(BIN)/python -m pytest -n 0 tests/browser/test_looks.py tests/browser/test_looks_report.py tests/browser/test_looks_view.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

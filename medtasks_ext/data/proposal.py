@@ -334,9 +334,11 @@ def _fields(block: str, proposal: Proposal, kind: str) -> dict[str, str]:
 
 def _options_written(options: Options) -> str:
     first = _named(options.columns[0])
+    # an object may have its labels in another order in another row
+    is_sorted = list(options.labels) == sorted(options.labels)
     return {
         "list": first,
-        "object": f"{first}.values() | list",
+        "object": f"{first} | split_options" if is_sorted else f"{first}.values() | list",
         "columns": f"[{', '.join(map(_named, options.columns))}] | select | list",
         "text": f"({first} | question_and_options({options.mark!r})).options",
     }[options.form]

@@ -23,7 +23,7 @@ from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
-from medtasks_ext.results.models import facts_of
+from medtasks_ext.results.models import WEIGHTS, facts_of
 from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.version import __version__
 
@@ -242,7 +242,7 @@ def _entry(entry: Entry, cost: Json, estimates: list[str], facts: Mapping[str, s
         "facts": {
             "size": size_of(entry, facts),
             "date": facts.get("released"),
-            "access": facts.get("access"),
+            "access": WEIGHTS.get(facts.get("access", ""), facts.get("access")),
             "domain": facts.get("domain", "").partition(" ")[0].lower() or None,
             "reasoning": facts.get("reasoning"),
             "maker": facts.get("maker"),

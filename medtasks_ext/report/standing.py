@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
@@ -57,6 +57,7 @@ class Rival:
 
     entry: Entry
     score: float
+    size: float | None  # billions of parameters
 
 
 @dataclass(frozen=True)
@@ -198,15 +199,11 @@ class Standing:
         """Its rank among the published models by the score alone: 1 above all."""
         return 1 + sum(rival.score > self.marked for rival in self.rivals)
 
-    @property
+    @cached_property
     def peers(self) -> list[Rival]:
         """The published models of its size."""
         size = self.size
-        return [
-            item
-            for item in self.rivals
-            if size and _is_near(size, size_of(item.entry, facts_of(item.entry, ())))
-        ]
+        return [item for item in self.rivals if size and _is_near(size, item.size)]
 
     @property
     def strong(self) -> list[Strip]:
@@ -415,8 +412,9 @@ def standings(
         strategies: of the report.
     """
     published = _published(entries)
+    sizes = {id(entry): _size_of(entry) for entry in entries}
     rows = (
-        _standing(entry, tasks, suite, strategy, published)
+        _standing(entry, tasks, suite, strategy, published, sizes)
         for entry in entries
         if entry.kind != "published" and not entry.sample
         for suite in tasks.suites.values()
@@ -440,6 +438,10 @@ def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
         return float(match[1]) if match else None
 
 
+def _size_of(entry: Entry) -> float | None:
+    return size_of(entry, facts_of(entry, ()))
+
+
 def _is_near(one: float, other: float | None) -> bool:
     return other is not None and max(one, other) <= _SIZE * min(one, other)
 
@@ -449,7 +451,12 @@ def _tasks(n: int) -> str:
 
 
 def _standing(
-    entry: Entry, tasks: Registry, suite: Suite, strategy: str, published: _Published
+    entry: Entry,
+    tasks: Registry,
+    suite: Suite,
+    strategy: str,
+    published: _Published,
+    sizes: Mapping[int, float | None],
 ) -> Standing | None:
     if suite.published is None:
         return None
@@ -507,9 +514,12 @@ def _standing(
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         equivalent=equivalent,
-        rivals=tuple(Rival(*pair) for pair in sorted(rivals, key=lambda pair: -pair[1])),
+        rivals=tuple(
+            Rival(rival, score, sizes[id(rival)])
+            for rival, score in sorted(rivals, key=lambda pair: -pair[1])
+        ),
         reasons=dict(reasons.most_common()),
-        size=size_of(entry, facts_of(entry, ())),
+        size=sizes[id(entry)],
         strips=tuple(_strips(axes, items, table)) if claims else (),
         profile=() if claims else tuple(_profile(axes, list(own.values()))),
     )

@@ -35,6 +35,8 @@ _IN_TABLES: Mapping[str, tuple[str, ...]] = {
 _OF_A_VERSION = frozenset({"released", "reasoning"})
 #: What tables say for closed weights.
 _CLOSED = {"proprietary": "closed"}
+#: What pages call weights that nobody may have.
+WEIGHTS = {"closed": "proprietary"}
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,6 @@ def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
         height=18 if len(rows) > 30 else 24,
         angle=0 if level else -40,
         above=14 * max(map(len, names)) - 8 if level else 6,
-        beside=12 if level else 110,
         gap=1,
         numbers=True,
         domain=[min(values), max(values)],

@@ -1,4 +1,4 @@
-"""What the page about the leaderboard shows: how one score comes about, with figures of the site."""
+"""What the page about the leaderboard shows: what stands on it, and how one score comes about."""
 
 from __future__ import annotations
 
@@ -13,6 +13,35 @@ if TYPE_CHECKING:
 
 #: Characters of the prompt and of its answer that are quoted.
 _QUOTED = 420
+
+
+def held(scores: Scores) -> list[Json]:
+    """Of each suite with scores: title, tasks, published models, submissions, the best published model."""
+    strategy, lines = scores.strategies[0], scores.site.lines
+    found: list[Json] = []
+    for suite, group in scores.whole.items():
+        known = [lines[place].published for place, *of in scores.rows if of == [strategy, group]]
+        if suite is None or not known:
+            continue
+        ranks = scores.ranks(strategy, group)
+        first = sorted((place for place in ranks if lines[place].published), key=lambda place: ranks[place])[
+            :1
+        ]
+        found.append(
+            {
+                "title": scores.site.tasks.suites[suite].title,
+                "page": f"{suite}.html",
+                "tasks": group.n_tasks,
+                "published": sum(known),
+                "submitted": len(known) - sum(known),
+                "best": [
+                    [lines[place].title, lines[place].page, whole_of(score)]
+                    for place in first
+                    if (score := scores.rows[place, strategy, group].score) is not None
+                ],
+            }
+        )
+    return found
 
 
 def example(scores: Scores) -> Json | None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_title
@@ -36,6 +38,21 @@ def whole_of(score: float) -> int:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """The lines that are whole in a group, among those of their class.
+
+    Attributes:
+        ranks: place of a line -> its rank, and among how many.
+        order: class -> places of its lines, the best first.
+        middles: class -> the median of their scores, in ten-thousandths.
+    """
+
+    ranks: dict[int, tuple[int, int]]
+    order: dict[int | None, list[int]]
+    middles: dict[int | None, int]
+
+
+@dataclass(frozen=True)
 class Scores:
     """All scores in groups, and the classes of lines, worked out once."""
 
@@ -46,15 +63,25 @@ class Scores:
     classes: Mapping[tuple[str | None, str], Classes]  # suite (None: all tasks) and strategy
     whole: Mapping[str | None, Group]  # suite -> its own group; None -> all tasks
     unproven: frozenset[tuple[int, str, Group]]  # of those rows, the ones that nobody else has checked whole
-    _ranks: dict[tuple[str, Group], dict[int, tuple[int, int]]] = field(default_factory=dict)
+    _rankings: dict[tuple[str, Group], Ranking] = field(default_factory=dict)
+
+    @cached_property
+    def named(self) -> dict[Group, tuple[str, tuple[int, str]]]:
+        """Group -> the title of its value, and by what values of its axis are sorted."""
+        axes = ((group, group.axis, group.value) for group in self.groups)
+        return {group: (title(axis, value), order(axis, value)) for group, axis, value in axes}
 
     def ranks(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
         """Place of a line that is whole in the group -> its rank in its class, and among how many."""
-        if (strategy, group) not in self._ranks:
-            self._ranks[strategy, group] = self._ranked(strategy, group)
-        return self._ranks[strategy, group]
+        return self.ranking(strategy, group).ranks
 
-    def _ranked(self, strategy: str, group: Group) -> dict[int, tuple[int, int]]:
+    def ranking(self, strategy: str, group: Group) -> Ranking:
+        """The ranking of a group, worked out once."""
+        if (strategy, group) not in self._rankings:
+            self._rankings[strategy, group] = self._ranked(strategy, group)
+        return self._rankings[strategy, group]
+
+    def _ranked(self, strategy: str, group: Group) -> Ranking:
         classes = self.classes[group.suite, strategy].of
         scores: dict[int, int] = {}
         for place in range(len(self.site.lines)):
@@ -63,18 +90,16 @@ class Scores:
                 continue
             if (place, strategy, group) not in self.unproven:
                 scores[place] = whole_of(row.score)
-        by_class: dict[int | None, list[int]] = {}
-        for place, score in scores.items():
-            by_class.setdefault(classes[place], []).append(score)
-        ordered = {name: sorted(items, reverse=True) for name, items in by_class.items()}
-        first = {
-            name: {score: len(items) - at for at, score in enumerate(reversed(items))}
-            for name, items in ordered.items()
-        }
-        return {
-            place: (first[classes[place]][score], len(ordered[classes[place]]))
-            for place, score in scores.items()
-        }
+        order: dict[int | None, list[int]] = {}
+        for place in sorted(scores, key=lambda place: -scores[place]):
+            order.setdefault(classes[place], []).append(place)
+        ranks: dict[int, tuple[int, int]] = {}
+        for places in order.values():
+            first: dict[int, int] = {}
+            for rank, place in enumerate(places, 1):
+                ranks[place] = first.setdefault(scores[place], rank), len(places)
+        middles = {name: int(median(scores[one] for one in places)) for name, places in order.items()}
+        return Ranking({place: ranks[place] for place in scores}, order, middles)
 
 
 def is_whole(row: GroupScore) -> bool:
@@ -103,19 +128,22 @@ def scores_of(site: Site) -> Scores:
         for strategy in strategies
     }
     held = {group for _, _, group in rows}
-    unproven = frozenset(key for key in rows if not _is_proven(site.lines[key[0]], *key[1:]))
+    doubted = [_unproven(line) for line in site.lines]
+    unproven = frozenset(
+        key for key in rows if not key[2].counted.isdisjoint(doubted[key[0]].get(key[1], frozenset()))
+    )
     return Scores(
         site, strategies, tuple(group for group in every if group in held), rows, classes, whole, unproven
     )
 
 
-def _is_proven(line: BoardLine, strategy: str, group: Group) -> bool:
-    """Whether every score behind a line's score in a group is proven."""
-    return line.published or all(
-        line.is_proven(item)
-        for item in line.entry.experiments.values()
-        if item.strategy == strategy and item.dataset.id in group.counted and item.score is not None
-    )
+def _unproven(line: BoardLine) -> dict[str, frozenset[str]]:
+    """Strategy -> datasets of which nobody else has checked the line's score."""
+    found: dict[str, set[str]] = {}
+    for item in () if line.published else line.entry.experiments.values():
+        if item.score is not None and not line.is_proven(item):
+            found.setdefault(item.strategy, set()).add(item.dataset.id)
+    return {strategy: frozenset(names) for strategy, names in found.items()}
 
 
 def interval_of(row: GroupScore) -> tuple[int, int, int] | None:

@@ -59,17 +59,11 @@ def classes_of(
     by_way: dict[tuple[bool, tuple[tuple[str, int], ...]], list[int]] = {}
     ways: dict[int, tuple[_Way, list[Experiment]]] = {}
     for place, line in enumerate(lines):
-        items = [
-            item
-            for item in line.entry.experiments.values()
-            if item.strategy == strategy
-            and item.dataset.id in datasets
-            and item.score is not None
-            and line.is_proven(item)
-        ]
+        if line.published and line.entry.paper != paper:
+            continue
+        items = [item for item in line.scored.get(strategy, ()) if item.dataset.id in datasets]
         if line.published:
-            has = bool(items or line.entry.groups) and line.entry.paper == paper
-            of[place] = 0 if has else None
+            of[place] = 0 if items or line.entry.groups else None
         elif items:
             way = {item.dataset.id: known.setdefault(_moving(item.facts), item.facts) for item in items}
             # rows that nobody has confirmed stand in a part of their own

@@ -14,7 +14,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.conditions import Comparability, Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
-from medtasks_ext.results.models import facts_of, identity_of, maker_of
+from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
 from medtasks_lab.submissions.check import Answered, Checked, check_submission, read_scores
@@ -40,8 +40,6 @@ _FACTS = {
 }
 _NUMBERS = ("price_in", "price")
 _LOOK = "a maintainer looks at it, and clears it in register.yaml, or takes it out"
-#: Weights that nobody may have.
-_ACCESS = {"closed": "proprietary"}
 
 
 _UNCHECKED = self_reported("the check did not come to its answers")
@@ -69,6 +67,15 @@ class BoardLine:
         return self.entry.model if self.published else self.entry.label
 
     @cached_property
+    def scored(self) -> dict[str, list[Experiment]]:
+        """Strategy -> what has a score that is proven."""
+        found: dict[str, list[Experiment]] = {}
+        for item in self.entry.experiments.values():
+            if item.score is not None and self.is_proven(item):
+                found.setdefault(item.strategy, []).append(item)
+        return found
+
+    @cached_property
     def model(self) -> str:
         """What lines of one model have in common: its id in the registry or on the hub, else its name."""
         return self._registered.casefold()
@@ -93,7 +100,7 @@ class BoardLine:
         found |= {
             "organisation": found["organisation"] or self._owner,
             "size": size_of(self.entry, self.known),
-            "access": _ACCESS.get(self.known.get("access", ""), self.known.get("access", "")),
+            "access": WEIGHTS.get(self.known.get("access", ""), self.known.get("access", "")),
             "domain": self.known.get("domain", "").partition(" ")[0].lower(),
             **{name: float(found[name] or 0) for name in _NUMBERS},
         }

@@ -24,11 +24,11 @@ _REPORT = Path(report_page.__file__).parent
 #: Of the report and of this site, in the order in which they build on each other.
 _SCRIPTS = (
     _HERE / "state.js",
-    *(_REPORT / f"{name}.js" for name in ("colours", "dom", "table", "picture", "frontier")),
+    *(_REPORT / f"{name}.js" for name in report_page.SHARED),
     *(
         _HERE / f"{name}.js"
         for name in (
-            "frame",
+            "marks",
             "board",
             "facts",
             "front",

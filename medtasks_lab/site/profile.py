@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.axes import axis_titles, order, title
+from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.groups import ALL
 from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS, NAMED
 from medtasks_lab.site.boards import Scores, axis_title, interval_of, whole_of
@@ -31,6 +30,8 @@ class Value:
     """A score on a value of an axis, with its rank."""
 
     group: Group
+    title: str  # what readers see
+    order: tuple[int, str]  # among the values of its axis
     row: GroupScore
     rank: int
     of: int
@@ -45,11 +46,6 @@ class Value:
     def enough(self) -> bool:
         """Whether anything is claimed from it."""
         return (self.row.scored or 0) >= FEWEST_TASKS and (self.row.documents or 0) >= FEWEST_DOCUMENTS
-
-    @property
-    def title(self) -> str:
-        """What readers see."""
-        return title(self.group.axis, self.group.value)
 
 
 def profiles(scores: Scores, place: int) -> Iterator[Json]:
@@ -83,18 +79,13 @@ def profiles(scores: Scores, place: int) -> Iterator[Json]:
 
 
 def _values(scores: Scores, place: int, strategy: str, suite: str) -> Iterator[Value]:
-    for group in scores.groups:
+    for group, named in scores.named.items():
         if group.suite != suite or group.axis in _NO_AXES:
             continue
-        row, found = scores.rows.get((place, strategy, group)), scores.ranks(strategy, group)
-        if row is not None and place in found and found[place][1] >= _FEWEST_LINES:
-            known = scores.classes[suite, strategy].of
-            among = [
-                whole_of(scores.rows[other, strategy, group].score or 0.0)
-                for other in found
-                if known[other] == known[place]
-            ]
-            yield Value(group, row, *found[place], middle=int(median(among)))
+        row, ranking = scores.rows.get((place, strategy, group)), scores.ranking(strategy, group)
+        if row is not None and place in ranking.ranks and ranking.ranks[place][1] >= _FEWEST_LINES:
+            known = scores.classes[suite, strategy].of[place]
+            yield Value(group, *named, row, *ranking.ranks[place], middle=ranking.middles[known])
 
 
 def _sides(values: list[Value], overall: float) -> list[list[str]]:
@@ -114,7 +105,7 @@ def _by_axis(values: list[Value]) -> list[Any]:
     """Axis -> title, tasks, score, median, rank, of."""
     titles = axis_titles()
     found: dict[str, list[Any]] = {}
-    for value in sorted(values, key=lambda value: order(value.group.axis, value.group.value)):
+    for value in sorted(values, key=lambda value: value.order):
         found.setdefault(value.group.axis, []).append(
             [
                 value.title,
@@ -131,8 +122,8 @@ def _by_axis(values: list[Value]) -> list[Any]:
 
 def _neighbours(scores: Scores, place: int, strategy: str, group: Group) -> list[Any]:
     """Rank, label, page, size and score of the lines around a line, itself among them."""
-    known, ranks = scores.classes[group.suite, strategy].of, scores.ranks(strategy, group)
-    among = sorted((other for other in ranks if known[other] == known[place]), key=lambda other: ranks[other])
+    ranks, order = scores.ranks(strategy, group), scores.ranking(strategy, group).order
+    among = order[scores.classes[group.suite, strategy].of[place]]
     at = among.index(place)
     first = max(0, min(at - _BESIDE, len(among) - 2 * _BESIDE - 1))
     found = []

@@ -12,7 +12,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.registry.citations import cited_by, entries_of
 from medtasks_ext.version import __version__
-from medtasks_lab.site.about import example
+from medtasks_lab.site.about import example, held
 from medtasks_lab.site.boards import Scores, results_board, scores_of, suite_board
 from medtasks_lab.site.datasets import dataset_pages
 from medtasks_lab.site.datasets import index as dataset_index
@@ -91,7 +91,13 @@ def _write(folder: Path, site: Site) -> list[str]:
             folder,
             "about.html",
             frame,
-            {**_about(site), "example": example(scores), "kind": "about", "title": "About and data"},
+            {
+                **_about(site),
+                "held": held(scores),
+                "example": example(scores),
+                "kind": "about",
+                "title": "About and data",
+            },
         )
     )
     pages.append(put(folder, "mine.html", frame, mine_page(scores)))

@@ -15,7 +15,7 @@ from typing import Any
 
 PATIENCE = 30.0  # seconds that anything may take
 #: without these the browser only reports the key to scripts, and does nothing itself
-_VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}
+_VIRTUAL_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowRight": 39}
 
 #: a page is there when its own scripts have drawn it
 THERE = "document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')"

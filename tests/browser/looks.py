@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -12,17 +13,60 @@ from xml.sax.saxutils import escape
 import pytest
 
 from tests.browser.chromium import Chromium, find_chromium
+from tests.report.viewed import EVENTS, LABEL
 
-#: the window widths and colours in which every view is kept
+Looks = Sequence[tuple[int, bool]]
+#: the window widths and colours in which every kind of page is kept
 LOOKS = [(width, dark) for width in (1440, 768, 420) for dark in (False, True)]
+#: those of a view whose colours and frame stand on another kept picture
+FEW = [(1440, False), (420, False)]
+#: Views of a report of own runs, of published models alone, and of the viewer: name -> address and looks.
+OWN_RUNS = {
+    "own-overview": ("overview", LOOKS),
+    "own-leaderboard": ("leaderboard", FEW),
+    "own-heatmap": ("heatmap", FEW),
+    "own-profile": ("profile", FEW),
+    "own-pairs": ("pairs", FEW),
+    "own-models": ("models", FEW),
+    "own-cost": ("cost", FEW),
+    "own-strategies": ("strategies", FEW),
+    "own-validity": ("validity", FEW),
+    "own-judges": ("judges?suite=mlb", FEW),
+    "own-coverage": ("coverage", FEW),
+    "own-tasks": ("tasks", FEW),
+    "own-model": ("model/google%2Fgemini-2.5-flash", FEW),
+    "own-task": ("task/bridge_mie", FEW),
+}
+PUBLISHED = {
+    "published-overview": ("overview", LOOKS),
+    "published-cost": ("cost?suite=medhelm", FEW),
+    "published-model": ("model/gemini-2.5-flash%20(published)", FEW),
+}
+VIEWER = {
+    "view-start": ("", LOOKS),
+    "view-course": ("part=course", FEW),
+    "view-dataset": (f"dataset={LABEL}", FEW),
+    "view-errors": (f"dataset={LABEL}&part=errors", FEW),
+    "view-confusion": (f"dataset={LABEL}&part=confusion", FEW),
+    "view-answer": (f"dataset={EVENTS}&doc=t1", LOOKS),
+    "view-live": ("", FEW),
+}
 KEPT = Path(__file__).parent / "kept_looks"
 #: what the kept pictures were taken with
 MADE_WITH = KEPT / "made_with.json"
 #: where pictures of differences are written
-FOUND = Path("build", "looks")
+FOUND = Path("build", "looks").resolve()
+#: what a view must be before its picture is taken
+_DRAWN = """document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')
+    && !!document.querySelector('main h2')
+    && (!document.body.matches('.view') || document.getElementById('main').dataset.shown === location.hash)"""
+#: the day, the version and the speed of a run stand on no picture
+_SAME_EVERY_DAY = """document.querySelector('#top .facts-line').textContent = 'day and version';
+    for (const one of document.querySelectorAll('.live-facts dd'))
+        if (one.textContent.includes('answers/s')) one.textContent = 'answers a second';"""
 _TALL = 1200  # pixels of a page that are kept, from its top
 _SCALE = 0.5  # kept pixels for one of the page
-_QUALITY = 50  # of WebP
+_QUALITY = 45  # of WebP
 #: Steps of 255 by which a colour may differ, and the share of pixels that may differ by more.
 _STEPS, _SHARE = 48, 0.0005
 _FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -73,8 +117,11 @@ class Difference:
         return self.share > _SHARE
 
 
-def browser_with_fonts(folder: Path) -> Chromium:
-    """A browser that knows the fonts of `$MEDTASKS_FONTS` alone; without the variable the test is skipped.
+def pinned_browser(folder: Path) -> Chromium:
+    """The browser `$MEDTASKS_PINNED_CHROMIUM`, which knows the fonts of `$MEDTASKS_FONTS` alone.
+
+    Without fonts the test is skipped. A browser of another version than that of the kept pictures is refused:
+    each draws text and curves a little differently.
 
     Args:
         folder: for its files.
@@ -89,16 +136,63 @@ def browser_with_fonts(folder: Path) -> Chromium:
     rules.write_text(_FONTS.format(fonts=named, cache=escape(str(folder / "cache"))), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FONTCONFIG_FILE", str(rules))
-        return Chromium(folder / "profile", folder / "downloads")
+        if named := os.environ.get("MEDTASKS_PINNED_CHROMIUM"):
+            patch.setenv("MEDTASKS_CHROMIUM", str(Path(named).resolve()))
+        browser = Chromium(folder / "profile", folder / "downloads")
+    if not _keeps() and (kept := json.loads(MADE_WITH.read_text())) != tools(browser):
+        found = tools(browser)
+        browser.close()
+        pytest.fail(
+            f"kept pictures are of {kept}, here is {found}: `make pinned-chromium`, and"
+            " MEDTASKS_PINNED_CHROMIUM=build/chromium/chromium; or `make looks` with another browser"
+        )
+    return browser
 
 
-def taken(browser: Chromium, page: Path, width: int, *, dark: bool) -> bytes:
-    """A picture of a page from its top, as WebP; the day and the version stand on none."""
+def _keeps() -> bool:
+    return os.environ.get("MEDTASKS_LOOKS") == "keep"
+
+
+def name_of(view: str, width: int, dark: bool) -> str:
+    """Of a kept picture."""
+    return f"{view}-{width}-{'dark' if dark else 'light'}.webp"
+
+
+def compare(browser: Chromium, views: Mapping[str, str], width: int, *, dark: bool) -> None:
+    """Compare views with their kept pictures, or keep them with `$MEDTASKS_LOOKS=keep`.
+
+    Args:
+        views: name -> URL.
+    """
+    changed = []
+    for view, url in views.items():
+        name, now = name_of(view, width, dark), taken(browser, url, width, dark=dark)
+        if _keeps():
+            KEPT.mkdir(exist_ok=True)
+            (KEPT / name).write_bytes(now)
+            MADE_WITH.write_text(json.dumps(tools(browser), indent=1) + "\n")
+            continue
+        found = difference(browser, (KEPT / name).read_bytes(), now)
+        if found.shows:
+            FOUND.mkdir(parents=True, exist_ok=True)
+            (FOUND / f"{name}.png").write_bytes(found.drawn)
+            changed.append(f"{view}: {found.share:.2%} of its pixels, drawn in {FOUND / name}.png")
+    assert not changed, (changed, "meant? make looks")
+
+
+def with_look(views: Mapping[str, tuple[str, Looks]], base: str, width: int, dark: bool) -> dict[str, str]:
+    """Of some views those that are kept in a look: name -> URL."""
+    return {name: f"{base}#{address}" for name, (address, looks) in views.items() if (width, dark) in looks}
+
+
+def taken(browser: Chromium, url: str, width: int, *, dark: bool) -> bytes:
+    """A picture of a page from its top, as WebP."""
     browser.screen(width, _TALL, dark=dark, phone=width < 600)
     browser.call("Emulation.setScrollbarsHidden", hidden=True)
     browser.call("Page.navigate", url="about:blank")
-    browser.open(page)
-    browser.js("document.querySelector('#top .facts-line').textContent = 'day and version'")
+    browser.call("Page.navigate", url=url)
+    browser.wait(_DRAWN)
+    browser.js(_SAME_EVERY_DAY)
     clip = {"x": 0, "y": 0, "width": width, "height": _TALL, "scale": _SCALE}
     shot = browser.call("Page.captureScreenshot", format="webp", quality=_QUALITY, clip=clip)
     return base64.b64decode(shot["data"])

@@ -1,11 +1,19 @@
 """Every kind of page of the leaderboard beside its kept picture; `make looks` takes these anew."""
 
-import json
-import os
-
 import pytest
 
-from tests.browser.looks import FOUND, KEPT, LOOKS, MADE_WITH, browser_with_fonts, difference, taken, tools
+from tests.browser.looks import (
+    KEPT,
+    LOOKS,
+    OWN_RUNS,
+    PUBLISHED,
+    VIEWER,
+    compare,
+    difference,
+    name_of,
+    pinned_browser,
+    taken,
+)  # fmt: skip
 from tests.browser.test_site import every_kind, site  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.nightly
@@ -13,38 +21,22 @@ pytestmark = pytest.mark.nightly
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    started = browser_with_fonts(tmp_path_factory.mktemp("looks"))
+    started = pinned_browser(tmp_path_factory.mktemp("looks"))
     yield started
     started.close()
 
 
-def name_of(page, width, dark):
-    kind = "model" if page.startswith("models/") else page.removesuffix(".html").replace("/", "-")
-    return f"{kind}-{width}-{'dark' if dark else 'light'}.webp"
+def view_of(page):
+    return "model" if page.startswith("models/") else page.removesuffix(".html").replace("/", "-")
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_kind_of_page_looks_as_it_did(browser, site, every_kind, width, dark):  # noqa: F811
-    keep = os.environ.get("MEDTASKS_LOOKS") == "keep"
-    changed = []
-    for page in every_kind:
-        name, now = name_of(page, width, dark), taken(browser, site / page, width, dark=dark)
-        if keep:
-            KEPT.mkdir(exist_ok=True)
-            (KEPT / name).write_bytes(now)
-            MADE_WITH.write_text(json.dumps(tools(browser), indent=1) + "\n")
-            continue
-        found = difference(browser, (KEPT / name).read_bytes(), now)
-        if found.shows:
-            FOUND.mkdir(parents=True, exist_ok=True)
-            (FOUND / f"{name}.png").write_bytes(found.drawn)
-            changed.append(f"{page}: {found.share:.2%} of its pixels, drawn in {FOUND / name}.png")
-    made_with = json.loads(MADE_WITH.read_text())
-    assert not changed, (changed, f"kept with {made_with}, taken with {tools(browser)}; meant? make looks")
+    compare(browser, {view_of(page): (site / page).as_uri() for page in every_kind}, width, dark=dark)
 
 
 def test_a_small_change_of_a_page_is_seen_and_drawn(browser, site):  # noqa: F811
-    page = site / "about.html"
+    page = (site / "about.html").as_uri()
     before = taken(browser, page, 768, dark=False)
     assert not difference(browser, before, taken(browser, page, 768, dark=False)).shows
     style = site / "assets" / "site.css"
@@ -57,7 +49,19 @@ def test_a_small_change_of_a_page_is_seen_and_drawn(browser, site):  # noqa: F81
     assert found.shows and found.drawn.startswith(b"\x89PNG")
 
 
+def test_a_browser_of_another_version_is_refused(tmp_path, monkeypatch):
+    """It would draw other pictures."""
+    monkeypatch.delenv("MEDTASKS_LOOKS", raising=False)
+    kept = tmp_path / "made_with.json"
+    kept.write_text('{"chromium": "Chrome/1.0.0.0", "fonts": "none"}')
+    monkeypatch.setattr("tests.browser.looks.MADE_WITH", kept)
+    with pytest.raises(pytest.fail.Exception, match=r"Chrome/1\.0\.0\.0.*make pinned-chromium"):
+        pinned_browser(tmp_path)
+
+
 def test_every_kept_picture_is_of_a_view(every_kind):  # noqa: F811
-    wanted = {name_of(page, *look) for page in every_kind for look in LOOKS}
+    wanted = {name_of(view_of(page), *look) for page in every_kind for look in LOOKS}
+    for views in (OWN_RUNS, PUBLISHED, VIEWER):
+        wanted |= {name_of(name, *look) for name, (_, looks) in views.items() for look in looks}
     assert {path.name for path in KEPT.glob("*.webp")} == wanted
     assert sum(path.stat().st_size for path in KEPT.iterdir()) < 3_000_000

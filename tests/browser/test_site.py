@@ -121,6 +121,12 @@ def choose(browser, key, value):
     )
 
 
+def tick(browser, key, value):
+    """Choose a value of a filter."""
+    browser.click(f"[data-filter={key}] summary")
+    browser.click(f"[data-filter={key}] input[value={value}]")
+
+
 def address_of(browser, name):
     """Where the link of that name leads, as a file."""
     links = "[...document.querySelectorAll('a')]"
@@ -182,7 +188,7 @@ def test_every_kind_of_page_is_printed_whole(browser, opened, every_kind):
             assert (
                 browser.js("document.querySelectorAll('.lines tbody:not(.pinned) a.name').length") >= rows - 9
             )
-        controls = ".filters input, .filters select, .filters button, #views a"
+        controls = "#filters input, #filters summary, main .controls button, #views a"
         assert not browser.js(
             f"[...document.querySelectorAll('{controls}')].some((one) => one.checkVisibility())"
         )
@@ -195,7 +201,8 @@ def test_every_kind_of_page_is_printed_whole(browser, opened, every_kind):
 
 REACHED = """(() => {
     const shown = (item) => item.checkVisibility() && !item.disabled;
-    const wanted = [...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')];
+    const wanted = [...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')]
+        .filter((item) => item.type !== "radio" || item.checked); // arrows lead to the others
     window.wanted = wanted.filter(shown);
     window.reached = new Set();
     window.unseen = [];
@@ -291,12 +298,23 @@ def test_search_and_filters_choose_lines_and_stand_in_the_address(opened):
     # a rank is among all lines, not among those that are shown
     assert all(before.get(name, rank) == rank for name, rank, _ in lines(browser))
     browser.click("#reset")
-    choose(browser, "kind", "submitted")
+    tick(browser, "kind", "submitted")
     names = ("Best-8B", "Middle-70B", "Own-Words-A", "Own-Words-B", "Part-3B", "Hostile-1B", "Unproven-9B",
              "Half-Proven-7B")  # fmt: skip
     assert {name for name, *_ in lines(browser)} == {f"Org/{name}" for name in names}
     browser.reload()
     assert len(lines(browser)) == len(names) and "kind=submitted" in address(browser)
+
+
+def test_arrows_choose_a_strategy_and_earlier_names_of_filters_still_open(opened):
+    browser = opened("bridge.html")
+    browser.js("document.querySelector('#filters input[name=strategy]').focus()")
+    browser.press("ArrowRight")
+    assert "strategy=cot" in address(browser) and browser.js("document.activeElement.value") == "cot"
+    assert "chain of thought: " in browser.js("document.querySelector('#filters .selection').textContent")
+    browser.js("location.hash = '#access=proprietary'")
+    browser.wait("document.querySelector('[data-filter=weights] input[value=proprietary]').checked")
+    assert 0 < len(lines(browser)) < 40
 
 
 def test_another_axis_and_column_rank_by_that_column_by_keyboard(opened):
@@ -325,12 +343,13 @@ def test_a_line_leads_to_its_model_and_back(opened):
     assert lines(browser) and browser.js("document.title") == "BRIDGE · medtasks"
 
 
+@pytest.mark.parametrize("page", ["index.html", "bridge.html", "results.html"])
 @pytest.mark.parametrize("width", [1440, 420])
-def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, width):
-    browser = opened("index.html", width=width)
+def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, page, width):
+    browser = opened(page, width=width)
     pinned = browser.js(
         """[...document.querySelectorAll('.lines .pinned tr.own')]
-            .map((row) => [row.querySelector('a.name').textContent, row.getBoundingClientRect().top])"""
+            .map((row) => [row.querySelector('a.name').textContent, row.getBoundingClientRect().bottom])"""
     )
     names = {name for name, _ in pinned}
     assert {"Org/Best-8B", "Org/Own-Words-A", "Org/Part-3B"} <= names and len(names) == len(pinned) == 8
@@ -339,7 +358,7 @@ def test_the_first_screen_holds_submissions_and_the_way_to_them(opened, width):
 
 def test_the_first_page_has_a_row_for_each_model_with_numbers_and_ranks_of_suites(opened):
     browser = opened("index.html")
-    choose(browser, "kind", "published")
+    tick(browser, "kind", "published")
     cells = browser.js(
         """[...document.querySelectorAll('.lines tbody tr')]
             .filter((row) => row.querySelector('a.name')?.textContent === 'DeepSeek-R1')

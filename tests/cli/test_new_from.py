@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.registry import Dataset, forget
+from medtasks_ext.prompts.load import load_documents
+from medtasks_ext.registry import Dataset, forget, registry
 from medtasks_ext.rows import remote
 from medtasks_ext.rows.missing import source_of
 from tests.conftest import write_jsonl
@@ -203,6 +204,23 @@ def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own,
     run = medtasks("run", "--model", "oracle", "--tasks", "own_mine", "--output_path", "run")
     results = json.loads((own.parent / "run" / "results.json").read_text())["results"]["own_mine"]
     assert run.code == 0 and results["score,answer"] == 1.0 and "SAMPLE_DATA,answer" not in results
+
+
+def test_options_keep_their_labels_where_a_row_has_them_in_another_order(medtasks, own, monkeypatch):
+    turned = [{**row, "answers": dict(reversed(row["answers"].items()))} for row in FRENCH[6:]]
+    write_jsonl(Path("rows.jsonl"), [*FRENCH[:6], *turned])
+    assert medtasks(
+        "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
+    ).code == 0  # fmt: skip
+    data = own.parent / "data"
+    (data / "own" / "mine").mkdir(parents=True)
+    (own.parent / "rows.jsonl").rename(data / "own" / "mine" / "test.jsonl")
+    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(data))
+    forget()
+    documents = load_documents(registry().datasets["own_mine"], cot=False, origin="local")["test"]
+    assert len(documents) == 7
+    for document in documents:
+        assert [text.split()[1] for text in document["options"]] == [*"abcde"]
 
 
 def test_another_column_can_be_the_answer(medtasks, own):

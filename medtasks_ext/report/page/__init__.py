@@ -10,12 +10,14 @@ from medtasks_ext.offline_page import offline_page
 from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes, vendored
 
 _HERE = Path(__file__).parent
+#: Of the page's script what other pages build on, too: address, controls, tables, pictures, filters, frame.
+SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters", "frame")
 #: The page's script, in the order in which its parts build on each other. `data` stands before the library:
 #: its first line makes the whole script strict.
 _SCRIPTS = (
-    "scores", "state", "dom", "colours", "table", "picture", "frontier", "filters", "columns", "standing",
-    "scatter", "heat_map", "published", "overview", "leaderboard", "profile", "pairs", "strategies", "labels",
-    "validity", "calibration", "judges", "coverage", "tasks", "model", "parts", "main",
+    *SHARED, "scores", "state", "columns", "standing", "scatter", "heat_map", "published",
+    "overview", "leaderboard", "profile", "pairs", "strategies", "labels", "validity",
+    "calibration", "judges", "coverage", "tasks", "model", "parts", "main",
 )  # fmt: skip
 
 

@@ -25,6 +25,18 @@ function applyTheme() {
   document.documentElement.dataset.theme = isDark() ? "dark" : "light";
 }
 
+// The choice of colours; `changed` draws what depends on them.
+function themeMenu(changed) {
+  const choose = () => {
+    theme = menu.value;
+    stored(theme);
+    changed();
+  };
+  const menu = make("select", { id: "theme", "aria-label": "Light or dark", onchange: choose });
+  for (const [value, words] of THEMES) menu.append(make("option", { value, textContent: words, selected: value === theme }));
+  return menu;
+}
+
 if (THEMES.some(([value]) => value === stored())) theme = stored();
 applyTheme();
 

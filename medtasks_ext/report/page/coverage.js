@@ -2,12 +2,12 @@
 
 const STATES = [
   ["scored", "scored", "", "#2f8f83"],
-  ["without gold", "run, but there are no gold answers", "○", "#8fcac0"],
+  ["without gold", "run, no gold answers", "○", "#8fcac0"],
   ["not judged", "run, waits for judges", "J", "#8a7cc8"],
   ["waiting", "still to be run", "…", "#6aa2d8"],
   ["missing", "data are missing", "?", "#e0a63a"],
   ["failed", "failed", "!", "#c23b4e"],
-  ["not computed", "answered; Punkt data was missing for the score", "P", "#c98a9a"],
+  ["not computed", "answered, no Punkt data", "P", "#c98a9a"],
   ["not asked", "not asked for", "·", "#b9c0c9"],
 ];
 // "entry strategy dataset" -> {state, reason}
@@ -88,35 +88,26 @@ function coverageColumns(lines, tasks) {
 }
 
 function statePicture(lines, rows, columns) {
-  const label = `State of each task: ${selectionInWords()}`;
-  const titles = new Map(STATES.map(([state, title]) => [state, title]));
-  const at = (row, column) => stateOf(lines[row].entry, lines[row].strategy, columns[column].task);
-  const title = (row, column) => titles.get(at(row, column).state) ?? at(row, column).state;
-  const cells = rows.flatMap((_, y) =>
-    columns.map((column, x) => {
-      const { state, reason } = at(y, x);
-      const { entry, strategy } = lines[y];
-      const tip = [datasets[column.task].name, entries[entry].label, `${strategies[strategy][1]}: ${title(y, x)}`, reason];
-      const glyph = STATES.find(([id]) => id === state)?.[2] ?? "?";
-      return { x, y, state: title(y, x), glyph, tip: tip.filter(Boolean).join("\n") };
-    }),
-  );
-  return picture({
+  const titles = new Map(STATES.map(([state, title, glyph]) => [state, { title, glyph }]));
+  return heat({
     kind: "states",
-    label,
-    rows: cells,
+    label: `State of each task: ${selectionInWords()}`,
+    heading: "Model",
+    rows,
+    columns,
+    cell: (row, column) => {
+      const { entry, strategy } = lines[row];
+      const { task } = columns[column];
+      const { state, reason } = stateOf(entry, strategy, task);
+      const { title, glyph } = titles.get(state) ?? { title: state, glyph: "?" };
+      const tip = [datasets[task].name, entries[entry].label, `${strategies[strategy][1]}: ${title}`, reason];
+      return { state: title, words: glyph, said: title, tip, go: taskAddress(task) };
+    },
     words: {
-      ...matrixSize(rows, columns),
-      numbers: true,
       states: STATES.map(([, name]) => name),
       colours: STATES.map(([, , , colour]) => colour),
       legend_columns: isNarrow() ? 1 : 4,
     },
-    pick: ({ x }) => {
-      location.hash = taskAddress(columns[x].task);
-    },
-    values: () => matrixTable({ label, heading: "Model", rows, columns, cell: title }),
-    scrolls: true,
   });
 }
 

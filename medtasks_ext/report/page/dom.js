@@ -70,9 +70,20 @@ function selector(label, key, options, current) {
   return make("label", { className: "select" }, text("span", "switch-label", label), select);
 }
 
+function smallButton(title, changes) {
+  return make("button", {
+    type: "button",
+    className: "small",
+    textContent: title,
+    "data-key": `button ${title}`,
+    onclick: () => change(changes),
+  });
+}
+
 // ------------------------------------------------------------------ numbers
 
 const NONE = "–";
+const isNumber = (value) => typeof value === "number";
 const fixed = (value, digits = 3) => {
   if (!isNumber(value)) return NONE;
   const shown = value.toFixed(digits);

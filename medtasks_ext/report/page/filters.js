@@ -1,41 +1,48 @@
-// One set of filters for all parts of the report. Suite and strategy stand in sight, the others fold.
+// The filters of a page: some stand in sight as pills, the others in menus, beside a search. What is chosen stands in the address.
 
-const MAIN_FILTERS = ["suite", "strategy"];
 const filterBar = document.getElementById("filters");
 const WIDE = 900; // from here on all filters stand open
-let filterParts = []; // {key, value, box, counter}
+// {key, title, values: [[value, title]], pills: in sight, single: one value at a time, counts() -> value -> what it would
+//  give, fits(facts of a model, value): of filters of models}
+let filters = [];
+let filterParts = []; // {filter, value, box, counter}
 
-function buildFilters() {
+// Filters of models, for all pages that have some.
+const SIZES = [SIZE_CLASSES[0], ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10], ...SIZE_CLASSES.slice(1)];
+const MODEL_FILTERS = [
+  { key: "size", title: "Size", values: SIZES, fits: ({ size }, value) => SIZES.find(([id]) => id === value)[2](size) },
+  { key: "weights", title: "Weights", values: [["open", "open"], ["proprietary", "proprietary"]], fits: ({ access }, value) => access === value },
+  { key: "domain", title: "Domain", values: [["general", "general"], ["medical", "medical"]], fits: ({ domain }, value) => domain === value },
+  { key: "reasoning", title: "Reasoning", values: [["yes", "reasons"], ["no", "does not"]], fits: ({ reasoning }, value) => reasoning === value },
+];
+
+// The chosen values of a filter, unknown ones left out; empty means all.
+function chosen(key) {
+  const known = new Set(filters.find((filter) => filter.key === key)?.values.map(([id]) => id));
+  return listOption(key).filter((value) => known.has(value));
+}
+
+// Whether a model is among those that the filters of models leave.
+const fitsFilters = (facts) =>
+  filters.every(({ key, fits }) => !fits || !chosen(key).length || chosen(key).some((value) => fits(facts, value)));
+
+const fitsSearch = (name) =>
+  option("q").toLowerCase().split(/\s+/).every((word) => name.toLowerCase().includes(word));
+
+// {found: filters, placeholder: of the search, more: nodes of the folded part}
+function buildFilters({ found, placeholder, more = [] }) {
+  filters = found;
   filterParts = [];
-  const open = MAIN_FILTERS.map((key) =>
-    make("fieldset", { className: "pills" }, make("legend", { textContent: titleOfFilter(key) }), ...boxes(key)),
-  );
-  const rest = FILTER_KEYS.filter((key) => !MAIN_FILTERS.includes(key) && filterValues.get(key).length > 1).map(
-    foldedFilter,
-  );
-  const search = make("input", {
-    type: "search",
-    id: "search",
-    placeholder: "Search models",
-    value: option("q"),
-    "aria-label": "Search models by name or organisation",
-    oninput: () => change({ q: search.value || null }),
-  });
-  const common = make("input", {
-    type: "checkbox",
-    id: "common",
-    onchange: () => change({ common: common.checked ? "1" : null }),
-  });
-  const state = make("p", { className: "selection", role: "status" });
-  const reset = make("button", {
-    type: "button",
-    id: "reset",
-    textContent: "Reset",
-    title: "Back to the first suite, without other filters",
-    onclick: resetFilters,
-  });
+  const fieldset = (filter, className, legend) =>
+    make("fieldset", { className }, make("legend", { className: legend, textContent: filter.title }), ...boxes(filter));
+  const search = make("input", { type: "search", id: "search", placeholder, "aria-label": `${placeholder} by name or organisation`, oninput: () => change({ q: search.value || null }) });
   filterBar.replaceChildren(
-    make("div", { className: "main-filters" }, ...open, state),
+    make(
+      "div",
+      { className: "main-filters" },
+      ...filters.filter(({ pills }) => pills).map((filter) => fieldset(filter, "pills", "")),
+      make("p", { className: "selection", role: "status" }),
+    ),
     make(
       "details",
       { id: "more-filters", open: innerWidth >= WIDE },
@@ -43,54 +50,36 @@ function buildFilters() {
       make(
         "div",
         { className: "menus" },
-        ...rest,
+        ...filters.filter(({ pills, values }) => !pills && values.length > 1).map((filter) => menuOf(filter, fieldset(filter, "choices", "spoken"))),
         search,
-        make(
-          "label",
-          { className: "check", title: "Compare on the tasks that every model shown has a score for" },
-          common,
-          "only tasks that all have",
-        ),
-        reset,
+        ...more,
+        make("button", { type: "button", id: "reset", textContent: "Reset", title: "Without filters, as the page was opened", onclick: resetFilters }),
       ),
     ),
   );
 }
 
-function titleOfFilter(key) {
-  return { strategy: "Strategy", kind: "Origin" }[key] ?? axisTitle(key);
-}
-
-function boxes(key) {
-  return filterValues.get(key).map(([value, title]) => {
-    const box = make("input", { type: "checkbox", value, name: key, onchange: () => toggle(key) });
+function boxes(filter) {
+  const { key, values, single } = filter;
+  return values.map(([value, title]) => {
+    const box = make("input", { type: single ? "radio" : "checkbox", value, name: key, onchange: () => toggle(filter) });
     const counter = text("span", "n", "");
-    filterParts.push({ key, value, box, counter });
+    filterParts.push({ filter, value, box, counter });
     return make("label", {}, box, text("span", "word", title), counter);
   });
 }
 
-function toggle(key) {
-  const values = filterParts.filter((part) => part.key === key && part.box.checked).map((part) => part.value);
-  const all = values.length === filterValues.get(key).length;
-  change({ [key]: asList(all ? [] : values) });
+function toggle(filter) {
+  const values = filterParts.filter((part) => part.filter === filter && part.box.checked).map((part) => part.value);
+  const all = values.length === filter.values.length;
+  change({ [filter.key]: asList(all ? [] : values) });
 }
 
-function foldedFilter(key) {
-  const summary = make("summary", {}, titleOfFilter(key), text("span", "chosen", ""));
-  const menu = make(
-    "details",
-    { className: "menu", "data-filter": key, name: "filter-menu" },
-    summary,
-    make(
-      "fieldset",
-      { className: "choices" },
-      make("legend", { className: "spoken", textContent: titleOfFilter(key) }),
-      ...boxes(key),
-    ),
-  );
+function menuOf({ key, title }, panel) {
+  const summary = make("summary", {}, title, text("span", "chosen", ""));
+  const menu = make("details", { className: "menu", "data-filter": key, name: "filter-menu" }, summary, panel);
   menu.addEventListener("toggle", () => {
-    if (menu.open) keepInside(menu.lastChild);
+    if (menu.open) keepInside(panel);
   });
   return menu;
 }
@@ -115,29 +104,26 @@ function closeMenus(target) {
 }
 
 function resetFilters() {
-  change(Object.fromEntries([...FILTER_KEYS, "q", "common"].map((key) => [key, null])));
+  change(Object.fromEntries([...filters.map(({ key }) => key), "q", "common"].map((key) => [key, null])));
 }
 
-// Ticks, counts and the sentence, after any change. A count says how many tasks the value would give, the other filters being as they are.
-function showFilters() {
-  for (const key of FILTER_KEYS) {
-    const values = chosen(key);
-    const parts = filterParts.filter((part) => part.key === key);
-    const tasks = axisAt.has(key) ? selectedTasks(key) : null;
+// Ticks, counts and what is selected in words, after any change.
+function showFilters(words) {
+  for (const filter of filters) {
+    const values = chosen(filter.key);
+    const parts = filterParts.filter((part) => part.filter === filter);
+    const counts = filter.counts?.();
     for (const { value, box, counter } of parts) {
       box.checked = values.includes(value);
-      const n = tasks?.filter((task) => valuesOf(datasets[task], key).includes(value)).length;
-      counter.textContent = tasks ? String(n) : "";
-      box.parentElement.classList.toggle("none", n === 0);
+      counter.textContent = counts ? String(counts(value)) : "";
+      box.parentElement.classList.toggle("none", counter.textContent === "0");
     }
-    const menu = filterBar.querySelector(`[data-filter="${key}"]`);
+    const menu = filterBar.querySelector(`[data-filter="${filter.key}"]`);
     if (!menu) continue;
     menu.querySelector(".chosen").textContent = values.length ? String(values.length) : "";
-    menu.hidden = !values.length && axisAt.has(key) && !tasks.some((task) => valuesOf(datasets[task], key).length);
+    menu.hidden = !values.length && parts.every(({ counter }) => counter.textContent === "0");
   }
   const search = document.getElementById("search");
   if (search.value !== option("q")) search.value = option("q");
-  document.getElementById("common").checked = option("common") === "1";
-  filterBar.querySelector(".selection").textContent =
-    `${selectionInWords()}: ${plural(selectedTasks().length, "task")}`;
+  filterBar.querySelector(".selection").textContent = words;
 }

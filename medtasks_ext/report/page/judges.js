@@ -26,14 +26,6 @@ function drawJudges() {
   if (!rows.length) return [nothing("No task of this selection was judged.")];
   const measures = [...new Set(rows.map((row) => row.measure))];
   return [
-    make(
-      "dl",
-      { className: "words" },
-      ...measures.flatMap((measure) => [
-        make("dt", { textContent: measureTitle(measure) }),
-        make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judges.md defines it" }),
-      ]),
-    ),
     table({
       name: "judges",
       caption: `Agreement of judges: ${selectionInWords()}`,
@@ -56,5 +48,13 @@ function drawJudges() {
         },
       ],
     }),
+    make(
+      "dl",
+      { className: "words" },
+      ...measures.flatMap((measure) => [
+        make("dt", { textContent: measureTitle(measure) }),
+        make("dd", { textContent: MEASURES[measure]?.[1] ?? "as docs/judges.md defines it" }),
+      ]),
+    ),
   ];
 }

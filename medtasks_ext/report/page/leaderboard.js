@@ -119,13 +119,3 @@ function differsFromPlainMean(row, tasks) {
   const scores = tasks.map((task) => resultOf(row.entry, row.strategy, task, "score")).filter(isNumber);
   return scores.length > 0 && Math.abs(mean(scores) - row.score) > 1e-4;
 }
-
-function smallButton(title, changes) {
-  return make("button", {
-    type: "button",
-    className: "small",
-    textContent: title,
-    "data-key": `button ${title}`,
-    onclick: () => change(changes),
-  });
-}

@@ -6,24 +6,24 @@ function drawModel() {
   const { settings, details, root, notes, kind, sample } = entries[entry];
   const origin =
     kind === "published"
-      ? `published results of ${suiteTitle(entries[entry].suite)}`
+      ? `These are published results of ${suiteTitle(entries[entry].suite)}`
       : kind === "lm_eval"
-        ? "a run of plain lm_eval"
-        : "a run of medtasks";
+        ? "This is a run of plain lm_eval"
+        : "This is a run of medtasks";
   return [
     make(
       "p",
       { className: "lead" },
-      `This is ${origin}`,
+      origin,
       sample ? " on synthetic rows: its scores mean nothing." : ".",
     ),
     notes?.length
       ? make("ul", { className: "notes" }, ...notes.map((item) => make("li", { textContent: item })))
       : null,
+    modelSuites(entry),
     factList("Settings", settings),
     factList("About the model", details),
     factList("The run’s folder (medtasks verify RUN --root)", { root }),
-    modelSuites(entry),
     modelTasks(entry),
   ];
 }

@@ -30,10 +30,8 @@ function drawPairs() {
       ),
       switcher("Correction for many tests", "adjust", ADJUSTMENTS, choice("adjust", ["holm", "bh", "none"])),
     ),
-    note(
-      "Suite, strategy, search and origin are taken from the filters above; the other filters do not apply, since tests are made over all tasks of a suite that the compared models share.",
-    ),
     ...fits.map(comparisonPart),
+    note("Filters of tasks other than suite and strategy do not apply here: tests are made over all tasks of a suite that the compared models share."),
   ];
 }
 
@@ -65,7 +63,7 @@ function comparisonPart(comparison) {
     );
   }
   const name = (place) => ({
-    title: entries[comparison.entries[place]].label,
+    title: shortName(markedName(comparison.entries[place])),
     own: isOwn(comparison.entries[place]),
     node: link(modelAddress(comparison.entries[place]), entries[comparison.entries[place]].label),
   });

@@ -32,6 +32,8 @@ function pictureSpec(kind, rows, words, dark) {
     own_ink: colours.own,
     font,
     own: [],
+    own_columns: [],
+    gradient: isNarrow() ? 120 : 180,
     shapes: themes.shapes,
     colours: Array.isArray(scale) ? scale : colours[scale],
     beside: 12,
@@ -120,46 +122,67 @@ function roomOf(most = Infinity) {
 const besideRoom = () => (!onPaper && matchMedia("(min-width: 64rem)").matches ? Math.floor((roomOf() - 32) * 0.6) : roomOf());
 
 const isNarrow = () => !onPaper && innerWidth < 600;
-const nameRoom = () => (onPaper ? 170 : isNarrow() ? 140 : 240);
+const nameRoom = () => (onPaper ? 170 : isNarrow() ? Math.min(140, Math.floor(0.36 * innerWidth)) : 240);
 
 // Names of lines as pictures show them, whole, on as many lines as they take: {names, deep: the most of these}.
 function namesOf(rows) {
-  const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 6.5)));
+  const names = rows.map(({ title }) => wrapped(String(title), Math.floor(nameRoom() / 7.2)));
   return { names, deep: Math.max(1, ...names.map((lines) => lines.length)) };
 }
 
 // ------------------------------------------------------------------ matrices
 
 const NAME_LINE = 14; // pixels of a line of a name
-const ASLANT = 90; // pixels that the last name of a column takes to the right
+const LETTER = 6.4; // pixels of a letter of a name
+const LEAST_STEP = 13; // pixels of a column on a screen
 const MOST_LINES = 40; // of a matrix, until all are asked for
 
-// {label, heading: of the first column, rows: [{title, node, own}], columns: [{title, node}], cell(row, column) -> {value, words, said: in the table, tip, go, pick} or null,
-//  words: of the kind `heat`}
-function heat({ label, heading, rows, columns, cell, words }) {
+// {kind, label, heading: of the table's first column, rows and columns: [{title, node, own}], columns have no `own`,
+//  cell(row, column) -> {value, words, tip, and what else the kind takes; said: in the table, go, pick} or null, words: of
+//  the kind, values: another table than the one of all cells, most: rows at first}. A narrow screen turns what has more columns than rows, and leaves out what has no room.
+function heat({ kind = "heat", label, says, heading, rows, columns, cell, words, values, most = MOST_LINES }) {
   if (!rows.length || !columns.length) return note("Nothing to show for this selection.");
+  const fits = isNarrow() ? Math.floor((roomOf() - nameRoom() - 16) / LEAST_STEP) : Infinity;
+  const turned = columns.length > fits && rows.length < columns.length;
+  const [down, across] = turned ? [columns, rows] : [rows, columns];
   const all = option("lines") === "all" || onPaper;
-  const kept = all ? rows : rows.filter((row, place) => place < MOST_LINES || row.own);
-  const size = matrixSize(kept, columns);
-  const cells = kept.map((row) => columns.map((_, column) => cell(rows.indexOf(row), column)));
+  const lines = down.filter((line, place) => all || place < most || line.own);
+  const beside = keptOf(across, fits);
+  const at = (line, column) => (turned ? cell(rows.indexOf(column), columns.indexOf(line)) : cell(rows.indexOf(line), columns.indexOf(column)));
+  const cells = lines.map((line) => beside.map((column) => at(line, column)));
   const found = cells.flatMap((line, y) =>
-    line.flatMap((item, x) => (item ? [{ x, y, value: item.value, words: item.words, tip: item.tip.filter(Boolean).join("\n") }] : [])),
+    line.flatMap((item, x) => {
+      if (!item) return [];
+      const { tip, go, pick, said, ...shown } = item;
+      return [{ ...shown, x, y, tip: tip.filter(Boolean).join("\n") }];
+    }),
   );
+  const size = matrixSize(lines, beside, Math.max(0, ...found.map((item) => item.words?.length ?? 0)));
   const drawn = picture({
-    kind: "heat",
+    kind,
     label,
+    says,
     rows: found,
-    words: {
-      ...size,
-      own: kept.flatMap((row, place) => (row.own ? [place] : [])),
-      ...words,
-    },
+    words: { ...size, own: ownPlaces(lines), own_columns: ownPlaces(beside), ...words, ...(words.measure ? { measure: wrapped(words.measure, isNarrow() ? 24 : 80) } : {}) },
     pick: ({ x, y }) => act(cells[y]?.[x]),
-    values: () => matrixTable({ label, heading, rows, columns, cell: (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null }),
-    scrolls: true,
+    values: values === undefined ? () => matrixTable({ label, heading, rows, columns, cell: (row, column) => cell(row, column)?.said ?? cell(row, column)?.words ?? null }) : values,
+    scrolls: size.width > roomOf(),
   });
-  const more = kept.length < rows.length ? smallButton(`Show all ${count(rows.length)} rows`, { lines: "all" }) : "";
-  return make("div", {}, drawn, more);
+  return make(
+    "div",
+    {},
+    drawn,
+    beside.length < across.length ? note(`${count(beside.length)} of ${count(across.length)} columns have room here; the table has all.`) : "",
+    lines.length < down.length ? smallButton(`Show all ${count(down.length)} rows`, { lines: "all" }) : "",
+  );
+}
+
+const ownPlaces = (names) => names.flatMap(({ own }, place) => (own ? [place] : []));
+
+// The first of some, own ones before others, in their order.
+function keptOf(names, most) {
+  const first = new Set([...names].sort((one, other) => Boolean(other.own) - Boolean(one.own)).slice(0, most));
+  return names.filter((name) => first.has(name));
 }
 
 function act(item) {
@@ -167,16 +190,17 @@ function act(item) {
   else if (item?.go) location.hash = item.go;
 }
 
-// As wide as the screen allows, with numbers where they fit; names of columns on several lines, aslant or upright.
-function matrixSize(rows, columns) {
+// As wide as the screen allows, with words in cells where they fit; names of columns on several lines, aslant or upright.
+function matrixSize(rows, columns, longest) {
   const { names: lines, deep } = namesOf(rows);
   const free = roomOf() - nameRoom() - 16;
-  const stepIn = (room) => Math.max(onPaper ? 6 : 13, Math.min(150, Math.floor(room / columns.length)));
+  const stepIn = (room) => Math.max(onPaper ? 6 : LEAST_STEP, Math.min(150, Math.floor(room / columns.length)));
   const titles = columns.map(({ title }) => String(title));
-  const letters = Math.floor((stepIn(free) - 6) / 6.4); // that fit beside each other
+  const letters = Math.floor((stepIn(free) - 6) / LETTER); // that fit beside each other
   const level = Math.max(...titles.flatMap((title) => title.split(" ")).map((word) => word.length)) <= letters;
-  const upright = !level && stepIn(free) < 40;
-  const step = stepIn(level || upright ? free : free - ASLANT);
+  const aslant = 12 + 0.77 * LETTER * Math.max(...titles.map((title) => title.length)); // pixels that a name takes to the right
+  const upright = !level && (stepIn(free) < 40 || aslant > 0.3 * free);
+  const step = stepIn(level || upright ? free : free - aslant);
   const names = level ? titles.map((title) => wrapped(title, letters)) : titles;
   return {
     step,
@@ -185,9 +209,9 @@ function matrixSize(rows, columns) {
     height: Math.max(rows.length > 60 ? 18 : 24, NAME_LINE * deep + 4),
     angle: level ? 0 : upright ? -90 : -40,
     above: level ? 14 * Math.max(...names.map((lines) => lines.length)) - 8 : 6,
-    beside: level || upright ? 12 : ASLANT,
     gap: step > 10 ? 1 : 0.3,
-    numbers: step >= 38,
+    numbers: step >= 4 + 6 * longest,
+    width: nameRoom() + step * columns.length + (level || upright ? 12 : aslant),
   };
 }
 

@@ -6,9 +6,23 @@ function drawPublished() {
   const { tasks, rows } = selectedRows();
   if (!tasks.length) return [emptySelection()];
   const lines = heatLines(rows);
-  const scored = lines.filter((row) => isNumber(row.score) && isWholeRow(row));
+  const scored = onSameTasks(lines.filter((row) => isNumber(row.score)), tasks);
   if (!scored.length) return [nothing("No model has a score for these tasks.")];
-  return [modelsPart(scored), mapPart(lines, tasks)];
+  const [{ scored: n, total }] = scored;
+  const some = n < total ? note(`No published model has a score for all ${total} tasks: here are means of the ${plural(scored.length, "model")} with scores for the same ${n}.`) : null;
+  return [some, modelsPart(scored), mapPart(lines, tasks)].filter(Boolean);
+}
+
+// The rows over all tasks; where there are none, the most that are over the same ones.
+function onSameTasks(rows, tasks) {
+  const whole = rows.filter(isWholeRow);
+  if (whole.length) return whole;
+  const bySet = new Map();
+  for (const row of rows) {
+    const key = tasks.filter((task) => isNumber(resultOf(row.entry, row.strategy, task, "score"))).join();
+    bySet.set(key, [...(bySet.get(key) ?? []), row]);
+  }
+  return [...bySet.values()].reduce((one, other) => (other.length > one.length ? other : one), []);
 }
 
 function modelsPart(scored) {

@@ -9,7 +9,7 @@ const COST = { key: "cost", title: "cost of the selected tasks in US dollars, lo
 const KINDS_OF_MODEL = [
   ["kind", "origin", (entry) => (isOwn(entry) ? "own run" : "published")],
   ["domain", "domain", (entry) => entries[entry].facts.domain],
-  ["access", "weights", (entry) => ({ open: "open", closed: "proprietary" })[entries[entry].facts.access]],
+  ["access", "weights", (entry) => entries[entry].facts.access],
   ["reasoning", "reasoning", (entry) => ({ yes: "reasoning", no: "no reasoning" })[entries[entry].facts.reasoning]],
   ["organisation", "organisation", (entry) => entries[entry].facts.maker],
 ];
@@ -19,7 +19,9 @@ const KINDS_OF_MODEL = [
 function scatterChoice(scored) {
   const facts = FACTS.filter(({ value }) => scored.some((row) => value(row) !== null));
   if (!facts.length) return null;
-  const fact = facts.find(({ key }) => key === option("fact")) ?? facts[0];
+  const known = ({ value }) => scored.filter((row) => value(row) !== null).length;
+  const usual = facts.find((fact) => known(fact) > scored.length / 2) ?? facts[0];
+  const fact = facts.find(({ key }) => key === option("fact")) ?? usual;
   const kinds = KINDS_OF_MODEL.filter(([, , of]) => new Set(scored.map((row) => of(row.entry))).size > 1);
   const kind = kinds.find(([key]) => key === option("colour")) ?? kinds.find(([key]) => key === "domain") ?? kinds[0] ?? KINDS_OF_MODEL[0];
   const controls = make(

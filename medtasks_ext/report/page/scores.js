@@ -27,7 +27,7 @@ axes.forEach((axis, axisIndex) =>
 
 // The groups that hold exactly these tasks, first those of the axes that the tasks were chosen by: the same
 // tasks may be averaged in two ways (a suite over its dimensions, its language over tasks).
-function groupsOf(tasks, keys = FILTER_KEYS.filter((key) => chosen(key).length)) {
+function groupsOf(tasks, keys = filters.map(({ key }) => key).filter((key) => chosen(key).length)) {
   const wanted = ({ axis }) => (keys.includes(axes[axis].key) ? 0 : 1);
   return [...(groupSets.get(together(tasks).join()) ?? [])].sort(
     (one, other) => wanted(one) - wanted(other) || one.axis - other.axis,
@@ -60,7 +60,6 @@ function averaged(selected, [group]) {
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const mean = (values) => (values.length ? sum(values) / values.length : null);
-const isNumber = (value) => typeof value === "number";
 
 // Scores are on 0-1, and so are their intervals, unless a metric itself goes further.
 function normalInterval(score, deviation) {

@@ -1,18 +1,9 @@
-// What is shown lives in the address: `#view/id?key=value`, so that a view can be linked and printed.
-// Keys that stand at their default are left out.
+// What the filters of a report select.
 
-const FILTER_KEYS = ["suite", "strategy", ...taskAxes.map((axis) => axis.key).filter((key) => key !== "suite"), "kind"];
 const KINDS = [
   ["own", "own runs"],
   ["published", "published"],
 ].filter(([kind]) => entries.some((_, entry) => isOwn(entry) === (kind === "own")));
-
-const filterValues = new Map(
-  FILTER_KEYS.map((key) => [
-    key,
-    key === "strategy" ? strategies : key === "kind" ? KINDS : (axes[axisAt.get(key)]?.values ?? []),
-  ]),
-);
 
 // The suite that most is known about, own runs first: an average over suites is not what papers report.
 function firstSuite() {
@@ -29,70 +20,30 @@ function firstStrategy() {
   return strategies.find((_, index) => used.has(index))?.[0];
 }
 
-const DEFAULTS = { suite: firstSuite() ?? "", strategy: firstStrategy() ?? "" };
+Object.assign(DEFAULTS, { suite: firstSuite() ?? "", strategy: firstStrategy() ?? "" });
 
-let view = "";
-let viewId = "";
-let parameters = new Map();
-
-function readAddress() {
-  const [path, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
-  const slash = path.indexOf("/");
-  view = slash < 0 ? path : path.slice(0, slash);
-  viewId = slash < 0 ? "" : decoded(path.slice(slash + 1));
-  parameters = new Map(new URLSearchParams(query));
+// Suite and strategy stand in sight. A count says how many tasks a value would give, the other filters being as they are.
+function reportFilters() {
+  const ofTasks = taskAxes.map(({ key, values }) => ({
+    key,
+    title: axisTitle(key),
+    values,
+    counts: () => {
+      const tasks = selectedTasks(key);
+      return (value) => tasks.filter((task) => valuesOf(datasets[task], key).includes(value)).length;
+    },
+  }));
+  const suite = ofTasks.find(({ key }) => key === "suite");
+  return [
+    { ...suite, pills: true },
+    { key: "strategy", title: "Strategy", values: strategies, pills: true },
+    ...ofTasks.filter((filter) => filter !== suite),
+    { key: "kind", title: "Origin", values: KINDS, fits: ({ own }, value) => own === (value === "own") },
+    ...MODEL_FILTERS,
+  ].map((filter) => ({ ...filter, values: filter.fits ? filter.values.filter(([value]) => entries.some((_, entry) => filter.fits(factsOf(entry), value))) : filter.values }));
 }
 
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-function option(key, fallback = "") {
-  return parameters.get(key) ?? DEFAULTS[key] ?? fallback;
-}
-
-// One of the allowed values, or the first of them.
-function choice(key, allowed) {
-  const value = option(key);
-  return allowed.includes(value) ? value : allowed[0];
-}
-
-// Texts of a list may hold anything, commas too.
-function listOption(key) {
-  return option(key).split(",").filter(Boolean).map(decoded);
-}
-
-// The chosen values of a filter, unknown ones left out; empty means all.
-function chosen(key) {
-  const known = new Set(filterValues.get(key).map(([id]) => id));
-  return listOption(key).filter((value) => known.has(value));
-}
-
-const asList = (values) => values.map((value) => encodeURIComponent(value)).join(",");
-
-// The address of a view with changed keys; null removes one.
-function address(target, id = "", changes = {}) {
-  const next = new Map(parameters);
-  for (const [key, value] of Object.entries(changes)) {
-    if (value === null || value === (DEFAULTS[key] ?? "")) next.delete(key);
-    else next.set(key, value);
-  }
-  const query = new URLSearchParams([...next]).toString();
-  return `#${target}${id ? `/${encodeURIComponent(id)}` : ""}${query ? `?${query}` : ""}`;
-}
-
-// Change what is shown without a new step in the browser's history.
-function change(changes) {
-  history.replaceState(null, "", address(view, viewId, changes));
-  readAddress();
-  show();
-}
-
-// ------------------------------------------------------------------ what the filters select
+const factsOf = (entry) => ({ ...entries[entry].facts, own: isOwn(entry) });
 
 function matches(dataset, key, values) {
   return !values.length || valuesOf(dataset, key).some((value) => values.includes(value));
@@ -110,18 +61,9 @@ function selectedStrategies() {
 }
 
 function selectedEntries() {
-  const kinds = chosen("kind");
-  const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
   return entries
-    .map((_, index) => index)
-    .filter((index) => {
-      const { label, facts } = entries[index];
-      const text = `${label} ${facts.maker ?? ""}`.toLowerCase();
-      return (
-        (!kinds.length || kinds.includes(isOwn(index) ? "own" : "published")) &&
-        words.every((word) => text.includes(word))
-      );
-    });
+    .map((_, entry) => entry)
+    .filter((entry) => fitsFilters(factsOf(entry)) && fitsSearch(`${entries[entry].label} ${entries[entry].facts.maker ?? ""}`));
 }
 
 // The lines of a leaderboard: {entry, strategy} with what they reached on the selected tasks.
@@ -176,12 +118,12 @@ function rankedRows(rows) {
 
 // The selection in words, for headings and for paper.
 function selectionInWords() {
-  const parts = FILTER_KEYS.filter((key) => chosen(key).length).map((key) => {
-    const titles = new Map(filterValues.get(key));
+  const parts = filters.filter(({ key }) => chosen(key).length).map(({ key, title, values }) => {
+    const titles = new Map(values);
     const words = chosen(key)
       .map((value) => titles.get(value))
       .join(", ");
-    return ["suite", "strategy", "kind"].includes(key) ? words : `${axes[axisAt.get(key)].title}: ${words}`;
+    return ["suite", "strategy", "kind"].includes(key) ? words : `${axisAt.has(key) ? axisWords(key) : title.toLowerCase()}: ${words}`;
   });
   if (!chosen("suite").length) parts.unshift("all suites");
   if (option("q")) parts.push(`search: “${option("q")}”`);

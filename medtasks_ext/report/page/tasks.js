@@ -128,8 +128,8 @@ function drawTask() {
       ? note(`A control of ${dataset.control_of}: the same rows asked in another form. It counts in no mean and in no group.`)
       : null,
     dataset.draft ? note(`A draft, which counts in no mean and in no group: ${dataset.draft}`) : null,
-    taskFacts(dataset),
     taskScores(task),
+    taskFacts(dataset),
     promptPart(page),
     scoringPart(dataset, page),
     examplePart(dataset, page),

@@ -67,7 +67,14 @@ def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> Js
     """
     colours = themes()["light"]
     known = {**colours, "background": colours["ground"], "own_ink": colours["own"], "font": FONT, "own": []}
-    known |= {"shapes": themes()["shapes"], "colours": colours["series"], "beside": 12, **words}
+    known |= {
+        "shapes": themes()["shapes"],
+        "colours": colours["series"],
+        "beside": 12,
+        "own_columns": [],
+        "gradient": 180,
+    }
+    known |= words
     for name in ("line", "column"):
         known[f"{name}_places"] = [*range(len(known.get(f"{name}s", ())))]
     spec: Json = _filled({**kinds()["config"], **kinds()[kind]}, known)

@@ -17,6 +17,7 @@ const LEVELS = [
 function drawAbout() {
   return [
     text("h2", "", "About and data"),
+    heldTable(),
     site.example ? titled("How a score comes about", steps_(site.example)) : null,
     titled("How to read", ...READING.map((line) => text("p", "prose", line))),
     titled(
@@ -50,6 +51,25 @@ function drawAbout() {
       : null,
     site.unranked.length ? titled("Shown without a rank", ...faults(site.unranked)) : null,
   ];
+}
+
+// What stands here, suite by suite.
+function heldTable() {
+  const nameOf = ({ best: [best] }) => (best ? make("span", {}, link(`${site.home}models/${best[1]}`, best[0]), ` ${score(best[2])}`) : NONE);
+  const number = (key, title) => ({ key, title, numeric: true, value: (row) => row[key], cell: (row) => count(row[key]) });
+  return table({
+    name: "held",
+    caption: "Suites and their results",
+    rows: site.held,
+    sort: "-published",
+    columns: [
+      { key: "suite", title: "Suite", head: true, value: ({ title }) => title, cell: ({ title, page }) => link(`${site.home}${page}`, title) },
+      number("tasks", "Tasks"),
+      number("published", "Published"),
+      number("submitted", "Submitted"),
+      { key: "best", title: "Best published, zero-shot", value: ({ best: [best] }) => best?.[2] ?? null, sort: "desc", cell: nameOf },
+    ],
+  });
 }
 
 // A score on its way: one document, its dataset, its suite, the table; with figures of this site.

@@ -1,12 +1,5 @@
 // A table of models: filters, axes, sorting; ranks among results that were asked alike.
 
-const [SMALLEST, ...LARGER] = SIZE_CLASSES;
-const SIZES = [
-  ["", "any size", () => true],
-  SMALLEST,
-  ["-10", "up to 10 B", (size) => isNumber(size) && size <= 10],
-  ...LARGER,
-];
 const SHOWN = 100;
 const PART = "part";
 const UNPROVEN = "unproven";
@@ -33,7 +26,7 @@ function drawBoard() {
   return [
     text("h2", "", site.title),
     site.about ? text("p", "about", site.about) : null,
-    controls(strategies[strategy], site.axes[axis][0]),
+    make("div", { className: "controls" }, site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), site.axes[axis][0]) : null, presets()),
     pinned.length ? null : part(shown, strategy, by, besideRoom()),
     text("p", "note", counted(shown, rows, by)),
     shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
@@ -145,68 +138,27 @@ function ranked(strategy, by) {
 
 // ------------------------------------------------------------------ filters
 
-const FILTERS = [
-  ["kind", "Results", [["", "all results"], ["submitted", "submitted"], ["published", "published"]]],
-  ["trust", "Trust", [["", "any trust"], ["1", "answers checked, or more"], ["2", "confirmed, or more"]]],
-  ["size", "Size", SIZES],
-  ["access", "Weights", [["", "any weights"], ["open", "open"], ["proprietary", "proprietary"]]],
-  ["domain", "Domain", [["", "any domain"], ["general", "general"], ["medical", "medical"]]],
-  ["reasoning", "Reasoning", [["", "with and without"], ["yes", "reasons"], ["no", "does not"]]],
-];
-
-let filtersOpen = false;
+// Of what a table of models shows.
+function boardFilters() {
+  DEFAULTS.strategy = site.strategies[0][0];
+  return [
+    ...(site.strategies.length > 1 ? [{ key: "strategy", title: "Strategy", values: site.strategies, pills: true, single: true }] : []),
+    { key: "kind", title: "Results", values: [["submitted", "submitted"], ["published", "published"]], fits: ({ published }, value) => published === (value === "published") },
+    { key: "trust", title: "Trust", values: [["1", "answers checked, or more"], ["2", "confirmed, or more"]], fits: ({ level }, value) => isNumber(level) && level >= Number(value) },
+    ...MODEL_FILTERS,
+  ];
+}
 
 function matches({ entry }) {
   const { label, organisation, published, level, size, access, domain, reasoning } = site.entries;
-  const words = option("q").toLowerCase().split(/\s+/).filter(Boolean);
-  const name = `${label[entry]} ${organisation[entry] ?? ""}`.toLowerCase();
-  const fits = (key, value) => !option(key) || option(key) === value;
-  const inSize = SIZES.find(([value]) => value === option("size"))?.[2] ?? (() => true);
-  return (
-    words.every((word) => name.includes(word)) &&
-    fits("kind", published[entry] ? "published" : "submitted") &&
-    (!option("trust") || (isNumber(level[entry]) && level[entry] >= Number(option("trust")))) &&
-    inSize(size[entry]) &&
-    fits("access", access[entry]) &&
-    fits("domain", domain[entry]) &&
-    fits("reasoning", reasoning[entry])
-  );
+  const facts = { published: Boolean(published[entry]), level: level[entry], size: size[entry], access: access[entry], domain: domain[entry], reasoning: reasoning[entry] };
+  return fitsFilters(facts) && fitsSearch(`${label[entry]} ${organisation[entry] ?? ""}`);
 }
 
-function controls(strategy, axis) {
-  const search = make("input", {
-    type: "search",
-    id: "search",
-    placeholder: "model or organisation",
-    value: option("q"),
-    "data-key": "search",
-    oninput: (event) => change({ q: event.target.value }),
-  });
-  const reset = Object.fromEntries(["q", ...FILTERS.map(([key]) => key)].map((key) => [key, null]));
-  const used = Object.keys(reset).some((key) => option(key));
-  return make(
-    "section",
-    { className: "filters", "aria-label": "What is shown" },
-    make(
-      "div",
-      { className: "controls" },
-      site.strategies.length > 1 ? switcher("Strategy", "strategy", site.strategies, strategy) : null,
-      axis && site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), axis) : null,
-      presets(),
-      make("label", { className: "select" }, text("span", "switch-label", "Search"), search),
-      used ? make("button", { type: "button", id: "reset", textContent: "Show all", onclick: () => change(reset) }) : null,
-    ),
-    make(
-      "details",
-      { className: "more-filters", open: filtersOpen, ontoggle: (event) => { filtersOpen = event.target.open; } },
-      make("summary", { textContent: used ? "Filters (some set)" : "Filters", "data-key": "filters" }),
-      make(
-        "div",
-        { className: "controls" },
-        ...FILTERS.map(([key, title, options]) => selector(title, key, options, option(key))),
-      ),
-    ),
-  );
+function selectionInWords() {
+  const n = site.entries.label.filter((_, entry) => matches({ entry })).length;
+  const [, strategy] = site.strategies.find(([id]) => id === option("strategy")) ?? site.strategies[0];
+  return `${strategy}: ${plural(n, "result")}`;
 }
 
 function columnChoices() {
@@ -216,8 +168,8 @@ function columnChoices() {
 
 // Filters that people set together.
 const PRESETS = [
-  ["open weights", { access: "open" }],
-  ["open, up to 10 B", { access: "open", size: "-10" }],
+  ["open weights", { weights: "open" }],
+  ["open, up to 10 B", { weights: "open", size: "-10" }],
   ["medical", { domain: "medical" }],
   ["reasoning", { reasoning: "yes" }],
 ];
@@ -228,7 +180,7 @@ function presets() {
   const isSet = (wanted) => keys.every((key) => option(key) === (wanted[key] ?? ""));
   return make(
     "div",
-    { className: "switch", role: "group", "aria-label": "Models" },
+    { className: "switch presets", role: "group", "aria-label": "Models" },
     text("span", "switch-label", "Models"),
     ...[["all", {}], ...PRESETS].map(([title, wanted]) =>
       make("button", { type: "button", textContent: title, "aria-pressed": String(isSet(wanted)), "data-key": `preset ${title}`, onclick: () => change({ ...every, ...wanted }) }),

@@ -72,7 +72,7 @@ function modelPicture(scored, strategy, by, fact, colour, width) {
   const kindOf = (point) => (published[point.entry] ? groupOf(point, colour) : "submission");
   const groups = ["submission", ...Object.values(colour[2]), UNKNOWN].filter((name) => points.some((point) => kindOf(point) === name));
   const front = frontOf(points, fact);
-  const named = apart(front, points, 0.09);
+  const named = isNarrow() ? [] : apart(front, points, 0.09);
   const missing = scored.length - points.length;
   const caption = [
     `Results under the conditions of the paper. The dashed line joins the models that nothing ${fact.better} beats.`,

@@ -49,7 +49,7 @@ function drawFront() {
   return [
     text("h2", "", site.title),
     views(VIEWS.filter(([, suite]) => !suite || here.has(`${suite}.html`))),
-    controls(strategies[strategy], null),
+    make("div", { className: "controls" }, presets()),
     make("div", { className: "front" }, ...(own.length || beside ? [models, picture_] : [picture_, models])),
   ];
 }

@@ -1,25 +1,32 @@
-// Draws the page, and again when the address changes; the focus stays where it was.
+// Draws the page, and again when the address changes.
 
-const main = document.getElementById("main");
 const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, picture: drawPaper, pictures: drawPapers, mine: drawMine, about: drawAbout };
+
+RENAMED.access = "weights";
+const hasFilters = () => site.kind === "front" || site.kind === "board";
 
 function show() {
   applyTheme();
-  forgetPictures();
-  const key = document.activeElement?.getAttribute?.("data-key");
-  const caret = document.activeElement?.selectionStart;
-  const scrolled = main.querySelector(".scroll")?.scrollLeft ?? 0;
-  const open = [...main.querySelectorAll("figure details")].map((item) => item.open);
-  main.replaceChildren(...DRAW[site.kind]().filter(Boolean));
-  main.querySelectorAll("figure details").forEach((item, place) => { item.open = open[place] ?? false; });
-  document.documentElement.classList.toggle("on-paper", onPaper);
+  filterBar.hidden = !hasFilters() || onPaper;
+  if (hasFilters()) showFilters(selectionInWords());
+  redraw(site.kind, DRAW[site.kind]);
   if (onPaper) fitOnPaper();
-  const table_ = main.querySelector(".scroll");
-  if (table_) table_.scrollLeft = scrolled;
-  if (!key) return;
-  const again = [...main.querySelectorAll("[data-key]")].find((element) => element.getAttribute("data-key") === key);
-  again?.focus({ preventScroll: true });
-  if (again?.type === "search") again.setSelectionRange(caret, caret);
+}
+
+// What every page has.
+function drawSiteFrame() {
+  drawHead({
+    title: "medtasks leaderboard",
+    facts: [`${plural(site.published, "published result")}, ${plural(site.submitted, "submission")}`, site.made, `medtasks ${site.version}`],
+    banner: site.invented ? ["INVENTED", "Some scores on these pages are invented, for a measurement. They say nothing of any model."] : null,
+  });
+  drawPages(site.links.map(([target, title]) => ({ title, href: site.home + target, current: target === site.page ? "page" : null })));
+  document.getElementById("bottom").append(
+    note(
+      "Only comparable results are ranked together: same conditions, and all tasks, rows and judgements. ",
+      link(`${site.home}about.html`, "How to read, cite, download and submit"),
+    ),
+  );
 }
 
 const PAPER = 1030; // pixels of A4 on its side between its margins
@@ -45,31 +52,11 @@ async function begin() {
     main.removeAttribute("aria-busy");
   }
   readAddress();
-  drawFrame();
+  drawSiteFrame();
+  if (hasFilters()) buildFilters({ found: boardFilters(), placeholder: "Search models" });
   show();
-  listen();
-}
-
-// What makes the page draw itself anew.
-function listen() {
-  addEventListener("hashchange", () => {
+  listen(() => {
     readAddress();
-    show();
-  });
-  prefersDark.addEventListener("change", show);
-
-  // Paper is light, and has all rows.
-  for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
-    addEventListener(name, () => {
-      onPaper = value;
-      show();
-    });
-
-  // Pictures have the width of their place.
-  let lastWidth = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth === lastWidth || onPaper) return;
-    lastWidth = innerWidth;
     show();
   });
 }

@@ -1,9 +1,46 @@
 // What the papers print: a page for each table and picture, and the page that lists them.
 
+// A drawing of medtasks_lab/atlas/picture.py, in the width and the colours of the page.
 function paperPicture({ kind, says, rows, words }, label, values) {
+  const width = Math.min(words.width ?? Infinity, roomOf());
+  const caption = wrapped(words.caption.join(" "), Math.floor(width / 7.5));
+  if (kind === "heat") return paperMatrix({ says, rows, words: { ...words, caption } }, label, values);
   const named = words.groups ?? words.series;
-  const colours = kind === "heat" ? { colours: "sequential" } : named ? looksOf(named) : {};
-  return picture({ kind, label, says, rows, words: { ...words, ...colours }, values, scrolls: true });
+  const { names, deep } = namesOf((words.lines ?? []).map((title) => ({ title })));
+  const few = { x_ticks: 4, legend: words.legend && { ...words.legend, columns: 1 } };
+  return picture({
+    kind,
+    label,
+    says,
+    rows: isNarrow() ? rows.map((row) => ({ ...row, label: null })) : rows,
+    words: {
+      ...words,
+      ...(named ? looksOf(named) : {}),
+      ...(isNarrow() ? few : {}),
+      caption,
+      width,
+      ...(words.lines ? { lines: names, height: Math.max(words.height, NAME_LINE * deep + 2) } : {}),
+    },
+    values,
+  });
+}
+
+function paperMatrix({ says, rows, words }, label, values) {
+  const { lines, columns, own, caption, domain, measure, format } = words;
+  const at = new Map(rows.map((row) => [`${row.y} ${row.x}`, row]));
+  return heat({
+    label,
+    says,
+    rows: lines.map((title, place) => ({ title, own: own.includes(place) })),
+    columns: columns.map((names) => ({ title: [names].flat().join(" ") })),
+    cell: (row, column) => {
+      const item = at.get(`${row} ${column}`);
+      return item ? { value: item.value, words: item.words, tip: item.tip.split("\n") } : null;
+    },
+    words: { caption, domain, measure, format, colours: "sequential" },
+    values,
+    most: Infinity,
+  });
 }
 
 function drawPaper() {

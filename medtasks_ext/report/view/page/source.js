@@ -1,7 +1,6 @@
 // Where answers come from: a server on this machine, or data inside this file.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const isNumber = (value) => typeof value === "number";
 
 // The answer to a question, as `medtasks_ext.report.view.viewer` gives it. Rejects with what is wrong.
 async function ask(what, query = {}) {

@@ -10,17 +10,6 @@ let drawing = 0; // number of the last drawing that was begun
 let polling = 0;
 
 function buildHeader() {
-  const themes = make("select", {
-    id: "theme",
-    "aria-label": "Colours",
-    onchange: () => {
-      theme = themes.value;
-      stored(theme);
-      applyTheme();
-    },
-  });
-  for (const [value, title] of THEMES)
-    themes.append(make("option", { value, textContent: title, selected: value === theme }));
   const keys = folded(
     "Keys",
     () =>
@@ -46,7 +35,7 @@ function buildHeader() {
             : "A file that asks no server; the address holds what is shown",
         ),
         keys,
-        themes,
+        themeMenu(applyTheme),
       ),
       overviewOf.sample ? sampleBanner() : "",
     );

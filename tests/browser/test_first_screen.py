@@ -1,0 +1,131 @@
+"""What stands on the first screen of every page of site and reports, and that pictures fit on a phone."""
+
+import pytest
+
+from tests.browser.report_page import PARTS, go, on_all, report_file, texts  # noqa: F401  (fixture)
+from tests.browser.test_published_report import PARTS as PUBLISHED_PARTS
+from tests.browser.test_published_report import made  # noqa: F401  (fixture)
+from tests.browser.test_site import browser, every_kind, opened, site  # noqa: F401  (fixtures)
+
+SUITES = ("bridge", "medhelm", "clinicbench", "mlb", "healthbench")
+PUBLISHED = (
+    *PUBLISHED_PARTS,
+    *(f"overview?suite={suite}" for suite in SUITES),
+    "model/gemini-2.5-flash (published)",
+    "task/bridge_mie",
+)
+#: a page that has been drawn, with its pictures
+DRAWN = (
+    "document.readyState === 'complete' && !!document.querySelector('main h2')"
+    " && !document.querySelector('[aria-busy=true]')"
+)
+#: rows with a number, and marks of pictures, that lie on the screen whole
+FIGURES = """(() => {
+    const onScreen = (one) => {
+        const {top, bottom, left, right, width, height} = one.getBoundingClientRect();
+        return top >= 0 && bottom <= innerHeight && left < innerWidth && right > 0 && width + height > 2;
+    };
+    const rows = [...document.querySelectorAll("main tbody tr")].filter(
+        (row) => onScreen(row) && [...row.cells].some((cell) => /\\d/.test(cell.textContent)));
+    const marks = ["svg.marks .role-mark :is(path, rect, line)", "svg:not(.marks) :is(rect, circle, line)"]
+        .flatMap((marks) => [...document.querySelectorAll(`main ${marks}`)]).filter(onScreen);
+    return [rows.length, marks.length];
+})()"""
+#: pictures that are wider than their place, or that scroll sideways in it
+TOO_WIDE = """[...document.querySelectorAll("main :is(svg, canvas)")].filter((one) => {
+    const box = one.closest(".scroll");
+    const scrolls = !one.closest("table") && box?.scrollWidth > box?.clientWidth;
+    return scrolls || one.getBoundingClientRect().right > innerWidth;
+}).length"""
+
+
+def of_report(browser, file, width):  # noqa: F811
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.screen(width, 900, phone=width < 600)
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=file.as_uri())
+    browser.wait(DRAWN)
+
+
+def offered(browser):  # noqa: F811
+    """Addresses of the views that the open report offers."""
+    found = on_all(browser, "#views a", "one.getAttribute('href').slice(1)")
+    assert len(found) >= 9
+    return found
+
+
+def without_figures(browser, addresses):  # noqa: F811
+    """Addresses of the open report whose first screen has less than a row with a number or two marks."""
+    found = []
+    for address in addresses:
+        go(browser, address)
+        browser.wait(DRAWN)
+        browser.js("scrollTo(0, 0)")
+        rows, marks = browser.js(FIGURES)
+        if rows < 1 and marks < 2:
+            found.append(address)
+    return found
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_every_kind_of_page_of_the_site_opens_on_figures(opened, every_kind, width):  # noqa: F811
+    seen = {}
+    for page in every_kind:
+        shown = opened(page, width=width)
+        shown.wait(DRAWN)
+        rows, marks = shown.js(FIGURES)
+        seen[page] = rows >= 1 or marks >= 2
+    assert all(seen.values()), [page for page, has in seen.items() if not has]
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_every_view_of_published_models_opens_on_figures(report_browser, made, width):  # noqa: F811
+    of_report(report_browser, made / "report.html", width)
+    assert without_figures(report_browser, {*offered(report_browser), *PUBLISHED}) == []
+
+
+@pytest.mark.parametrize("width", [1440, 420])
+def test_every_view_of_own_runs_opens_on_figures(report_browser, report_file, report, width):  # noqa: F811
+    of_report(report_browser, report_file, width)
+    models = [item["label"] for item in report["entries"]]
+    pages = [f"model/{models[0]}", f"model/{models[-1]}", "task/bridge_mie"]
+    assert without_figures(report_browser, [*offered(report_browser), *pages]) == []
+
+
+def test_no_picture_of_the_site_is_wider_than_a_phone(opened, every_kind, site):  # noqa: F811
+    pictures = sorted(f"pictures/{path.name}" for path in (site / "pictures").glob("*.html"))
+    assert len(pictures) > 40
+    for page in (*every_kind, *pictures):
+        shown = opened(page, width=420)
+        shown.wait(DRAWN)
+        assert shown.js(TOO_WIDE) == 0, page
+
+
+def test_no_picture_of_a_report_is_wider_than_a_phone(report_browser, made, report_file):  # noqa: F811
+    for file, views in (
+        (
+            made / "report.html",
+            (*PUBLISHED, "heatmap?show=tasks", "heatmap?suite=&show=tasks", "profile?group=language"),
+        ),
+        (report_file, (*PARTS, "pairs?matrix=wins", "heatmap?show=tasks", "coverage?suite=")),
+    ):
+        of_report(report_browser, file, 420)
+        for address in views:
+            go(report_browser, address)
+            assert report_browser.js(TOO_WIDE) == 0, address
+
+
+def test_a_narrow_screen_turns_a_wide_matrix_and_says_what_it_leaves_out(report_browser, made, report_file):  # noqa: F811
+    def side(where):
+        names = f"[...document.querySelectorAll('main svg .role-axis-label')].at({where}).textContent"
+        return report_browser.js(names)
+
+    of_report(report_browser, report_file, 420)
+    go(report_browser, "coverage")  # three runs, 87 tasks
+    assert "Instruct" in side(0) and "ADE-Drug dosage" in side(1)
+    of_report(report_browser, made / "report.html", 420)
+    go(report_browser, "heatmap?show=tasks")  # 98 models, 87 tasks
+    [said, *_] = [words for words in texts(report_browser, "main .note") if "columns" in words]
+    assert said == "18 of 87 columns have room here; the table has all."
+    report_browser.screen(1440, 900)
+    report_browser.wait("!document.querySelector('main').textContent.includes('columns have room')")
