@@ -5,7 +5,7 @@
 The rows are invented and the model is small (`medtasks model demo`): no score of these runs is a result. What
 is real are the answers: followed in part, cut, repeated, empty, in another language than was asked for. Each
 pass is a run in OUT/runs; the same command goes on with one that was interrupted. OUT/store holds a record of
-each document.
+each document; `python -m tests.answers.real OUT` keeps the answers for the tests of readers.
 
 By default one row of each dataset is asked, half an hour or more on one core; `--limit 0` asks all rows.
 """

@@ -18,7 +18,7 @@ from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
 from medtasks_ext.answers.tolerant.markers import ends_in_next_question
 from medtasks_ext.egress import AskedServer, Egress, bypass_proxies
-from medtasks_ext.engines.ends import is_end, may_reason, with_ends
+from medtasks_ext.engines.ends import few_with_ends, is_end, may_reason
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, option_answer, payload, prepared, reader_of
@@ -104,7 +104,8 @@ class ApiEngine(ServerEngine):
         """What lm-eval sends, and the texts at which the answer may end besides."""
         body = payload(self._lm, request)
         if request.ends and self._names_stops:
-            body["stop"] = with_ends(_stops(body))
+            assert isinstance(request.prompt, str)
+            body["stop"] = few_with_ends(_stops(body), request.prompt)
         return body
 
     async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:

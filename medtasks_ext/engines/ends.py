@@ -32,9 +32,19 @@ def may_reason(lm: Any, *, templated: bool) -> bool:
     )
 
 
+#: Stop texts that servers take in a request: OpenAI's limit, and vLLM's (`VLLM_MAX_STOP_STRINGS`).
+MAX_OF_SERVERS = 4
+
+
 def with_ends(stops: Sequence[str]) -> list[str]:
     """Stop texts, and those by which an answer ends at the next question."""
     return [*stops, *(text for text in NEXT_QUESTIONS if text not in stops)]
+
+
+def few_with_ends(stops: Sequence[str], prompt: str) -> list[str]:
+    """As `with_ends`, no more than a server takes: first those with which questions of the prompt begin."""
+    further = sorted(with_ends(stops)[len(stops) :], key=lambda text: text not in prompt)
+    return [*stops, *further[: max(0, MAX_OF_SERVERS - len(stops))]]
 
 
 def is_end(stop: Any, own: Sequence[str]) -> bool:

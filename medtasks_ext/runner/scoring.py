@@ -38,7 +38,8 @@ START_AFTER = 8.0
 SHARE = 0.05
 #: Seconds that a task may take here at most, and those that a document of a closed list takes, and a task.
 _LONGEST, _OF_DOCUMENT, _OF_TASK = 1.0, 0.001, 0.05
-_NICE = 10
+#: How far the process steps back behind the engine and all else.
+NICE = 10
 #: What the process says when it can score.
 _READY = b"ready\n"
 
@@ -135,7 +136,7 @@ class Scorer:
         if self._process is None and not self._alone and generates and late:
             folders = [self._folder, self._registry.root, *self._registry.own]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "medtasks_ext.runner.scoring", *map(str, folders)],
+                [sys.executable, "-m", "medtasks_ext.runner.scoring", str(NICE), *map(str, folders)],
                 bufsize=0,  # so that `select` sees all that has come
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -195,11 +196,11 @@ def _ordinary_priority(pid: int) -> bool:
     return True
 
 
-def main(folder: str, root: str, *own: str) -> None:
+def main(nice: str, folder: str, root: str, *own: str) -> None:
     """Score the tasks whose names come in, one a line, and say what became of each."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's own process decides
     with suppress(OSError):
-        os.nice(_NICE)
+        os.nice(int(nice))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     with redirect_stdout(sys.stderr):  # libraries print
         os.environ.setdefault("TQDM_DISABLE", "1")  # the run shows its own progress

@@ -41,11 +41,11 @@ def babbler(says: str = "B", **named):
     return script
 
 
-def asked_for(server, tokenizer, n=3):
+def asked_for(server, tokenizer, n=3, prompt="Is it?"):
     """Outcomes of requests one after another, and the stop texts that each was sent with."""
     lm = model(server, tokenised, "/completions", max_length=4096, num_concurrent=1)
     lm.tokenizer = tokenizer
-    requests = [replace(item, prompt="Is it?", ends=True, settings={"until": ["\n\n"], "max_gen_toks": 50})
+    requests = [replace(item, prompt=prompt, ends=True, settings={"until": ["\n\n"], "max_gen_toks": 50})
                 for item in asking(n)]  # fmt: skip
     engine, outcomes = ApiEngine(lm), {}
     ready = ListFeed([engine.prepare(item) for item in requests])
@@ -59,6 +59,23 @@ def test_a_server_that_names_stop_texts_ends_answers_from_its_second_on(server):
     assert [outcome.text for outcome in outcomes.values()] == [f"B{STOP} What?", f"B{STOP}", f"B{STOP}"]
     assert [outcome.ended for outcome in outcomes.values()] == ["", NEXT_QUESTION, NEXT_QUESTION]
     assert stops[0] == ["\n\n"] and all(stop[0] == "\n\n" and STOP in stop for stop in stops[1:])
+
+
+@pytest.mark.parametrize(("prompt", "begins"), [("Is it?", STOP), ("A\n问题：B\n问题：", "\n问题：")])
+def test_a_server_gets_no_more_stop_texts_than_it_takes_and_first_those_of_the_prompt(server, prompt, begins):
+    """OpenAI's servers and vLLM's refuse a request with more than four."""
+
+    async def script(asked):
+        if len(asked.body["stop"]) > 4:
+            return Reply(status=400, body="too many")
+        return Reply(
+            completion(choices=[{"index": 0, "text": "B", "finish_reason": "stop", "stop_reason": None}])
+        )
+
+    server.script = script
+    outcomes, stops = asked_for(server, Base(), n=2, prompt=prompt)
+    assert [outcome.text for outcome in outcomes.values()] == ["B", "B"]
+    assert stops[0] == ["\n\n"] and len(stops[1]) == 4 and stops[1][:2] == ["\n\n", begins]
 
 
 def test_what_readers_would_not_stop_at_is_asked_whole_and_both_are_counted(server):

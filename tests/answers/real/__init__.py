@@ -1,4 +1,4 @@
-"""Answers of a real model, drawn by a seed, and what the author took each to be (`drawn.yaml`).
+"""Answers of a real model, drawn by a seed, and what the author took each to be: `drawn.yaml`.
 
 SmolLM2-135M-Instruct, from Q4_1 weights, answered two bundled rows of each dataset of the four suites, in
 three passes of `tools/real_answers.py`; `tools/draw_answers.py` drew 200 of these 786 answers with seed 1:
@@ -18,16 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
 import yaml
 
-from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.registry import registry
-from medtasks_ext.runner.evaluate import Reader, Settings, build_task
+from tests.answers.real.store import DRAWN as MAKING
+from tests.answers.real.store import Kept, kept, reader_of
 
 DRAWN = Path(__file__).with_name("drawn.yaml")
 #: of an answer that is not there, or not clear
@@ -40,44 +38,25 @@ class RealAnswer:
 
     Attributes:
         place: in the file.
-        task: that was asked.
-        document: key of its row.
-        response: of the model.
+        kept: the answer.
         said: what the author read.
     """
 
     place: int
-    task: str
-    document: str
-    response: str
+    kept: Kept
     said: Any
-
-    @property
-    def kind(self) -> str:
-        """Of answers."""
-        return str(registry().tasks[self.task][0].blocks["answer"]["kind"])
-
-    @property
-    def suite(self) -> str:
-        """Of the dataset."""
-        return registry().tasks[self.task][0].metadata.suite
 
     def read(self) -> Any:
         """What the repaired reading finds, as the author wrote it down."""
-        documents, reader = _task(self.task)
-        document = documents[self.document]
-        return _as_said(self.kind, reader.read(document, self.response)["repaired"]["answer"], document)
+        documents, reader = reader_of(self.kept.task)
+        document = documents[self.kept.document]
+        read = reader.read(document, self.kept.response)["repaired"]["answer"]
+        return _as_said(self.kept.kind, read, document)
 
     @property
     def agrees(self) -> bool:
         """Whether the reader finds what the author did."""
         return _plain(self.read()) == _plain(self.said)
-
-
-@lru_cache(maxsize=256)
-def _task(name: str) -> tuple[dict[str, Any], Reader]:
-    task = build_task(registry(), name, Settings(data="sample", prompts="own"))
-    return {document_key(item): item for item in task.eval_docs}, Reader(task)
 
 
 def _as_said(kind: str, answer: Any, document: Any) -> Any:
@@ -98,5 +77,7 @@ def _plain(said: Any) -> Any:
 
 def real_answers() -> Iterator[RealAnswer]:
     """All of them, in their order."""
+    answers = {item.key: item for item in kept()}
     for place, item in enumerate(yaml.safe_load(DRAWN.read_text(encoding="utf-8"))):
-        yield RealAnswer(place, item["task"], item["document"], item["response"], item["said"])
+        answer = answers[MAKING, item["asked"], item["task"], item["document"]]
+        yield RealAnswer(place, answer, item["said"])
