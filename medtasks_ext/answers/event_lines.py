@@ -33,6 +33,8 @@ Reader = Callable[[str], "Sequence[str] | None"]
 
 #: plain lines are read in one pass where most of so many lines are some
 _LOOKED_AT = 16
+#: as the official scorer's engine knows it: without the separators U+001C to U+001F, which `str.isspace` has
+_BLANK = regex.compile(r"\s")
 _NONE = "the reply says that there is none"
 _BY_PATTERN = "lines that match the suite's patterns"
 
@@ -451,7 +453,7 @@ def _opening(line: str, close: int) -> tuple[int, int] | None:
     bracket = line.rfind("[", 0, max(close, 0))
     while bracket >= 0:
         colon = bracket - 1
-        while colon >= 0 and line[colon].isspace():
+        while colon >= 0 and _BLANK.match(line[colon]):
             colon -= 1
         if colon >= 0 and line[colon] == ":":
             return colon, bracket
