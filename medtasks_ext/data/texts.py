@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _HEAD = 4_000
 _WORDS = 5  # blanks of a short text that is no code and no name
 _FEWEST = 5  # rows by which a share is judged
+_ENDED = 0  # in place of a size
 _ENDS = (255, 256, 32_767)  # characters that a cell of a database or spreadsheet holds
 _PROSE = 25  # characters of a text whose language can be told
 _FILE_NAME = re.compile(r"\.(?:txt|ann|csv|json|xml|docx?|pdf)$", re.IGNORECASE)
@@ -169,7 +170,8 @@ class _Column:
     n_looked_at: int = 0
     total: int = 0  # characters
     sizes: Counter[int] = field(default_factory=Counter)  # of distinct texts that may be cut
-    short: Counter[int] = field(default_factory=Counter)  # of distinct short texts of several words
+    #: of distinct short texts of several words: size, or `_ENDED` behind a mark, where no text is cut
+    short: Counter[int] = field(default_factory=Counter)
     n_at_end: int = 0  # texts as long as a database or spreadsheet lets them be
     n_ellipsis: int = 0
     n_long: int = 0
@@ -246,7 +248,7 @@ class Columns:
             and column.values[known] <= 1
             and text.count(" ") >= _WORDS
         ):
-            column.short[size] += 1
+            column.short[size if text[-1].isalnum() or text[-1].isspace() else _ENDED] += 1
         if isinstance(cell, str) and size >= 100 and column.values[known] <= 1:
             column.n_long += 1
             column.sizes[size] += 1
@@ -314,10 +316,10 @@ class Columns:
                 name,
             )
             return
-        if column.short.total() >= _FEWEST and max(column.short.values()) >= 0.8 * column.short.total() > n:
-            size = column.short.most_common(1)[0][0]
+        size, alike = column.short.most_common(1)[0] if column.short else (_ENDED, 0)
+        if size != _ENDED and column.short.total() >= _FEWEST and alike >= 0.8 * column.short.total() > n:
             yield Fault(
-                f"column {name} has {column.short[size]:,} of {column.short.total():,} texts that end at"
+                f"column {name} has {alike:,} of {column.short.total():,} texts that end at"
                 f" exactly {size} characters: they were cut",
                 "export the whole texts",
                 [],
