@@ -31,7 +31,7 @@ _IDS = re.compile(r"(?:^|_)(?:id|uid|uuid|index|idx|key|url|number|pmid|row)$", 
 _SPLITS = ("split", "_split", "set", "fold", "subset")
 _LISTS = re.compile(r"option|choice|ending|answer|proposition|candidate|alternative", re.IGNORECASE)
 _FAMILY = re.compile(r"(?P<before>.*?)(?P<label>[a-jA-J]|10|[0-9])(?P<after>[a-z_]{0,4})")
-_LETTERS = re.compile(r"[A-Za-z](?:\s*[,;/ ]?\s*[A-Za-z])*")
+_LETTERS = re.compile(r"[A-Za-z](?:(?:\s*[,;/]\s*|\s*)[A-Za-z])*")
 #: How options in a text are marked; of two that read as many rows the first.
 _MARKS = (
     *("\n{%s}. ", "\n{%s}) ", "\n({%s}) ", "\n{%s}- ", "\n{%s}: ", "\n{%s} ", "\n{%s}.", "\n{%s})"),
@@ -212,9 +212,9 @@ def gold_of(rows: Sequence[Mapping[str, Any]], name: str, options: Options) -> G
     if not is_list and fits(
         lambda part, texts: (
             isinstance(part, str)
+            and len(part.strip()) <= 3 * len(known)
             and bool(_LETTERS.fullmatch(part.strip()))
             and {letter.casefold() for letter in re.findall(r"[A-Za-z]", part)} <= known
-            and len(part.strip()) <= 3 * len(known)
         )
     ):
         between = next((mark for mark in ",;/ " if any(mark in str(part).strip() for part, _ in parts)), "")

@@ -88,7 +88,9 @@ COLUMNS = [
 ]
 KEY = [
     {
-        "q": f"Which vaccine does invented traveller {i} need?",
+        # many words and a mark behind them: an ambiguous pattern of letters would try each way to divide them
+        "q": f"Which of these vaccines does the invented traveller from the town of {'abcdefghijkl'[i]} need"
+        " before the first day of work on a farm with many animals and very little clean water?",
         "options": ["MMR", "Tdap", "IPV"],
         "key": "ABC"[i % 3],
     }
