@@ -30,7 +30,7 @@ _THOUGHT = re.compile("<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 
 _OPTION = r"[A-Za-z]|\d{1,2}"
 _FREE = r"(?![\w+\-/])"  # what may not follow a letter
-_MARKS = r"(?:[*_`~]+\s*)*"  # emphasis
+_MARKS = r"(?:[*_`~]\s*)*"  # emphasis
 _PHRASES = (
     r"\bfinal\s+answer\b",
     r"\banswer\b",
@@ -49,13 +49,14 @@ _PHRASES = (
     r"\bbest[-\s]+supported\s+answer\b",
     "<answer>",
 )
+# blanks belong to what stands before them: a long run of blanks has one reading
 _ANNOUNCED = re.compile(
-    rf"(?:{'|'.join(_PHRASES)})\s*[:\-–—]?\s*(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?{_MARKS}"
-    rf"\(?\s*(?P<opt>{_OPTION})\s*\)?\s*[\)\.:]?\s*{_MARKS}{_FREE}",
+    rf"(?:{'|'.join(_PHRASES)})\s*(?:[:\-–—]\s*)?(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?{_MARKS}"
+    rf"(?:\(\s*)?(?P<opt>{_OPTION})\s*\)?\s*[\)\.:]?\s*{_MARKS}{_FREE}",
     re.IGNORECASE,
 )
 _LEADING = re.compile(
-    rf"^\s*(?:>\s*)?(?:(?:[-*+]\s+)|(?:\d{{1,3}}[.)]\s+))?\s*(?:[*_`~]+)?\s*\(?\s*({_OPTION})\s*[\)\.:]\s*\)?"
+    rf"^\s*(?:>\s*)?(?:(?:[-*+]|\d{{1,3}}[.)])\s+)?(?:[*_`~]+\s*)?(?:\(\s*)?({_OPTION})\s*[\)\.:]\s*\)?"
     r"\s*(?:[*_`~]+)?\s*(?!\w)",
     re.IGNORECASE,
 )
@@ -218,7 +219,8 @@ def _announced_by(words: str) -> re.Pattern[str]:
     """What announces an answer by these words; no emphasis may stand around the letter."""
     said = r"\s+".join(map(re.escape, _folded(words).split()))
     return re.compile(
-        rf"{said}\s*[:\-–—]?\s*(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?\(?\s*(?P<opt>{_OPTION})\s*[\)\.:]?{_FREE}",
+        rf"{said}\s*(?:[:\-–—]\s*)?(?:is\s*)?(?P<neg>not\s+|isn['’]t\s+)?(?:\(\s*)?(?P<opt>{_OPTION})"
+        rf"\s*[\)\.:]?{_FREE}",
         re.IGNORECASE,
     )
 

@@ -50,3 +50,20 @@ def test_the_last_answer_line_of_a_long_response_counts(label):
 
 def test_what_lies_in_the_middle_of_a_very_long_response_is_not_read_by_the_repaired_reading(label):
     assert read(label, f"{LINE * 3_000}triage: routine\n{LINE * 3_000}")["answer"] is None
+
+
+VERIFIED = [
+    name
+    for name, dataset in registry().datasets.items()
+    if dataset.blocks["answer"]["kind"] == "verified_letter"
+]
+
+
+@pytest.mark.parametrize("text", [f"answer{'*' * 3_000}?", f"> {' ' * 3_000}x", f"answer is{' ' * 3_000}?"])
+@pytest.mark.parametrize("name", VERIFIED[:1])
+def test_a_run_of_marks_or_blanks_can_be_read_in_one_way(name, text):
+    """With more ways than one, a reply of a few thousand characters would not come back."""
+    dataset = registry().datasets[name]
+    reader = answer_format(dataset.blocks["answer"], where=dataset.file)
+    row = {"options": ["fever", "cough", "rash", "pain"], "gold": "A", "target": "A"}
+    assert not reader.read(text, row, cot=False).valid
