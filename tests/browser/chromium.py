@@ -169,7 +169,8 @@ class Chromium:
             mobile=phone,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}  # else a picture may be of a transition
+        self.call("Emulation.setEmulatedMedia", features=[scheme, still])
 
     def screenshot(self, file: Path) -> None:
         file.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
