@@ -33,9 +33,8 @@ _SLOW = 0.1
 def view(tally: Tally, alarms: Alarms | None, size: ConsoleDimensions) -> RenderableType:
     """The live display: a line for each task under way, then all together; no line is ever broken."""
     width, n_lines = size.width - _ECHO, max(1, min(MAX_TASKS, size.height - _OTHER_LINES))
-    speed = (
-        speed_words(tally.speed()) if tally.done < tally.asked else ""
-    )  # it falls while scores are computed
+    # without a speed while scores are computed: it would fall, though nothing is asked any more
+    speed = speed_words(tally.speed()) if tally.done < tally.asked else ""
     going = (left_words(tally.seconds_left(), clock=True), speed)
     words = [
         (states_words(tally.tasks.values()), ""),

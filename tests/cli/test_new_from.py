@@ -193,8 +193,8 @@ def test_nothing_that_a_row_says_is_printed_or_written_but_labels(medtasks, own)
     )
 
 
-def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own, monkeypatch):
-    write_jsonl(Path("rows.jsonl"), NOTES)
+def proposed_and_placed(medtasks, own, monkeypatch) -> None:
+    """A task proposed for rows.jsonl, and these rows where its own data belongs."""
     assert medtasks(
         "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
     ).code == 0  # fmt: skip
@@ -203,6 +203,11 @@ def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own,
     (own.parent / "rows.jsonl").rename(data / "own" / "mine" / "test.jsonl")
     monkeypatch.setenv("MEDTASKS_DATA_DIR", str(data))
     forget()
+
+
+def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own, monkeypatch):
+    write_jsonl(Path("rows.jsonl"), NOTES)
+    proposed_and_placed(medtasks, own, monkeypatch)
     run = medtasks("run", "--model", "oracle", "--tasks", "own_mine", "--output_path", "run")
     results = json.loads((own.parent / "run" / "results.json").read_text())["results"]["own_mine"]
     assert run.code == 0 and results["score,answer"] == 1.0 and "SAMPLE_DATA,answer" not in results
@@ -211,14 +216,7 @@ def test_the_rows_themselves_are_then_read_with_the_file_as_it_is(medtasks, own,
 def test_options_keep_their_labels_where_a_row_has_them_in_another_order(medtasks, own, monkeypatch):
     turned = [{**row, "answers": dict(reversed(row["answers"].items()))} for row in FRENCH[6:]]
     write_jsonl(Path("rows.jsonl"), [*FRENCH[:6], *turned])
-    assert medtasks(
-        "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", *FLAGS
-    ).code == 0  # fmt: skip
-    data = own.parent / "data"
-    (data / "own" / "mine").mkdir(parents=True)
-    (own.parent / "rows.jsonl").rename(data / "own" / "mine" / "test.jsonl")
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(data))
-    forget()
+    proposed_and_placed(medtasks, own, monkeypatch)
     documents = load_documents(registry().datasets["own_mine"], cot=False, origin="local")["test"]
     assert len(documents) == 7
     for document in documents:
