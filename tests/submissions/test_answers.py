@@ -26,10 +26,16 @@ from medtasks_lab.submissions.answers import (
     write_answers,
 )
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
-from tests.submissions.conftest import ADDRESS, CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT
+from tests.submissions.conftest import (
+    ADDRESS,
+    ANSWERS,
+    CLOSED_COUNTS,
+    OPEN_COUNTS,
+    OPEN_MEAN,
+    PLACE,
+    SECRET_TEXT,
+)
 from tests.submissions.test_check import edited
-
-ANSWERS = "run.answers.parquet"
 
 
 def tasks_of(folder):
