@@ -442,8 +442,6 @@ class Run:
                 "config": without_login(outcome.config),
             },
         )
-        for path in self.files.asked_files(name):
-            remove(path)  # the samples hold the prompts now
 
     def _as_asked(self, name: str, loaded: LoadedRecord) -> LoadedRecord:
         """What was loaded to score a task; where its words have changed since, with the words asked."""
@@ -568,6 +566,9 @@ class Run:
     def note_end(self, task: str, entry: TaskEntry) -> None:
         """Put what became of a task with all its answers into the manifest."""
         self.note(task, entry, "generated", "seconds", "sealed")
+        if entry.state is TaskState.DONE:  # the samples hold the prompts now, and nobody scores it once more
+            for path in self.files.asked_files(task):
+                remove(path)
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
         """Put what became of a task into the manifest."""
