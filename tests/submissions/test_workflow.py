@@ -67,7 +67,7 @@ def test_a_submission_that_is_deleted_whole_is_no_fault(clone):
 
 
 def test_names_that_a_shell_would_run_are_only_names(clone):
-    """A check of a stray file of each name; the first may be taken for an option, the last is a submission's."""
+    """One check of a stray file of each name: what is no word of a command is named."""
     folder, check = clone
     names = ["--help", "$(touch hit)", "`touch hit`; touch hit", "a\nb", "Org -> /etc", "2026-05-01"]
     for name in names:
