@@ -9,7 +9,7 @@ import pytest
 
 from tests.browser.chromium import Chromium
 
-#: the window widths and colours in which pages are checked: each of them every day, the other pairs every night
+#: the window widths and colours in which pages are checked: each of them every day, other pairs every night
 DAILY = [(1440, False), (420, True)]
 LOOKS = [*DAILY, *(pytest.param(*look, marks=pytest.mark.nightly) for look in ((1440, True), (420, False)))]
 # Addresses of these pages say after `#` what is shown. The rule `skip-link` takes such a link for one that
