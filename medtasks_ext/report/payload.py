@@ -14,7 +14,7 @@ import numpy as np
 
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
-from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.registry.strategies import reasons, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
@@ -507,8 +507,9 @@ def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -
         if entry.kind != "published":
             for item in entry.experiments.values():
                 answered.setdefault(item.dataset.id, []).append((index, item))
+    strategies = {strategy: reasons(strategy) for strategy in report.strategies}
     pages = {
-        dataset.id: task_page(dataset, report.strategies, [item for _, item in answered.get(dataset.id, [])])
+        dataset.id: task_page(dataset, strategies, [item for _, item in answered.get(dataset.id, ())])
         for dataset in datasets
     }
     if text == "none" or not answered:

@@ -170,7 +170,7 @@ class Experiment:
         """What of its conditions is compared with those of others."""
         return facts(self.conditions)
 
-    @cached_property
+    @property
     def shown(self) -> Mapping[str, str | int | float | bool | None]:
         """Condition -> its value as tables hold it; None where nobody recorded it."""
         return shown(self.facts)
