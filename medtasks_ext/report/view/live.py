@@ -305,9 +305,7 @@ class LiveRun:
                 if task.begun
             ],
             "counting": not self.complete,
-            "problems": [
-                {"where": item.where, "what": item.what, "remedy": item.remedy} for item in self.problems
-            ],
+            "problems": [item.record() for item in self.problems],
             "notes": self.manifest.notes,
         }
 
