@@ -1,4 +1,4 @@
-"""Pages of facts that the code holds: columns, terms, defects of scorers, ready files, what modules say.
+"""Pages of facts that the code holds: columns, terms, defects of scorers, ready files, rooms, modules.
 
 Each page is made of the data, or of the docstrings, that it shows.
 """
@@ -6,9 +6,9 @@ Each page is made of the data, or of the docstrings, that it shows.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def pages(tasks: Registry) -> dict[str, str]:
         "known_defects.md": _defects(),
         "glossary.md": _glossary(),
         "models.md": _models(folder / "model_configs"),
+        "architecture.md": _architecture(folder),
     }
     return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
 
@@ -212,7 +213,39 @@ def _model(path: Path) -> list[str]:
     ]
 
 
-# ---------------------------------------------------------------------- what modules say
+# ---------------------------------------------------------------------- what packages and modules say
+
+
+def _architecture(folder: Path) -> Iterator[str]:
+    yield from (_HEAD.format(source="the packages' docstrings and imports"), "# Architecture", "")
+    yield _docstring(folder / "medtasks_ext" / "__init__.py")
+    for package, title in (("medtasks_ext", "Rooms of the core"), ("medtasks_lab", "Rooms of the lab")):
+        inits = sorted((folder / package).glob("*/__init__.py"))
+        imports = {path.parent.name: _rooms_imported(path.parent) for path in inits}
+        order = TopologicalSorter({room: sorted(own & imports.keys()) for room, own in imports.items()})
+        yield from ("", f"## {title}", "", "Each room comes before all that it imports.", "")
+        yield from ("| room | holds | imports |", "| --- | --- | --- |")
+        for room in reversed([*order.static_order()]):
+            holds = _docstring(folder / package / room / "__init__.py").split("\n\n")[0]
+            names = ", ".join(f"`{name}`" for name in sorted(imports[room] & imports.keys()))
+            yield f"| `{room}` | {_cell(holds)} | {names} |"
+
+
+def _rooms_imported(room: Path) -> set[str]:
+    """Names below the package of `room` that its modules import, also inside functions and for types."""
+    package, own = room.parent.name, room.name
+    dotted = [
+        name
+        for path in room.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (module := node.module or "").split(".")[0] == package
+        for name in ([f"{module}.{alias.name}" for alias in node.names] if module == package else [module])
+    ]
+    return {name.split(".")[1] for name in dotted} - {own}
+
+
+def _docstring(file: Path) -> str:
+    return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
 
 
 def internals(folder: Path) -> str:
@@ -240,8 +273,8 @@ def _dotted(folder: Path, path: Path) -> str:
 
 
 def _said(file: Path, name: str, level: str, *, always: bool) -> Iterator[str]:
-    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    paragraphs = inspect.cleandoc(said).split("\n\n")
+    said = _docstring(file)
+    paragraphs = said.split("\n\n")
     if not said or (len(paragraphs) == 1 and not always):
         return
     yield from ("", f"{level} {name}")

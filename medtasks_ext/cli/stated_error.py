@@ -72,9 +72,8 @@ def error_target(
         error, watched = MARGIN if error is None else error, True
     if error is None:
         if watched or scores:
-            raise MedtasksError(
-                "say which error scores may have", where="--watched, --error-of", remedy="add --error 1.0"
-            )
+            where = "--watched" if watched else "--error-of"
+            raise MedtasksError("say which error scores may have", where=where, remedy="add --error 1.0")
         return None
     if not 0.05 <= error <= 20:
         raise MedtasksError(
@@ -88,7 +87,7 @@ def error_target(
 
 def say_design(design: Design) -> None:
     """What is drawn, as far as it is known before the first answer."""
-    planned, scores = sum(design.planned().values()), some([score.name for score in design.scores])
+    planned, scores = sum(design.planned().values()), some([score.words for score in design.scores])
     kind = "may be looked at any time" if design.target.watched else "is shown at the end alone"
     if design.target.against:
         say(

@@ -178,7 +178,7 @@ def check_error(name: str, population: Population, target: ErrorTarget) -> None:
     """Refuse an error that is no estimate's.
 
     Args:
-        name: of the score.
+        name: of the score, in words.
 
     Raises:
         MedtasksError: too few documents; nearly all of them are needed, and what half of the cost gives.
@@ -235,7 +235,7 @@ def planned_documents(
             least=np.minimum(sizes, LEAST),
             spreads=np.full(len(sizes), SPREAD),
         )
-        check_error(name, population, target)
+        check_error(_in_words(registry, name, weights), population, target)
         drawn = population.allocated(population.scale_of(target.variance))
         for task, n in zip(weights, drawn.tolist(), strict=True):
             by_task[task] = max(n, by_task.get(task, 0))
@@ -257,6 +257,7 @@ class Score:
     """A group whose score has a stated error."""
 
     name: str
+    words: str  # its name, and which part of it is asked
     weights: Mapping[str, float]  # task -> its weight
     population: Population  # the strata of its tasks, one after the other
     strata: Mapping[str, slice]  # task -> its strata
@@ -266,7 +267,7 @@ class Score:
 class Standing:
     """Where a score stands after a round."""
 
-    score: str
+    score: str  # in words
     value: float
     half: float  # of its 95 % interval
     words: str = ""  # what it comes to
@@ -314,9 +315,8 @@ class Design:
         }
         shares = [weights[draw.name] * draw.sizes / draw.sizes.sum() for draw in draws]
         spreads = np.full(len(joined["sizes"]), SPREAD)
-        return Score(
-            name, weights, Population(weights=np.concatenate(shares), spreads=spreads, **joined), places
-        )
+        population = Population(weights=np.concatenate(shares), spreads=spreads, **joined)
+        return Score(name, _in_words(self._registry, name, weights), weights, population, places)
 
     def _rounds_of(self, score: Score) -> Iterator[Array]:
         return score.population.rounds(self.target.variance)
@@ -331,7 +331,7 @@ class Design:
         if not self.scores:
             raise _nothing_estimated([*self.left_out])
         for score in self.scores:
-            check_error(score.name, score.population, self.target)
+            check_error(score.words, score.population, self.target)
 
     @property
     def tasks(self) -> list[str]:
@@ -394,7 +394,7 @@ class Design:
             if not total:
                 continue
             weights = [score.weights[name] / total for name in there]
-            standing = self._standing(score.name, weighted(weights, [estimates[name] for name in there]))
+            standing = self._standing(score.words, weighted(weights, [estimates[name] for name in there]))
             self._open[i] = self._open[i] and not self._is_settled(standing)
             yield standing
 
@@ -465,3 +465,9 @@ def _weights(
     registry: Registry, name: str, tasks: Mapping[str, Any], scored: Mapping[str, Any]
 ) -> dict[str, float]:
     return Members(name, (), tuple(map(tuple, registry.parts(name)))).weights(tasks.keys() & scored.keys())
+
+
+def _in_words(registry: Registry, name: str, weights: Collection[str]) -> str:
+    """The name of a score, and which part of it is asked."""
+    of = len({task for part in registry.parts(name) for task in part})
+    return name if len(weights) == of else f"{name} ({len(weights)} of {of} tasks)"

@@ -453,6 +453,8 @@ def test_parts_of_two_suites_are_drawn_in_one_run_each_for_its_own_score(medtask
     assert n == len(set(asked)) and {TASK, REFERRAL} <= set(
         json.loads(Path("both", "results.json").read_bytes())["results"]
     ), outcome.text
+    parts = r"drawn until bridge \(1 of 87 tasks\), medhelm \(1 of [0-9]+ tasks\) is known to"
+    assert re.search(parts, " ".join(outcome.err.split())), outcome.err
     for name, of in ((TASK, N), (REFERRAL, 600)):
         estimate = json.loads(Path("both", "tasks", f"{name}.json").read_bytes())["estimate"]
         assert LEAST_ASKED < estimate["asked"] < of == estimate["of"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -521,6 +522,24 @@ def test_a_process_that_has_not_started_is_not_waited_for(beside, monkeypatch):
     monkeypatch.setattr(scoring.Scorer, "_worth_it", starts)
     beside()
     assert begun.is_set()
+
+
+def test_a_process_that_is_ended_after_its_last_file_costs_no_score(beside, monkeypatch):
+    """It wrote all that belongs to a task, and its word of it was never read."""
+    from medtasks_ext.runner import scoring
+
+    written, given = generating(monkeypatch), scoring.Scorer._give
+
+    def gives(self, task):
+        given(self, task)
+        select.select([self._process.stdout], [], [])  # it says that it is done
+        monkeypatch.setattr(scoring.Scorer, "_has_said", lambda self: False)
+        written.set()
+
+    monkeypatch.setattr(scoring.Scorer, "_give", gives)
+    monkeypatch.setattr(scoring, "NICE", 0)
+    beside()
+    assert written.is_set()
 
 
 def test_no_process_is_started_once_nothing_generates(beside, monkeypatch):
