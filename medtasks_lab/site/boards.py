@@ -208,8 +208,7 @@ def _board(scores: Scores, columns: Sequence[Column]) -> Json:
         if any((place, strategy, group) in scores.rows for strategy in strategies for group in groups)
     ]
     return {
-        **common_parts(scores, columns),
-        "entries": entry_columns([scores.site.lines[place] for place in shown]),
+        **common_parts(scores, columns, entry_columns([scores.site.lines[place] for place in shown])),
         "scores": [
             [[value_in(scores, strategy, column, place) for place in shown] for column in columns]
             for strategy in strategies
@@ -242,12 +241,24 @@ def suites_of(columns: Sequence[Column]) -> list[str | None]:
     return list(dict.fromkeys(column.group.suite for column in columns))
 
 
-def common_parts(scores: Scores, columns: Sequence[Column]) -> Json:
-    """What every table says of its columns: strategies, axes, suites, and what the classes of a suite are."""
+def common_parts(scores: Scores, columns: Sequence[Column], entries: Json) -> Json:
+    """What every table says of rows and columns: strategies, axes, suites, what the classes of a suite are.
+
+    Args:
+        entries: what its rows are of, as `entry_columns` has it.
+    """
     tasks, titles, suites = scores.site.tasks, axis_titles(), suites_of(columns)
     strategies = used_strategies(scores, [column.group for column in columns])
     axes = list(dict.fromkeys(column.group.axis for column in columns))
     return {
+        "strategies": [[name, strategy_title(name)] for name in strategies],
+        "axes": [[axis, axis_title(titles[axis])] for axis in axes],
+        "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
+        "class_words": [
+            [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
+            for strategy in strategies
+        ],
+        "entries": entries,
         "columns": [
             [
                 axes.index(column.group.axis),
@@ -256,13 +267,6 @@ def common_parts(scores: Scores, columns: Sequence[Column]) -> Json:
                 suites.index(column.group.suite),
             ]
             for column in columns
-        ],
-        "strategies": [[name, strategy_title(name)] for name in strategies],
-        "axes": [[axis, axis_title(titles[axis])] for axis in axes],
-        "suites": [[suite, _suite_title(tasks, suite)] for suite in suites],
-        "class_words": [
-            [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
-            for strategy in strategies
         ],
     }
 

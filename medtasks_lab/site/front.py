@@ -94,17 +94,17 @@ def front_board(scores: Scores) -> Json:
         for strategy in strategies
         for column in columns
     }
+    entries = {
+        **entry_columns([row.lines[0] for row in rows]),
+        "label": [row.label for row in rows],
+        **{name: [row.facts.get(name) for row in rows] for name in FACTS},
+    }
     of_rows = {place: row for row in rows for place in row.places}
     ranks = {
         (strategy, column): _ranks(scores, strategy, column) for strategy in strategies for column in columns
     }
     return {
-        **common_parts(scores, columns),
-        "entries": {
-            **entry_columns([row.lines[0] for row in rows]),
-            "label": [row.label for row in rows],
-            **{name: [row.facts.get(name) for row in rows] for name in FACTS},
-        },
+        **common_parts(scores, columns, entries),
         "scores": table(partial(value_in, scores)),
         "intervals": table(partial(interval_in, scores)),
         "ranks": table(lambda strategy, column, place: ranks[strategy, column].get(place)),
