@@ -16,6 +16,7 @@ from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
 from medtasks_ext.registry.strategies import reasons, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
+from medtasks_ext.report.calibration import METRICS
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
@@ -435,7 +436,9 @@ def _rounded(content: Any) -> Any:
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
-    pairs, ranking = item.pairs, item.ranking
+    """Figures that fewer than two entries do not have are empty."""
+    ranks = {"rank": "rank", "rank_low": "low", "rank_high": "high"}
+    pairs = {"difference": "difference", "low": "low", "high": "high", "p": "p_value"}
     return {
         "suite": item.suite,
         "strategy": item.strategy,
@@ -444,43 +447,36 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
         "tasks": len(item.datasets),
         "datasets": [place[name] for name in item.datasets],
         "left_out": item.left_out,
-        "difference": [] if pairs is None else _matrix(pairs.difference),
-        "low": [] if pairs is None else _matrix(pairs.low),
-        "high": [] if pairs is None else _matrix(pairs.high),
-        "p": [] if pairs is None else _matrix(pairs.p_value),
+        **{name: _matrix(getattr(item.pairs, column, None)) for name, column in pairs.items()},
         "p_holm": _matrix(item.p_holm),
         "p_bh": _matrix(item.p_bh),
         "wins": _matrix(item.wins),
-        "rank": [] if ranking is None else ranking.rank.tolist(),
-        "rank_low": [] if ranking is None else ranking.low.tolist(),
-        "rank_high": [] if ranking is None else ranking.high.tolist(),
+        **{name: np.asarray(getattr(item.ranking, end, ())).tolist() for name, end in ranks.items()},
     }
 
 
 def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = report.judgements.to_pylist()
     return [
         {
-            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            **whose,
             **{"judges": row["judges"], "measure": row["measure"]},
             **{"value": number(row["value"]), "missing": row["missing"]},
         }
-        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+        for whose, row in _of_tasks(report, report.judgements.to_pylist(), place)
     ]
 
 
+def _of_tasks(report: Report, rows: Sequence[Json], place: Mapping[str, int]) -> Iterator[tuple[Json, Json]]:
+    """Each row of a frame of tasks, after the places of its entry, dataset and strategy."""
+    for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True):
+        yield {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}, row
+
+
 def _calibration(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = records(report.calibration)
-    figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
+    figures = ("documents", *METRICS, "bins", "risks", "risks_sd")
     return [
-        {
-            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
-            "documents": row["documents"],
-            **{name: number(row[name]) for name in figures},
-            "bins": [[*map(number, part)] for part in row["bins"]],
-            **{name: [*map(number, row[name])] for name in ("risks", "risks_sd")},
-        }
-        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+        {**whose, **{name: _rounded(row[name]) for name in figures}}
+        for whose, row in _of_tasks(report, records(report.calibration), place)
     ]
 
 

@@ -93,7 +93,7 @@ class Strip:
     @property
     def words(self) -> str:
         """The value with its lead."""
-        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {_tasks(self.tasks)})"
+        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {tasks_words(self.tasks)})"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Value:
     @property
     def words(self) -> str:
         """The value with its score."""
-        return f"{title(self.axis, self.value)} ({self.score:.2f}, {_tasks(self.tasks)})"
+        return f"{title(self.axis, self.value)} ({self.score:.2f}, {tasks_words(self.tasks)})"
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Standing:
         if not self.comparable:
             return f"{words}; not ranked among {n} published models: other conditions ({self._why})"
         if not self.enough:
-            alike = f"{_tasks(self.comparable)} with {self.documents_comparable:,} documents"
+            alike = f"{tasks_words(self.comparable)} with {self.documents_comparable:,} documents"
             return (
                 f"{words}; not ranked: {alike} under the conditions of the published models, and "
                 f"{FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
@@ -242,8 +242,9 @@ class Standing:
         if self.rank_range is None:
             return f"{words}: too little for a rank among {n} published models"
         first, last = self.rank_range
-        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{words}: {rank} of {n + 1}{self._on_these}{self._side}{self._claimed}"
+        return (
+            f"{words}: rank {range_words(first, last)} of {n + 1}{self._on_these}{self._side}{self._claimed}"
+        )
 
     @property
     def _claimed(self) -> str:
@@ -321,9 +322,8 @@ class Standing:
         if self.rivals:
             lines.append(confirmed_words(self.states, self.tasks))
         if self.comparable and self.reasons:
-            lines.append(
-                f"{_tasks(self.tasks - self.comparable)} left out here, under other conditions: {self._why}"
-            )
+            left_out = tasks_words(self.tasks - self.comparable)
+            lines.append(f"{left_out} left out here, under other conditions: {self._why}")
         return lines
 
     @property
@@ -340,13 +340,13 @@ class Standing:
         if not self.ranked or self.ends is None or not (peers := self.peers):
             return ""
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
-        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{rank} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+        rank = f"rank {range_words(first, last)} of {len(peers) + 1}"
+        return f"{rank} among models of its size (about {self.size:g} B parameters)"
 
 
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
     """What was measured, in words: the score, the tasks of the suite, and how they were asked."""
-    words = f"{score:.2f} on {tasks} of {suite}'s {_tasks(of_suite)}"
+    words = f"{score:.2f} on {tasks} of {suite}'s {tasks_words(of_suite)}"
     return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"
 
 
@@ -468,7 +468,13 @@ def _is_near(one: float, other: float | None) -> bool:
     return other is not None and max(one, other) <= _SIZE * min(one, other)
 
 
-def _tasks(n: int) -> str:
+def range_words(first: int, last: int) -> str:
+    """Ranks from one to another."""
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def tasks_words(n: int) -> str:
+    """So many tasks, in words."""
     return "1 task" if n == 1 else f"{n} tasks"
 
 
