@@ -318,8 +318,8 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": [
-            _sd_of_gain(report, index, entry, item) if mine else None
-            for mine, (index, entry, item) in zip(own, pairs, strict=True)
+            _sd_of_gain(report, entry, item) if mine else None
+            for mine, (_, entry, item) in zip(own, pairs, strict=True)
         ],
         **{name: of_own(of_all[name]) for name in ("inputs_cut", "usd")},
         "judged": of_own(None if value == 1 else value for value in of_all["judged"]),
@@ -341,15 +341,15 @@ def _sd(low: float | None, high: float | None) -> float | None:
     return None if low is None or high is None else width_as_sd(Interval(low, high))
 
 
-def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
+def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
     """Standard deviation, over resamples, of a score minus the zero-shot score on the same documents."""
     zero = entry.experiments.get(item.dataset.id)
     if zero is None or zero is item:
         return None
-    draws = [report.draws[index].get(name) for name in (zero.task, item.task)]
-    if zero.rows_hash != item.rows_hash or draws[0] is None or draws[1] is None:
+    first, second = (report.draws.get(id(one)) for one in (zero, item))
+    if zero.rows_hash != item.rows_hash or first is None or second is None:
         return None
-    return number(float((draws[1] - draws[0]).std()))
+    return number(float((second - first).std()))
 
 
 def _labels(report: Report) -> Json | None:
