@@ -9,11 +9,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.records import Outcome, Request
 from medtasks_ext.engines.vllm.engine import VllmEngine
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, LaneResult, create
+from medtasks_ext.engines.vllm.lanes import (
+    DROP,
+    END,
+    MEMORY_REMEDY,
+    Ended,
+    Event,
+    Events,
+    Lane,
+    LaneResult,
+    create,
+)
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
 
@@ -22,8 +32,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry.yamlfile import Config
 
-DROP: Final = "drop"
-END: Final = "end"
 #: how often to see whether the other side lives, where nothing comes from it
 LOOK = 1.0
 #: how long a replica may take to end vLLM before it is killed
