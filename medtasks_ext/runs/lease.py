@@ -347,12 +347,12 @@ class Lease:
                 self._machine.touch(self.path)
 
 
-def holder_of(folder: Path, machine: Machine | None = None) -> str | None:
+def holder_of(folder: Path) -> str | None:
     """The command of the process that works in a folder; None where none does. Nothing is written.
 
     A process elsewhere works there if it gave a sign of life lately by this machine's clock.
     """
-    machine = machine or Machine()
+    machine = Machine()
     seen = machine.look(folder / FILE)
     if seen is None:
         return None
