@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -108,8 +109,6 @@ def levels_of_logs():
 @pytest.fixture
 def tasks_of(tmp_path, monkeypatch):
     """Copy datasets (`SUITE/DATASET`) into a tasks folder in place of the built-in one; caches are empty."""
-    import shutil
-
     from medtasks_ext.registry import forget
 
     root = tmp_path / "tasks"
@@ -142,8 +141,6 @@ def few_rows(monkeypatch) -> None:
 @pytest.fixture
 def released(tmp_path, monkeypatch) -> Path:
     """A cache with the released files that are on this machine, where official words are looked up."""
-    import shutil
-
     source, cache = Path(os.environ["RELEASED"]) / "official", tmp_path / "released"
     if source.is_dir():
         shutil.copytree(source, cache / "official")
@@ -161,14 +158,50 @@ def helm(released) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built_tasks(tmp_path_factory) -> Path:
+def built_tasks(made_once) -> Path:
     """The tasks of this checkout as lm-eval's index needs them, for its `include_path`."""
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.build import build
 
-    folder = tmp_path_factory.mktemp("built") / "tasks"
-    build(Registry(ROOT / "tasks"), folder)
-    return folder
+    return made_once("built", lambda folder: build(Registry(ROOT / "tasks"), folder / "tasks")) / "tasks"
+
+
+#: name, what fills the folder -> the folder
+MadeOnce = Callable[[str, Callable[[Path], None]], Path]
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory) -> MadeOnce:
+    """A folder that the first of all workers makes, and that tests of every worker read and never change."""
+    from filelock import FileLock
+
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def made(name: str, fill: Callable[[Path], None]) -> Path:
+        folder, whole = root / f"once-{name}", root / f"once-{name}.made"
+        with FileLock(root / f"once-{name}.lock"):
+            if not whole.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed half way
+                folder.mkdir()
+                fill(folder)
+                whole.touch()
+        return folder
+
+    return made
+
+
+def command(*arguments: object) -> None:
+    """Run a command in this process, where a fixture of more than one test needs what it writes."""
+    from medtasks_ext.cli.main import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["medtasks", *map(str, arguments)])
+        try:
+            main()
+        except SystemExit as stop:
+            assert not stop.code, arguments
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ BACKENDS = {
 FP8 = {
     "DeepSeek-R1", "DeepSeek-R1-0528", "DeepSeek-V3", "Kimi-K2-Instruct", "DeepSeek-V3.2",
     "DeepSeek-V4-Flash", "DeepSeek-V4-Pro", "GLM-5.2", "Ling-2.6-1T", "MiMo-V2-Flash", "MiMo-V2.5",
-    "MiMo-V2.5-Pro",
+    "MiMo-V2.5-Pro", "MiniMax-M2.7",
     "Ministral-3-14B-Instruct-2512", "Mistral-Large-3-675B-Instruct-2512", "Mistral-Medium-3.5-128B",
     "Mistral-Small-4-119B-2603", "Ring-2.6-1T",
 }  # fmt: skip

@@ -69,7 +69,7 @@ def newest_version(package: str, index: str = INDEX) -> Version:
     where = f"{index}/pypi/{package}/json"
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "answer.json"
-        transfer.download(where, part, otherwise="try again later", largest=1 << 27)
+        transfer.download(where, part, transfer.Expected(otherwise="try again later", largest=1 << 27))
         said = read_json(part)
     found = [version for version in _versions(said) if not version.is_prerelease]
     if not found:

@@ -113,7 +113,7 @@ _DRUG_BULLET = re.compile(r"^\s*(?:[-*+–—·]\s+|\(?\d{1,3}[.)]\s+)+")
 _INLINE_NUMBER = re.compile(r"\s\d{1,2}\.\s+(?=\w)")
 _COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
 # a drug's reason: ` - for pain`, `: an antibiotic`
-_EXPLAINED = re.compile(r"(?:\*{0,2}\s*[:：]\s|\s+[-–—]\s).*", re.DOTALL)
+_EXPLAINED = re.compile(r"(?:(?:\*{1,2}\s*|(?<!\s)\s+)?[:：]\s|(?<!\s)\s+[-–—]\s).*", re.DOTALL)
 _WORD = re.compile(r"\w")
 _NO_DRUG = re.compile(r"\W*(?:i|we|there|it|this|as an ai)\b.*\.\s*\Z", re.IGNORECASE | re.DOTALL)
 
@@ -202,7 +202,7 @@ _EDGES = "\"'`“”‘’«»<>*_•.,:"
 _WORDS = re.compile(r"\b\w+\s+\w+\s+\w+\s")
 _BEGINS_SENTENCE = re.compile(r"\A(?:here (?:are|is)|these are|the following|note that)\b", re.IGNORECASE)
 _LEAD = re.compile(r"\A(?:the|these|here)\b[^:\n]{0,60}:\s*", re.IGNORECASE)
-_MENTION_COMMA = re.compile(r"\s*[,，、]\s*(?:and\s+)?")
+_MENTION_COMMA = re.compile(r"(?:(?<!\s)\s+)?[,，、]\s*(?:and\s+)?")
 _MENTION_WORD = re.compile(r"\w")
 _MENTION_SEPARATOR, _SEPARATOR_OR_BRACKET = re.compile(r"[;；]"), re.compile(r"[;；()]")
 

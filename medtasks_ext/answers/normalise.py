@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -121,3 +121,17 @@ def after_result(text: str) -> str:
     """What follows the last `Result:` (or `结果：`) line marker; the whole text if there is none."""
     markers = list(_RESULT.finditer(text))
     return text[markers[-1].end() :] if markers else text
+
+
+def tagged(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where what stands in the tags of a name begins and ends, without blanks around it.
+
+    A tag ends where the next one ends; one that never ends holds nothing.
+    """
+    opening, closing = f"<{name}>", f"</{name}>"
+    begin = text.find(opening)
+    while begin >= 0 and (end := text.find(closing, begin := begin + len(opening))) >= 0:
+        inside = text[begin:end]
+        start = end - len(inside.lstrip())
+        yield start, max(start, begin + len(inside.rstrip()))
+        begin = text.find(opening, end + len(closing))

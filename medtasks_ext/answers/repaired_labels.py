@@ -178,7 +178,7 @@ _EDGES = " \t*`\"'_~.«»「」『』“”\\}"
 _PAIRS = {"[": "]", "(": ")", "{": "}", "<": ">", "【": "】"}
 _SEPARATOR = re.compile(r"[,;、]")
 _SEPARATOR_OR_BRACKET = re.compile(r"[,;、()]")
-_AND = re.compile(r"\s+(?:and|y|e|et|und|og|и)\s+|和|と|及")
+_AND = re.compile(r"(?<!\s)\s+(?:and|y|e|et|und|og|и)\s+|和|と|及")
 _CODE = re.compile(r"[a-z]{0,2}\d[\w./-]*\s*\Z")
 #: a list of codes has one piece at least that begins as a code does: `m47`, `8140/3`
 _BEGINS_AS_CODE = re.compile(r"[a-z]{0,2}\d[\w./-]+")

@@ -10,7 +10,7 @@ import regex  # the official scorer's engine
 from pydantic import Field, StringConstraints
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
-from medtasks_ext.answers.normalise import answer_part, fold, strip_reasoning
+from medtasks_ext.answers.normalise import answer_part, fold, strip_reasoning, tagged
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.markers import text_of
 
@@ -217,5 +217,4 @@ class FreeText(AnswerFormat):
         """Where the content of the last tag stands; None without a tag."""
         if not self.tag:
             return None
-        found = [*re.finditer(rf"<{self.tag}>\s*(.*?)\s*</{self.tag}>", text, re.DOTALL)]
-        return found[-1].span(1) if found else None
+        return max(tagged(text, self.tag), default=None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
+from medtasks_ext.answers.normalise import tagged
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
 from medtasks_ext.privacy import excerpt
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _BOXED = "\\boxed{"
-_TAGGED = re.compile(r"<answer>\s*(.*?)\s*</answer>", re.DOTALL)
 _OPENED = re.compile("<think>", re.IGNORECASE)
 _ENDED = re.compile("</think>", re.IGNORECASE)
 _THOUGHT = re.compile("<think>.*?</think>", re.DOTALL | re.IGNORECASE)
@@ -60,10 +60,10 @@ _LEADING = re.compile(
     r"\s*(?:[*_`~]+)?\s*(?!\w)",
     re.IGNORECASE,
 )
-_TOKEN = re.compile(rf"(?<![\w+\-/])\(?\s*({_OPTION})\s*[\)\.:]?{_FREE}", re.IGNORECASE)
+_TOKEN = re.compile(rf"(?<![\w+\-/])(?:{_OPTION}){_FREE}", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:not|isn['’]t)\b", re.IGNORECASE)
 _WRONG = re.compile(
-    r"^\s*(?:is|are|was|were)\s+(?:incorrect|wrong|false|not\s+correct)\b|^\s*not\s+correct\b", re.IGNORECASE
+    r"\s*(?:(?:is|are|was|were)\s+(?:incorrect|wrong|false|not\s+correct)|not\s+correct)\b", re.IGNORECASE
 )
 _SENTENCE_END = re.compile(r"[.!?]\s+|\n+")
 _TAIL, _AROUND = 64, 15  # words: of the end of a reply, and beside the text of an option
@@ -151,8 +151,7 @@ class VerifiedLetter(AnswerFormat):
 def _counted(text: str, part: str) -> str:
     """The part of a reply that counts."""
     if part == "tag":
-        match = _TAGGED.search(text)
-        return match[1].strip() if match else ""
+        return text[slice(*next(tagged(text, "answer"), (0, 0)))]
     begin = text.rfind(_BOXED) if part == "boxed" else -1
     if begin < 0:
         return text
@@ -197,10 +196,17 @@ class _Reply(NamedTuple):
         return not chosen and (self._ends_in(letter) or self._has(option))
 
     def _ends_in(self, letter: str) -> bool:
-        tail = _tail(self.text)
-        return any(
-            _as_letter(token[1]) == letter and not _is_denied(tail, token) for token in _TOKEN.finditer(tail)
-        )
+        """Whether the letter stands in the last words, no word that denies before it in its sentence."""
+        tail, begin = _tail(self.text), 0
+        for stop in (*(match.span() for match in _SENTENCE_END.finditer(tail)), (len(tail), len(tail))):
+            denied = _NOT.search(tail, begin, stop[0])
+            for token in _TOKEN.finditer(tail, begin, stop[0]):
+                if denied and denied.end() <= token.start():
+                    break
+                if _as_letter(token[0]) == letter and not _WRONG.match(tail, token.end(), stop[0]):
+                    return True
+            begin = stop[1]
+        return False
 
     def _has(self, option: str) -> bool:
         wanted = _folded(re.sub(r"\s+", " ", _plain(option)).strip())
@@ -209,7 +215,7 @@ class _Reply(NamedTuple):
         words, n = self.text.split(), len(wanted.split()) + _AROUND
         pattern = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)".replace(r"\ ", r"\s+"), re.IGNORECASE)
         for region in (" ".join(words[:n]), " ".join(words[-n:])):
-            if (match := pattern.search(region)) and not _NOT.search(_sentence(region, *match.span())[0]):
+            if (match := pattern.search(region)) and not _NOT.search(_before(region, match.start())):
                 return True
         return False
 
@@ -266,13 +272,7 @@ def _tail(text: str) -> str:
     return " ".join(words[-_TAIL:]) if len(words) > _TAIL else tail
 
 
-def _sentence(text: str, begin: int, end: int) -> tuple[str, str]:
-    """What stands before and behind a place in its sentence."""
-    first = [match.end() for match in _SENTENCE_END.finditer(text[:begin])]
-    after = _SENTENCE_END.search(text[end:])
-    return text[first[-1] if first else 0 : begin], text[end : end + after.start() if after else len(text)]
-
-
-def _is_denied(text: str, token: re.Match[str]) -> bool:
-    before, behind = _sentence(text, *token.span(1))
-    return _NOT.search(before) is not None or _WRONG.search(behind) is not None
+def _before(text: str, place: int) -> str:
+    """What stands before a place in its sentence."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text[:place])]
+    return text[ends[-1] if ends else 0 : place]

@@ -225,22 +225,23 @@ def data_status(
     for line in aligned(table):
         typer.echo(line if len(line) <= room else f"{line[: room - 1]}…")
     for item in statuses:
-        if item.exclusions:
-            typer.echo(f"{item.dataset.id}: {item.exclusions}")
+        if item.look and item.look.exclusions:
+            typer.echo(f"{item.dataset.id}: {item.look.exclusions}")
     _say_summary(statuses)
     return 0
 
 
 def _status_row(item: Status) -> tuple[str, ...]:
     origins = {"local": "local", "sample": "SAMPLE", "release": "inputs only", None: "missing"}
-    data = origins.get(item.origin) or ("fetched" if item.here else "download")
-    checks = "–" if not item.here else "failed" if item.faults else "passed"
+    look = item.look
+    data = origins.get(item.origin) or ("fetched" if look else "download")
+    checks = "–" if look is None else "failed" if look.faults else "passed"
     return (
         item.dataset.id,
         item.dataset.metadata.access,
         data,
         _rows_of_paper(item),
-        "–" if item.n_fewshot is None else f"{item.n_fewshot:,}",
+        "–" if look is None else f"{look.n_fewshot:,}",
         checks,
         f"{'' if item.pinned else 'unpinned: '}{item.where or '–'}",
     )
@@ -248,17 +249,18 @@ def _status_row(item: Status) -> tuple[str, ...]:
 
 def _rows_of_paper(item: Status) -> str:
     """How many rows there are, and how many local ones are of the suite's own test part."""
-    n_paper = item.dataset.metadata.n_test
-    if item.n_test is None or item.origin != "local" or item.n_questions == n_paper:
-        return "–" if item.n_test is None else f"{item.n_test:,}"
-    return f"{item.n_questions:,}/{n_paper:,}"
+    n_paper, look = item.dataset.metadata.n_test, item.look
+    if look is None:
+        return "–"
+    part = item.origin == "local" and look.n_questions != n_paper
+    return f"{look.n_questions:,}/{n_paper:,}" if part else f"{look.n_test:,}"
 
 
 def _say_summary(statuses: list[Status]) -> None:
     """How many datasets are here, and how to get the others."""
-    here = [item for item in statuses if item.here]
-    failed = sum(bool(item.faults) for item in here)
-    to_fetch = sum(item.origin == "hub" and not item.here for item in statuses)
+    here = [item.look for item in statuses if item.look]
+    failed = sum(bool(look.faults) for look in here)
+    to_fetch = sum(item.origin == "hub" and not item.look for item in statuses)
     to_accept = sum(item.origin is None and has_terms(item.dataset) for item in statuses)
     missing = sum(item.origin is None for item in statuses) - to_accept
     parts, commands = [f"{counted(len(statuses), 'dataset')}: {len(here)} here"], []

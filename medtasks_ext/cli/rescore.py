@@ -33,7 +33,8 @@ def rescore(
 ) -> int:
     """Compute every metric again, without a model.
 
-    From the stored responses.
+    From the stored responses, by the tasks' version of now. The words that they were asked in stay in the
+    record: where these did not change, results of two versions compare once both are rescored.
 
     Example: medtasks rescore runs/MODEL
 

@@ -192,17 +192,7 @@ def run_command(arguments: list[str]) -> int:
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            ranks, cause = _execute(
-                run,
-                waiting,
-                wanted,
-                config,
-                own.max_cost,
-                price,
-                preflight=not own.no_preflight,
-                ends_answers=not own.whole_answers,
-                rules=own.stop_if,
-            )
+            ranks, cause = _execute(run, waiting, wanted, config, own, price)
             if not ranks.first:
                 return 0  # the first of several processes writes the results
         if isinstance(run, ShardRun):
@@ -465,12 +455,8 @@ def _execute(
     waiting: dict[str, Task],
     wanted: RunRequest,
     config: EvaluatorConfig,
-    limit: float | None,
+    own: argparse.Namespace,
     price: Price | None,
-    *,
-    preflight: bool,
-    ends_answers: bool,
-    rules: Sequence[StopRule],
 ) -> tuple[Ranks, MedtasksError | None]:
     """Run the tasks; returns the processes that did, and what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
@@ -495,30 +481,34 @@ def _execute(
         say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
-    engine.ends_answers = ends_answers
+    engine.ends_answers = not own.whole_answers
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
-    built_in = _is_built_in(model)
+    limit = own.max_cost
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
     names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
     budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
     say_unpriced(budget)
-    if preflight and any(places.values()) and not built_in and ranks.first:
-        _preflight(run, model, engine, waiting, places, settings, charge, budget)
-    return ranks, _stream(run, model, engine, ranks, waiting, settings, charge, budget, rules, wanted.design)
+    ready = _Ready(run, model, engine, ranks, waiting, settings, charge, budget)
+    if not own.no_preflight and any(places.values()) and not _is_built_in(model) and ranks.first:
+        _preflight(ready, places)
+    return ranks, _stream(ready, own.stop_if, wanted.design)
 
 
-def _stream(
-    run: Run,
-    model: LM,
-    engine: Engine,
-    ranks: Ranks,
-    tasks: dict[str, Task],
-    settings: Settings,
-    charge: Charge | None,
-    budget: Budget,
-    rules: Sequence[StopRule],
-    design: Design | None,
-) -> MedtasksError | None:
+@dataclass(frozen=True)
+class _Ready:
+    """A run with its model loaded."""
+
+    run: Run
+    model: LM
+    engine: Engine
+    ranks: Ranks
+    tasks: dict[str, Task]  # that are not done, as the model can be asked them
+    settings: Settings
+    charge: Charge | None  # what requests cost; None where they cost nothing, or nobody knows
+    budget: Budget
+
+
+def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> MedtasksError | None:
     """Ask the tasks, and show it; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import Progress
     from medtasks_ext.cli.stated_error import Rounds
@@ -529,30 +519,23 @@ def _stream(
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
-    built_in = _is_built_in(model)
+    run, tasks, ranks = ready.run, ready.tasks, ready.ranks
+    built_in = _is_built_in(ready.model)
     asked = design.planned() if design else {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
-    tally = Tally(asked, readers, budget if charge else None)
-    alarms = None if built_in else Alarms(chat_template=settings.templated)
+    tally = Tally(asked, readers, ready.budget if ready.charge else None)
+    alarms = None if built_in else Alarms(chat_template=ready.settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
     shows = ranks.first  # and counts what the others store
-    how: dict[str, Any] = {
-        "ranks": ranks,
-        "instant": built_in,
-        "charge": charge,
-        "budget": budget,
-        "say": progress.say,
-    }
-    watcher = progress if shows else tally
-    stream: RunPlanner
+    what = (run, ready.model, ready.engine, tasks, ready.settings, progress if shows else tally)
+    how: dict[str, Any] = {"ranks": ranks, "instant": built_in, "say": progress.say}
+    how |= {"charge": ready.charge, "budget": ready.budget}
     rounds: Rounds | None = None
     if design is None:
-        stream = RunPlanner(run, model, engine, tasks, settings, watcher, **how)
+        stream = RunPlanner(*what, **how)
     else:
         rounds = Rounds(design, progress.say)
-        stream = RoundsPlanner(
-            run, model, engine, tasks, settings, watcher, design=design, said=rounds.said, **how
-        )
+        stream = RoundsPlanner(*what, design=design, said=rounds.said, **how)
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress if shows else nullcontext():
         try:
@@ -564,7 +547,7 @@ def _stream(
                 run.manifest.note(notes)
                 run.save()
             if shows:
-                progress.say_money(budget)
+                progress.say_money(ready.budget)
     return stream.trouble.error
 
 
@@ -646,24 +629,16 @@ def _is_built_in(model: LM) -> bool:
     return isinstance(model, Baseline)
 
 
-def _preflight(
-    run: Run,
-    model: LM,
-    engine: Engine,
-    tasks: dict[str, Task],
-    places: dict[str, Sequence[int]],
-    settings: Settings,
-    charge: Charge | None,
-    budget: Budget,
-) -> None:
+def _preflight(ready: _Ready, places: dict[str, Sequence[int]]) -> None:
     """Look at one answer, unless an earlier call of this run did, and say what is wrong."""
     from medtasks_ext.runner.preflight import preflight
 
+    run, how = ready.run, (ready.settings, ready.charge, ready.budget)
     if done := run.manifest.preflight:
         _warn(done["warnings"])
         return
     say("preflight: asking one question …")
-    found = preflight(run, model, engine, tasks, places, settings, charge, budget)
+    found = preflight(run, ready.model, ready.engine, ready.tasks, places, *how)
     if not found.failed:  # else the next call asks again
         say(f"preflight: {found.summary()}")
         run.manifest.preflight = found.record()

@@ -300,18 +300,10 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
 
 def _without_gold(documents: Documents) -> list[MedtasksError]:
     """A fault of each row without a gold answer, where others have one."""
-    cause = "has no gold answer, and other rows have one"
-    return [
-        RowError(
-            f"{item.row} {cause}",
-            row=item.row,
-            where=item.loaded.record["where"],
-            remedy="fill it in, or take the row out: a run predicts it, and scores the others alone",
-            cause=cause,
-        )
-        for item in documents
-        if item["gold"] is None and "points" not in item
-    ]
+    lacking = [item.row for item in documents if item["gold"] is None and "points" not in item]
+    remedy = "fill it in, or take the row out: a run predicts it, and scores the others alone"
+    fault = Fault("has no gold answer, and other rows have one", remedy, lacking)
+    return errors_of(fault, documents[0].loaded.record["where"])
 
 
 def _usable(documents: Documents, faults: list[MedtasksError]) -> int:

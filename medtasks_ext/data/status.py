@@ -33,6 +33,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RowsLook:
+    """What a look at all rows of a dataset found. No text of a row.
+
+    Attributes:
+        n_test: documents that can be evaluated.
+        n_fewshot: rows of the pool.
+        n_questions: different questions among the documents.
+        faults: what is wrong, where, and what mends it.
+        exclusions: which rows of the source are left out, and why.
+    """
+
+    n_test: int
+    n_fewshot: int
+    n_questions: int
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+    exclusions: str | None = None
+
+    @property
+    def errors(self) -> list[MedtasksError]:
+        """The faults."""
+        return [MedtasksError(what, where=where, remedy=remedy) for what, where, remedy in self.faults]
+
+
+@dataclass(frozen=True)
 class Status:
     """One dataset."""
 
@@ -41,15 +65,11 @@ class Status:
     where: str | None = None  # file, folder or download
     revision: str | None = None  # of a download
     pinned: bool = True  # False where a download's content was not known before its first use
-    here: bool = False  # whether it can be read without the network
-    n_test: int | None = None  # rows that can be evaluated; None where nothing is here
-    n_fewshot: int | None = None  # rows of its few-shot pool
-    n_questions: int | None = None  # as many are different; one that is asked in several trials counts once
-    faults: list[MedtasksError] = field(default_factory=list)  # what is wrong with its rows
-    exclusions: str | None = None  # which rows of the source are left out, and why
+    look: RowsLook | None = None  # None where its rows cannot be read without the network
 
     def record(self) -> Json:
         """As JSON."""
+        look = self.look
         return {
             "id": self.dataset.id,
             "access": self.dataset.metadata.access,
@@ -57,13 +77,13 @@ class Status:
             "where": self.where,
             "revision": self.revision,
             "pinned": self.pinned,
-            "here": self.here,
-            "n_test": self.n_test,
-            "n_fewshot": self.n_fewshot,
+            "here": look is not None,
+            "n_test": look and look.n_test,
+            "n_fewshot": look and look.n_fewshot,
             "n_paper": self.dataset.metadata.n_test,
-            "checks": None if not self.here else "failed" if self.faults else "passed",
-            "faults": [str(fault) for fault in self.faults],
-            "exclusions": self.exclusions,
+            "checks": None if look is None else "failed" if look.faults else "passed",
+            "faults": [str(fault) for fault in look.errors] if look else [],
+            "exclusions": look and look.exclusions,
         }
 
 
@@ -73,23 +93,12 @@ def status_of(dataset: Dataset, forced: Origin | None) -> Status:
     origin = find_origin(dataset, source, forced)
     where, revision, here = _place(dataset, source, origin)
     pinned = origin != "hub" or all(file.is_pinned for file in remote_files(source))
-    if not here:
-        return Status(dataset, origin, where, revision, pinned=pinned)
-    files = _files(dataset, source, origin)
-    look = cached_look(dataset, str(origin), files, lambda: _look(dataset, origin))
-    return Status(
-        dataset,
-        origin,
-        where,
-        revision,
-        pinned=pinned,
-        here=True,
-        n_test=look.n_test,
-        n_fewshot=look.n_fewshot,
-        n_questions=look.n_questions,
-        faults=look.errors,
-        exclusions=look.exclusions,
-    )
+    look = None
+    if here:
+        look = cached_look(
+            dataset, str(origin), _files(dataset, source, origin), lambda: _look(dataset, origin)
+        )
+    return Status(dataset, origin, where, revision, pinned, look)
 
 
 def _look(dataset: Dataset, origin: Origin | None) -> RowsLook:
@@ -139,30 +148,6 @@ def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str
 
 
 # ---------------------------------------------------------------------- what was found out, kept by content
-
-
-@dataclass(frozen=True)
-class RowsLook:
-    """What a look at all rows of a dataset found. No text of a row.
-
-    Attributes:
-        n_test: documents that can be evaluated.
-        n_fewshot: rows of the pool.
-        n_questions: different questions among the documents.
-        faults: what is wrong, where, and what mends it.
-        exclusions: which rows of the source are left out, and why.
-    """
-
-    n_test: int
-    n_fewshot: int
-    n_questions: int
-    faults: list[tuple[str, str, str]] = field(default_factory=list)
-    exclusions: str | None = None
-
-    @property
-    def errors(self) -> list[MedtasksError]:
-        """The faults."""
-        return [MedtasksError(what, where=where, remedy=remedy) for what, where, remedy in self.faults]
 
 
 def cached_look(

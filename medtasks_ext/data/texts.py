@@ -306,46 +306,24 @@ class Columns:
             )
 
     def _cut(self, name: str, column: _Column) -> Iterator[Fault]:
-        n = column.n_long
-        if column.n_at_end >= max(3, 0.2 * column.n_looked_at):
-            yield Fault(
-                f"column {name} has {column.n_at_end:,} of {column.n_looked_at:,} texts that end at 255,"
-                " 256 or 32,767 characters: they were cut",
-                "export the whole texts",
-                [],
-                name,
-            )
-            return
+        n, of = column.n_long, column.n_looked_at
         size, alike = column.short.most_common(1)[0] if column.short else (_ENDED, 0)
-        if size != _ENDED and column.short.total() >= _FEWEST and alike >= 0.8 * column.short.total() > n:
-            yield Fault(
-                f"column {name} has {alike:,} of {column.short.total():,} texts that end at"
-                f" exactly {size} characters: they were cut",
-                "export the whole texts",
-                [],
-                name,
-            )
-            return
-        if n < 4:
-            return
-        longest = max(column.sizes)
+        n_short, longest = column.short.total(), max(column.sizes, default=0)
         at_end = column.sizes[longest]
-        if at_end >= 3 and at_end >= 0.15 * n:
-            yield Fault(
-                f"column {name} has {at_end:,} of {n:,} texts that end at exactly {longest:,} characters:"
-                " they were cut",
-                "export the whole texts",
-                [],
-                name,
-            )
+        if (cut := column.n_at_end) >= max(3, 0.2 * of):
+            where = "at 255, 256 or 32,767 characters"
+        elif size != _ENDED and n_short >= _FEWEST and alike >= 0.8 * n_short > n:
+            cut, of, where = alike, n_short, f"at exactly {size} characters"
+        elif n < 4:
+            return
+        elif at_end >= 3 and at_end >= 0.15 * n:
+            cut, of, where = at_end, n, f"at exactly {longest:,} characters"
         elif column.n_ellipsis >= max(4, 0.7 * n):
-            yield Fault(
-                f"column {name} has {column.n_ellipsis:,} of {n:,} texts that end in an ellipsis:"
-                " they were cut",
-                "export the whole texts",
-                [],
-                name,
-            )
+            cut, of, where = column.n_ellipsis, n, "in an ellipsis"
+        else:
+            return
+        what = f"column {name} has {cut:,} of {of:,} texts that end {where}: they were cut"
+        yield Fault(what, "export the whole texts", [], name)
 
     def _swapped(self) -> Iterator[Fault]:
         """Columns whose lengths are those of each other."""

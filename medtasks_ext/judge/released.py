@@ -12,6 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from medtasks_ext.answers.normalise import tagged
 from medtasks_ext.judge.reply import UnreadableError, Verdict
 
 if TYPE_CHECKING:
@@ -75,12 +76,8 @@ def _unescaped(text: str) -> str:
 
 def _tags(text: str, names: Iterable[str]) -> dict[str, object]:
     """Name -> what stands in the first tag of that name."""
-    found = {}
-    for name in names:
-        tag = re.escape(name)
-        if match := re.search(rf"<{tag}>\s*(.*?)\s*</{tag}>", text, re.DOTALL):
-            found[name] = match[1]
-    return found
+    spans = {name: next(tagged(text, name), None) for name in names}
+    return {name: text[slice(*span)] for name, span in spans.items() if span}
 
 
 def _last_object(text: str) -> dict[str, object]:

@@ -120,12 +120,15 @@ def read_only_verdict(
     return only
 
 
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json)?\s*\n", re.IGNORECASE)
 
 
 def _unfenced(text: str) -> str:
-    fenced = _FENCE.fullmatch(text)
-    return fenced[1] if fenced else text
+    fence = _FENCE.match(text)
+    if not fence or not text.endswith("```", fence.end()):
+        return text
+    inside, line_end, blanks = text[fence.end() : -3].rpartition("\n")
+    return text if blanks.strip() or not line_end else inside
 
 
 def _ratings(verdict: Verdict, fields: Fields) -> dict[str, list[Any]]:

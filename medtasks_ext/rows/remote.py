@@ -175,15 +175,13 @@ class RemoteFile:
         """The file from one place; the part of an earlier call is taken up where the content is known."""
         if place == _HUB:
             return self._checked(self._from_hub())
-        return transfer.fetch(
-            place,
-            self._cached,
-            lambda part: self._checked(part, place),
-            resumes=bool(self.digest),
+        expected = transfer.Expected(
             largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
+            known=bool(self.digest),
             of_stranger=self.of_stranger,
         )
+        return transfer.fetch(place, self._cached, lambda part: self._checked(part, place), expected)
 
     def _checked(self, path: Path, url: str | None = None) -> Path:
         if self.is_right(path):

@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -163,31 +164,39 @@ def failed(error: Exception, where: str, otherwise: str = OTHERWISE) -> NotHereE
     return NotHereError(f"download failed ({reason})", where=public(where), remedy=remedy)
 
 
-def fetch(
-    url: str,
-    target: Path,
-    check: Callable[[Path], object],
-    *,
-    otherwise: str = OTHERWISE,
-    resumes: bool = True,
-    largest: int | None = None,
-    size: int | None = None,
-    attempts: int = ATTEMPTS,
-    of_stranger: bool = False,
-) -> Path:
+@dataclass(frozen=True)
+class Expected:
+    """What a download is known to be, and how it is asked for.
+
+    Attributes:
+        otherwise: what helps where it cannot be had, for the message.
+        accept: the type of content that is asked for.
+        largest: bytes beyond which it is refused; by default more than any source has.
+        size: bytes that it has, where they are known; a server that announces others is not read.
+        known: whether its content is: then the part of an earlier call is taken up, and a server need not
+            say how long it is. Where nobody knows the content, an answer that ended early could not be told
+            from a whole one; archives have a mark at their end.
+        attempts: how often it is asked for in all.
+        of_stranger: whether a stranger named the address: then it, and where it leads, must be of the web.
+    """
+
+    otherwise: str = OTHERWISE
+    accept: str = _ANY
+    largest: int | None = None
+    size: int | None = None
+    known: bool = True
+    attempts: int = ATTEMPTS
+    of_stranger: bool = False
+
+
+def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Expected = Expected()) -> Path:
     """A file, downloaded unless it is there. It takes its place only whole; processes wait for each other.
 
     Args:
         url: as for `download`.
         target: where it goes.
         check: looks at the content before it goes there; raises where it is not the right one.
-        otherwise: as for `download`.
-        resumes: whether its content is known: then a part that an earlier call left is taken up, and a
-            server need not say how long it is.
-        largest: as for `download`.
-        size: as for `download`.
-        attempts: as for `download`.
-        of_stranger: as for `download`.
+        expected: as for `download`.
 
     Raises:
         MedtasksError: as for `download`, and what the check raises.
@@ -200,18 +209,9 @@ def fetch(
     with FileLock(f"{part}.lock"):
         if target.is_file():  # another process was faster
             return target
-        if not resumes:
+        if not expected.known:
             part.unlink(missing_ok=True)
-        download(
-            url,
-            part,
-            otherwise=otherwise,
-            largest=largest,
-            size=size,
-            ends_unsaid=resumes,
-            attempts=attempts,
-            of_stranger=of_stranger,
-        )
+        download(url, part, expected)
         try:
             check(part)
         except MedtasksError:
@@ -220,71 +220,46 @@ def fetch(
         return part.replace(target)
 
 
-def download(
-    url: str,
-    part: Path,
-    *,
-    otherwise: str = OTHERWISE,
-    accept: str = _ANY,
-    largest: int | None = None,
-    size: int | None = None,
-    ends_unsaid: bool = True,
-    attempts: int = ATTEMPTS,
-    of_stranger: bool = False,
-) -> None:
+def download(url: str, part: Path, expected: Expected = Expected()) -> None:
     """Stream a file to disk. Proxies come from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 
     Args:
         url: where it lies, by HTTP; redirects are followed.
         part: receives the content; what is there already is taken up by a range request.
-        otherwise: what helps where it cannot be had, for the message.
-        accept: the type of content that is asked for.
-        largest: bytes beyond which it is refused; by default more than any source has.
-        size: bytes that it has, where they are known; a server that announces others is not read.
-        ends_unsaid: whether a server need not say how long it is. Where nobody knows the content, an answer
-            that ended early could not be told from a whole one; archives have a mark at their end.
-        attempts: how often it is asked for in all.
-        of_stranger: whether a stranger named the address: then it, and where it leads, must be of the web.
+        expected: what is known of it.
 
     Raises:
         NotHereError: the last attempt failed, the server refuses the file, or it is too large.
         MedtasksError: the disk is full, or the folder cannot be written.
     """
-    if of_stranger:
+    if expected.of_stranger:
         try:
             _check_web(url)
         except _RefusedError as error:
-            raise failed(error, url, otherwise) from None
+            raise failed(error, url, expected.otherwise) from None
     if urlsplit(url).hostname and not has_known_host(url):
-        raise failed(OSError(f"no address is known for {urlsplit(url).hostname}"), url, otherwise)
-    for attempt in range(1, attempts + 1):
+        unknown = OSError(f"no address is known for {urlsplit(url).hostname}")
+        raise failed(unknown, url, expected.otherwise)
+    for attempt in range(1, expected.attempts + 1):
         try:
-            handlers = (_WebHandler, _WebRedirects) if of_stranger else ()
+            handlers = (_WebHandler, _WebRedirects) if expected.of_stranger else ()
             opener = urllib.request.build_opener(*handlers)  # reads the proxies that hold now
-            _attempt(opener, url, part, accept, largest or _LARGEST, size, ends_unsaid=ends_unsaid)
-            return _check_content(part, url) if accept == _ANY else None
+            _attempt(opener, url, part, expected)
+            return _check_content(part, url) if expected.accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:
             pause = _pause_after(error, url, part, attempt)
-            if pause is None or attempt == attempts:
-                raise failed(error, url, otherwise) from None
+            if pause is None or attempt == expected.attempts:
+                raise failed(error, url, expected.otherwise) from None
         time.sleep(pause)
     return None
 
 
-def _attempt(
-    opener: urllib.request.OpenerDirector,
-    url: str,
-    part: Path,
-    accept: str,
-    largest: int,
-    size: int | None,
-    *,
-    ends_unsaid: bool,
-) -> None:
+def _attempt(opener: urllib.request.OpenerDirector, url: str, part: Path, expected: Expected) -> None:
+    largest = expected.largest or _LARGEST
     if urlsplit(url).scheme not in ("http", "https"):
         raise _RefusedError("is no web address")
     start = part.stat().st_size if part.is_file() else 0
-    headers = {"User-Agent": _AGENT, "Accept": accept, "Accept-Encoding": "identity"}
+    headers = {"User-Agent": _AGENT, "Accept": expected.accept, "Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
     with opener.open(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as answer:
@@ -294,12 +269,12 @@ def _attempt(
         said = answer.headers.get("Content-Length") or ""
         length = start + int(said) if said.isdigit() else 0
         _check_size(length, largest)
-        if size and length and length != size:
-            raise _RefusedError(f"sends {length:,} bytes, not {size:,}")
+        if expected.size and length and length != expected.size:
+            raise _RefusedError(f"sends {length:,} bytes, not {expected.size:,}")
         _write(answer, part, "ab" if resumed else "wb", largest)
     if length > part.stat().st_size:
         raise http.client.IncompleteRead(b"", length - part.stat().st_size)
-    if not (length or ends_unsaid or zipfile.is_zipfile(part)):
+    if not (length or expected.known or zipfile.is_zipfile(part)):
         raise _RefusedError("does not say how long the file is, so an early end would not be seen")
 
 

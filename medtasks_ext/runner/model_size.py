@@ -1,4 +1,4 @@
-"""How many parameters a model has: from its weights, or from its name."""
+"""How many parameters a model has: from its weights, its name, or the registry of models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.results.models import known_models
 
 _LARGEST_HEADER = 100_000_000  # bytes; the format's own limit
 _TOTAL = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)B(?![A-Za-z])", re.IGNORECASE)
@@ -42,7 +43,10 @@ def size_of(name: str, folder: Path | None = None, counted: int | None = None) -
     named = float(found[1] or 1) * float(found[2]) * 1e9 if found else None
     total = float(counted) if counted else named
     if total is None:
-        return None
+        known = known_models().get(name)
+        billions = known.model.parameters_b if known else None
+        source = "the registry of models, which does not say how many are active: all are counted"
+        return Size(billions * 1e9, billions * 1e9, source) if billions else None
     active = float(match[1]) * 1e9 if (match := _ACTIVE.search(name)) else total
     source = "the name" if not counted else "the weights" if folder else "the hub"
     return Size(total, min(active, total), source)

@@ -104,9 +104,10 @@ def _of_gpus(
 
 def _gpu_rule(size: Size, cached: float) -> str:
     kept = f"; {cached:.0%} of the prompt tokens are beginnings that the prefix cache keeps" if cached else ""
-    active = "" if size.active == size.total else f", {size.active / 1e9:,.3g} billion active"
+    total, active = (f"{float(f'{n / 1e9:.3g}'):,g} billion" for n in (size.total, size.active))
+    active = "" if size.active == size.total else f", {active} active"
     return (
-        f"GPU hours: {size.total / 1e9:,.3g} billion parameters{active} ({size.source}), 2 operations for "
+        f"GPU hours: {total} parameters{active} ({size.source}), 2 operations for "
         f"each active one and token, on an H100 ({PEAK / 1e12:.0f} TFLOPS in BF16, its data sheet) of which "
         f"full batches are assumed to reach {PROMPT_SHARE:.0%} on prompts and {OUTPUT_SHARE:.0%} on output"
         f"{kept}. "

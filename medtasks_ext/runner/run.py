@@ -427,7 +427,7 @@ class Run:
                 "metrics": metrics,
                 "intervals": intervals,
                 "n": len(outcome.samples),
-                "loaded": outcome.loaded,
+                "loaded": self._as_asked(name, outcome.loaded),
                 "cut": dict(records.cut),
                 "tokens": dict(records.tokens) if records.tokens else None,
                 "highest": None
@@ -440,8 +440,16 @@ class Run:
             },
         )
 
+    def _as_asked(self, name: str, loaded: LoadedRecord) -> LoadedRecord:
+        """What was loaded to score a task; where its words have changed since, with the words asked."""
+        bound = self.state(name).bound
+        if bound is None or bound.prompt_hash in ("", loaded.get("prompt_hash")):
+            return loaded
+        here = {key: value for key, value in loaded.items() if not key.startswith("artefact")}
+        return cast("LoadedRecord", here | asked_with(bound))
+
     def _conditions(self, task: Task, outcome: TaskResult, records: Records) -> Conditions:
-        name, loaded = outcome.task, outcome.loaded
+        name, loaded = outcome.task, self._as_asked(outcome.task, outcome.loaded)
         dataset, strategy = self.registry.known(name)
         sessions, metrics = self.manifest.sessions, outcome.metrics
         k = int(task.config.num_fewshot or 0)
@@ -819,6 +827,11 @@ def loaded_record(task: Task) -> LoadedRecord:
 def loaded_with(loaded: LoadedRecord) -> dict[str, str]:
     """What outcomes are bound to of what was loaded."""
     return {name: str(loaded.get(name, "")) for name in BOUND_TO}
+
+
+def asked_with(bound: Binding) -> dict[str, str]:
+    """The rows and words that outcomes are bound to."""
+    return {name: getattr(bound, name) for name in BOUND_TO}
 
 
 def build_tasks(

@@ -31,7 +31,7 @@ from medtasks_ext.results.drawn import drawn_results
 from medtasks_ext.results.reading import at_odds
 from medtasks_ext.results.run_files import RunResults
 from medtasks_ext.runner.requests import readable, request_key
-from medtasks_ext.runner.run import BOUND_TO, loaded_with
+from medtasks_ext.runner.run import asked_with, loaded_with
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
@@ -385,11 +385,6 @@ class BoundFiles:
         if not asked or now in asked:
             return []
         return [f"{name} {now[name]} (asked: {was})" for name, was in asked[-1].items() if now[name] != was]
-
-
-def asked_with(bound: Binding) -> dict[str, str]:
-    """The rows and words that outcomes are bound to."""
-    return {name: getattr(bound, name) for name in BOUND_TO}
 
 
 def moved(task: str, identity: Identity, samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -83,6 +83,7 @@ class _Reader:
         template = self.template()
         render = self.renderer(template) if template else None
         card = self.card()
+        licence = card.get("license_name" if card.get("license") == "other" else "license")
         facts = ModelFacts(
             architecture=self.architecture(config),
             context=self.first_number(config),
@@ -97,7 +98,7 @@ class _Reader:
             stops=self.stops(),
             sampling=self.sampling(),
             parser=self.parser(),
-            licence=Said(card["license"], "README.md") if isinstance(card.get("license"), str) else None,
+            licence=Said(licence, "README.md") if isinstance(licence, str) else None,
             base=self.base(card),
         )
         if "auto_map" in config:
@@ -114,6 +115,8 @@ class _Reader:
             raise MedtasksError(
                 f"{first} is no model that writes text", where=self.repository.name, remedy="name another one"
             )
+        if config.get("is_encoder_decoder"):
+            self.notes.append(f"{first} has an encoder and a decoder: vLLM may not ask it with text alone")
         if "auto_map" not in config and (kind := config.get("model_type")) and not _is_known(str(kind)):
             self.notes.append(
                 f"architecture {first} ({kind}) is unknown to the transformers that is installed here"
@@ -134,14 +137,21 @@ class _Reader:
         )
 
     def quantised(self, config: Mapping[str, Any]) -> Said[str] | None:
-        block = config.get("quantization_config")
+        block, file = config.get("quantization_config"), "config.json: quantization_config"
         if not isinstance(block, dict):
+            # older weights of GPTQ say it in a file of its own
+            block, file = self.repository.json("quantize_config.json"), "quantize_config.json"
+            block = block and {"quant_method": "gptq", **block}
+        if not block:
             return None
-        method = str(block.get("quant_method") or "unknown method")
+        named = (block.get("quant_method"), block.get("quant_algo") or block.get("format"))
+        method = " ".join(str(one) for one in named if one) or "unknown method"
+        if isinstance(bits := block.get("bits"), int):
+            method += f", {bits} bits"
         self.notes.append(
             f"weights are quantised ({method}): its scores are not those of the unquantised model"
         )
-        return Said(method, "config.json: quantization_config")
+        return Said(method, file)
 
     def gigabytes(self) -> Said[float] | None:
         file = "model.safetensors.index.json"
@@ -166,7 +176,13 @@ class _Reader:
                 found = {item.get("name"): item.get("template") for item in found}.get("default")
             if isinstance(found, str) and found:
                 return Said(found, file)
-        self.notes.append("no chat template: prompts go as plain text, as to a base model")
+        if (self.repository.folder / "params.json").is_file():
+            self.notes.append(
+                "no chat template: the tokenizer is Mistral's own, which a server applies (vllm serve"
+                f" {self.repository.name} --tokenizer-mode mistral); by this file prompts go as plain text"
+            )
+        else:
+            self.notes.append("no chat template: prompts go as plain text, as to a base model")
         return None
 
     def renderer(self, template: Said[str]) -> Callable[..., str] | None:
@@ -176,10 +192,19 @@ class _Reader:
             if key.endswith("_token") and value and not isinstance(value, bool)
         }
         try:
-            return rendering(template.value, tokens, f"{self.repository.name}: {template.source}")
+            render = rendering(template.value, tokens, f"{self.repository.name}: {template.source}")
         except MedtasksError as error:
             self.notes.append(f"chat template cannot be rendered here: {error.what}")
             return None
+        try:
+            shown = render(_ASKED, add_generation_prompt=True)
+        except Exception as error:  # templates refuse in their own ways
+            words = error.what if isinstance(error, MedtasksError) else str(error)
+            self.notes.append(f"the chat template refuses a plain question: {words}")
+            return None
+        if _ASKED[0]["content"] not in shown:
+            self.notes.append("the chat template does not show the question")
+        return render
 
     def switch(self, render: Callable[..., str], text: str) -> Switch:
         for name in SWITCHES:

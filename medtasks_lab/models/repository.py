@@ -16,6 +16,7 @@ from medtasks_ext.errors import MedtasksError
 FILES = (
     "config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja",
     "chat_template.json", "model.safetensors.index.json", "README.md",
+    "quantize_config.json", "params.json", "adapter_config.json",
 )  # fmt: skip
 #: A file above this is none that describes a model.
 _MOST_BYTES = 50_000_000
@@ -92,19 +93,40 @@ def find_repository(named: str, *, mirror: Path | None = None, local: bool = Fal
     if mirror is not None:
         folder = next((place for place in (mirror / name, mirror) if (place / "config.json").is_file()), None)
         if folder is None:
-            raise MedtasksError(
-                "holds no config.json", where=mirror / name, remedy="name the mirror's folder"
-            )
+            raise _without_config(mirror / name, mirror / name, "name the mirror's folder")
         return Repository(name, revision, folder)
     if Path(named).is_dir():
         if not (Path(named) / "config.json").is_file():
-            raise MedtasksError("holds no config.json", where=named, remedy="name the folder of a model")
+            raise _without_config(named, Path(named), "name the folder of a model")
         return Repository(named, "", Path(named))
     if not _NAME.fullmatch(name):
         raise MedtasksError(
             "is no model", where=named, remedy="write ORG/MODEL, ORG/MODEL@REVISION, or a folder's path"
         )
     return _cached(name, revision or "main") or _downloaded(name, revision or None, local=local)
+
+
+def _without_config(where: str | Path, folder: Path | None, remedy: str) -> MedtasksError:
+    """What a repository that has no `config.json` holds instead, and what to do with that."""
+    holds = "no config.json"
+    if folder is not None and (folder / "adapter_config.json").is_file():
+        base = Repository("", "", folder).json("adapter_config.json").get("base_model_name_or_path")
+        holds, remedy = (
+            f"an adapter of {base or 'another model'}, and no weights of its own",
+            f"write {base or 'that model'} in model_args.pretrained and this in lora_local_path",
+        )
+    elif folder is not None and any(folder.glob("*.gguf")):
+        holds, remedy = (
+            "GGUF files and no config.json",
+            "name the model that they were made of, or serve them: --config openai_compatible",
+        )
+    elif folder is not None and (folder / "params.json").is_file():
+        holds, remedy = (
+            "Mistral's own form, and no config.json",
+            "serve it (vllm serve with --config-format, --load-format and --tokenizer-mode mistral) and ask"
+            " it with --config openai_compatible",
+        )
+    return MedtasksError(f"holds {holds}", where=where, remedy=remedy)
 
 
 def _cached(name: str, revision: str) -> Repository | None:
@@ -157,5 +179,5 @@ def _downloaded(name: str, revision: str | None, *, local: bool) -> Repository:
         except Exception:  # a broken connection, in any of httpx's words
             raise away from None
     if folder is None or not (folder / "config.json").is_file():
-        raise MedtasksError("holds no config.json", where=name, remedy="name a model in transformers' form")
+        raise _without_config(name, folder, "name a model in transformers' form")
     return Repository(name, folder.name if len(folder.name) == _HASH else revision or "", folder)

@@ -17,7 +17,7 @@ from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
 from medtasks_ext.seed import SEED
 from medtasks_lab.originals.readers import Record, lacks, records
-from medtasks_lab.originals.tree import SourceFile, matching
+from medtasks_lab.originals.tree import UNCHANGED, WHOLE, SourceFile, matching
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Original
@@ -96,9 +96,7 @@ def drawn(rows: Sequence[Row], *, where: str) -> tuple[list[Row], list[Row]]:
     size = n_drawn(len(rows))
     if size < 1:
         raise MedtasksError(
-            f"{len(rows)} documents are too few: {RESERVED} are reserved",
-            where=where,
-            remedy="put the complete source there",
+            f"{len(rows)} documents are too few: {RESERVED} are reserved", where=where, remedy=WHOLE
         )
     order = sorted(range(len(rows)), key=lambda index: str(rows[index]["input"]))
     test = {order[place] for place in random.Random(SEED).sample(range(len(rows)), size)}
@@ -179,9 +177,7 @@ def read_original(
             test.append(made)
     if not test:
         raise MedtasksError(
-            f"no document with an answer in {', '.join(original.test)}",
-            where=where,
-            remedy="put the complete source there",
+            f"no document with an answer in {', '.join(original.test)}", where=where, remedy=WHOLE
         )
     if mine := recovered(test, official):
         rest = [made for made in test if not any(made is row for row in mine)]
@@ -292,9 +288,7 @@ class _Rendering:
         name = str(record.fields[self.group[0]])
         if name not in self.texts:
             raise MedtasksError(
-                f"there is no {name if shows_text() else excerpt(name)}.txt",
-                where=record.where,
-                remedy="put the complete source there",
+                f"there is no {name if shows_text() else excerpt(name)}.txt", where=record.where, remedy=WHOLE
             )
         return Record({**record.fields, "text": self.texts[name].text()}, record.where)
 
@@ -332,5 +326,5 @@ def _fitting(record: Record, use: Callable[[Record], _Made], written: str) -> _M
         raise MedtasksError(
             f"does not fit the source's schema: {what_happened(error, written)}",
             where=record.where,
-            remedy="put the authors' file there, unchanged",
+            remedy=UNCHANGED,
         ) from None

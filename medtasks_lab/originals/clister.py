@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_lab.originals.readers import Record
-from medtasks_lab.originals.tree import SourceFile, only
+from medtasks_lab.originals.tree import UNCHANGED, SourceFile, only
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
@@ -28,7 +28,7 @@ def rows(files: list[SourceFile]) -> Iterator[Record]:
             raise MedtasksError(
                 f"pair {number} has no score, or a sentence that {names.name} does not have",
                 where=pairs.where,
-                remedy="put the authors' files there, unchanged",
+                remedy=UNCHANGED,
             )
         fields = {
             "id": str(number), "first": sentences[ids[0]], "second": sentences[ids[1]], "score": row["sim"]

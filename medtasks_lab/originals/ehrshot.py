@@ -18,7 +18,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import describe_columns
 from medtasks_lab.originals import cl100k
 from medtasks_lab.originals.readers import Record
-from medtasks_lab.originals.tree import SourceFile, only
+from medtasks_lab.originals.tree import AGAIN, SourceFile, only
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -113,9 +113,7 @@ def _read(file: SourceFile, columns: list[str]) -> pa.Table:
             content.seek(0)
             table = pq.read_table(content, columns=columns, read_dictionary=["code"])
     except pa.ArrowInvalid as error:
-        raise MedtasksError(
-            f"is not a Parquet file ({error})", where=file.where, remedy="download it again"
-        ) from None
+        raise MedtasksError(f"is not a Parquet file ({error})", where=file.where, remedy=AGAIN) from None
     return table.unify_dictionaries()
 
 

@@ -30,7 +30,7 @@ from medtasks_ext.rows.spec import (
     XmlReader,
 )
 from medtasks_lab.originals.brat import Annotated, Entity, lines_of, read_brat
-from medtasks_lab.originals.tree import SourceFile, matching, only
+from medtasks_lab.originals.tree import AGAIN, UNCHANGED, WHOLE, SourceFile, matching, only
 
 if TYPE_CHECKING:
     from openpyxl.cell import Cell
@@ -55,15 +55,9 @@ def read_cas(reader: CasReader, file: SourceFile) -> list[Annotated]:
             if item["%TYPE"] == reader.type and item.get(reader.feature)
         ]
     except (ValueError, KeyError, TypeError, StopIteration):
-        raise MedtasksError(
-            "is not a UIMA CAS in JSON", where=file.where, remedy="put the authors' file there, unchanged"
-        ) from None
+        raise MedtasksError("is not a UIMA CAS in JSON", where=file.where, remedy=UNCHANGED) from None
     if any(not 0 <= item["start"] <= item["end"] <= len(text) for item in entities):
-        raise MedtasksError(
-            "has an annotation outside its text",
-            where=file.where,
-            remedy="put the authors' file there, unchanged",
-        )
+        raise MedtasksError("has an annotation outside its text", where=file.where, remedy=UNCHANGED)
     for item in entities:
         item["text"] = " ".join(text[item["start"] : item["end"]].split())
     ordered = sorted(entities, key=lambda item: (item["start"], item["end"]))
@@ -92,9 +86,7 @@ def sheet_cells(file: SourceFile) -> Iterator[list[str]]:
             book = load_workbook(content, data_only=True)
         sheet = book.worksheets[0]
     except Exception:  # openpyxl has no error of its own: a damaged part raises one of a dozen
-        raise MedtasksError(
-            "is not an .xlsx workbook", where=file.where, remedy="download it again"
-        ) from None
+        raise MedtasksError("is not an .xlsx workbook", where=file.where, remedy=AGAIN) from None
     return ([_text(cell, book.epoch) for cell in row] for row in sheet.iter_rows())
 
 
@@ -104,7 +96,7 @@ def _old_cells(file: SourceFile) -> Iterator[list[str]]:
     try:
         sheet = xlrd.open_workbook(file_contents=file.read()).sheet_by_index(0)
     except xlrd.XLRDError:
-        raise MedtasksError("is not an .xls workbook", where=file.where, remedy="download it again") from None
+        raise MedtasksError("is not an .xls workbook", where=file.where, remedy=AGAIN) from None
     return ([str(value) for value in sheet.row_values(row)] for row in range(sheet.nrows))
 
 
@@ -169,7 +161,7 @@ def lacks(record: Record, name: str) -> MedtasksError:
     return MedtasksError(
         f"{name} is missing or not as expected ({describe_columns(list(record.fields), [name])})",
         where=record.where,
-        remedy="put the authors' file there, unchanged",
+        remedy=UNCHANGED,
     )
 
 
@@ -227,7 +219,7 @@ def _lines(reader: LinesReader, files: list[SourceFile]) -> Iterator[Record]:
             "files that belong together have different numbers of lines: "
             + ", ".join(f"{name} {size}" for name, size in sizes.items()),
             where=place,
-            remedy="put the authors' files there, unchanged",
+            remedy=UNCHANGED,
         )
     for number, texts in enumerate(zip(*columns.values(), strict=True), start=1):
         fields = dict(zip(columns, (text.strip() for text in texts), strict=True))
@@ -241,17 +233,11 @@ def _brat(reader: BratReader, files: list[SourceFile], patterns: list[str]) -> I
     named = {file.path.with_suffix("") for file in texts}
     for path, file in annotations.items():
         if path.parent in folders and path not in named:
-            raise MedtasksError(
-                f"has no {path.name}.txt beside it", where=file.where, remedy="put the complete source there"
-            )
+            raise MedtasksError(f"has no {path.name}.txt beside it", where=file.where, remedy=WHOLE)
     for text in texts:
         annotation = annotations.get(text.path.with_suffix(""))
         if annotation is None:
-            raise MedtasksError(
-                f"has no {text.path.stem}.ann beside it",
-                where=text.where,
-                remedy="put the complete source there",
-            )
+            raise MedtasksError(f"has no {text.path.stem}.ann beside it", where=text.where, remedy=WHOLE)
         document = read_brat(text, annotation)
         by_line = reader.unit == "line" or reader.words
         for item in lines_of(document, reader.words) if by_line else [document]:
@@ -289,7 +275,7 @@ def _row(columns: list[str], cells: list[str], file: SourceFile, number: int) ->
         raise MedtasksError(
             f"line {number} has {len(cells)} cells, not {len(columns)} ({', '.join(columns)})",
             where=file.where,
-            remedy="put the authors' file there, unchanged",
+            remedy=UNCHANGED,
         )
     return dict(zip(columns, cells, strict=True))
 
@@ -316,9 +302,7 @@ def _xml(reader: XmlReader, file: SourceFile) -> Iterator[Row]:
     try:
         root = ElementTree.fromstring(file.read())
     except ElementTree.ParseError as error:
-        raise MedtasksError(
-            f"is not valid XML ({error})", where=file.where, remedy="download it again"
-        ) from None
+        raise MedtasksError(f"is not valid XML ({error})", where=file.where, remedy=AGAIN) from None
     for element in root.iter(reader.element) if reader.element else [root]:
         yield {**element.attrib, **{child.tag: _child(child, reader.attribute) for child in element}}
 
@@ -336,9 +320,7 @@ def _inline(reader: InlineReader, file: SourceFile) -> Iterator[Row]:
             continue
         if _TAG.search(_TAGGED.sub("", line)):
             raise MedtasksError(
-                f"line {number} has a tag without its counterpart",
-                where=file.where,
-                remedy="put the authors' file there, unchanged",
+                f"line {number} has a tag without its counterpart", where=file.where, remedy=UNCHANGED
             )
         entities = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
         yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": entities}

@@ -15,6 +15,10 @@ from typing import IO
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.files import open_archive
 
+#: What helps where a file is not in its form, where one is missing, and where a download is damaged.
+UNCHANGED = "put the authors' files there, unchanged"
+WHOLE, AGAIN = "put the complete source there", "download it again"
+
 
 @dataclass(frozen=True)
 class SourceFile:

@@ -76,7 +76,9 @@ def test_the_same_answers_get_the_same_score(tmp_path, monkeypatch, seed):
     folder = tmp_path / "theirs"
     folder.mkdir()
     with_theirs = TaskManager(
-        include_path=[str(theirs(folder)), str(registry().root)], metadata={"data": "sample"}
+        include_defaults=False,
+        include_path=[str(theirs(folder)), str(registry().root)],
+        metadata={"data": "sample"},
     )
     said = {"task_manager": with_theirs, "bootstrap_iters": 0, "log_samples": False}
     found = simple_evaluate(model, tasks=["theirs"], num_fewshot=0, **said)["results"]["theirs"]

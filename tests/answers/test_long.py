@@ -5,7 +5,11 @@ import json
 import pytest
 
 from medtasks_ext.answers import answer_format
+from medtasks_ext.answers.filter import ParseAnswer
+from medtasks_ext.judge.reply import UnreadableError, read_only_verdict
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.functions import function_named
 
 
 @pytest.mark.parametrize("side", [20_000, 60_000])
@@ -67,3 +71,40 @@ def test_a_run_of_marks_or_blanks_can_be_read_in_one_way(name, text):
     reader = answer_format(dataset.blocks["answer"], where=dataset.file)
     row = {"options": ["fever", "cough", "rash", "pain"], "gold": "A", "target": "A"}
     assert not reader.read(text, row, cot=False).valid
+
+
+#: one task for each kind of answer
+KINDS = {dataset.blocks["answer"]["kind"]: name for name, dataset in registry().datasets.items()}
+#: before a run: nothing, an announcement, an answer, the beginning of an answer in JSON or a tag
+HEADS = ["", "The answer is ", "A", '{"a": "', "<answer>"]
+UNITS = [
+    *" *\n\x1c\u3000",
+    "- ",
+    "* \n",
+    " ,",
+    "[(",
+    "(A",
+    "A, ",
+    "not A ",
+    "```\n",
+    "<answer>",
+    '{"a": ',
+    "答案：",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_of_anything_is_read(kind):
+    """Where a pattern could divide a run in many ways, these would not come back."""
+    dataset = registry().datasets[KINDS[kind]]
+    document = load_documents(dataset, cot=True, origin="sample")["test"][0]
+    parse, score = ParseAnswer(answer=dataset.blocks["answer"]), function_named(dataset.process_results)
+    for text in (head + (unit * 3_000)[:3_000] + "x" for head in HEADS for unit in UNITS):
+        [answer] = parse.apply([[text]], [document])
+        assert score(document, [answer])
+
+
+@pytest.mark.parametrize("unit", ["\n", " ", "{", '{"', "```\n", "\\"])
+def test_a_run_in_a_judges_reply_is_no_verdict(unit):
+    with pytest.raises(UnreadableError):
+        read_only_verdict("```" + unit * 6_000, ["axis"], {"rating": [1, 2]}, [])

@@ -34,10 +34,13 @@ PAGES = (
 HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
+@pytest.fixture(scope="session")
+def site(made_once):
     """Published models, and submissions: as the paper asked, in own words, on a part, with hostile words."""
-    root = tmp_path_factory.mktemp("site")
+    return made_once("browser-site", fill_site) / "out"
+
+
+def fill_site(root):
     write_submission(root / "in", "Org/Best-8B", 0.9)
     write_submission(root / "in", "Org/Middle-70B", 0.3)
     write_submission(root / "in", "Org/Own-Words-A", 0.95, wording="own", prompt="p1")
@@ -56,7 +59,6 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # as if somebody else had checked these invented scores
         patch.setattr(BoardLine, "is_proven", is_proven)
         write_site(root / "out", gather_site(registry(), root / "in"))
-    return root / "out"
 
 
 def is_proven(line, item):

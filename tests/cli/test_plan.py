@@ -378,6 +378,13 @@ def test_a_name_says_the_size(name, total, active):
     assert (size and size.total / 1e9, size and size.active / 1e9) == (total, active)
 
 
+@pytest.mark.parametrize(("file", "said"), [("GLM-4.7", "358 billion"), ("Kimi-K3", "2,800 billion")])
+def test_where_a_name_says_no_size_the_registry_of_models_does(medtasks, file, said):
+    outcome = medtasks("plan", file, "--tasks", "bridge_mednli")
+    assert outcome.code == 0
+    assert f"{said} parameters (the registry of models," in " ".join(outcome.out.split())
+
+
 # ---------------------------------------------------------------------- reasoning
 
 

@@ -17,7 +17,7 @@ from medtasks_ext.registry import forget, registry
 from medtasks_ext.registry.datalock import DataLock, Seen
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_lab.submissions.record import read_record
-from tests.conftest import ROOT, declare_suites, write_jsonl
+from tests.conftest import ROOT, command, declare_suites, write_jsonl
 from tests.forgeries.forgery import Forgery
 
 LABELS, TEXTS, CLOSED = "bridge_mediqa_2019_rqe", "bridge_mediqa_2023_sum_b", "medhelm_hospice_referral"
@@ -154,7 +154,7 @@ def make_base(folder: Path, patch: pytest.MonkeyPatch) -> Base:
         patch.setenv(name, str(value))
     write_rows(data)
     small_registry(folder / "tasks")
-    _call(patch, "run", "--model", "random-label", "--tasks", f"{LABELS},{TEXTS},{CLOSED}",
+    command("run", "--model", "random-label", "--tasks", f"{LABELS},{TEXTS},{CLOSED}",
           "--output_path", folder / "first")  # fmt: skip
     records = {
         name: json.loads((folder / "first" / "tasks" / f"{name}.json").read_text())
@@ -163,10 +163,10 @@ def make_base(folder: Path, patch: pytest.MonkeyPatch) -> Base:
     pin_rows({name: item["loaded"]["prompt_hash"] for name, item in records.items()})
     load._build.cache_clear()
     run = folder / "run"
-    _call(patch, "run", "--model", "random-label", "--tasks", f"{LABELS},{TEXTS},{CLOSED}",
+    command("run", "--model", "random-label", "--tasks", f"{LABELS},{TEXTS},{CLOSED}",
           "--output_path", run)  # fmt: skip
     first = folder / "made" / "Lab/random-label" / DATE
-    _call(patch, "submit", run, "-o", first)
+    command("submit", run, "-o", first)
     base = Base(run, folder / "honest", data)
     for number, model in enumerate(MODELS):
         forgery = Forgery.read(first, run.with_name("run.answers.parquet"), registry())
@@ -197,13 +197,3 @@ def _summary(gold: str, chance: random.Random, right: float) -> str:
     made = kept + [chance.choice(_WORDS) for _ in range(len(words) - len(kept))]
     chance.shuffle(made)
     return f"summary: {' '.join(made)}"
-
-
-def _call(patch: pytest.MonkeyPatch, *arguments: object) -> None:
-    from medtasks_ext.cli.main import main
-
-    patch.setattr("sys.argv", ["medtasks", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as stop:
-        assert not stop.code, arguments

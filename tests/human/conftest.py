@@ -6,12 +6,11 @@ import csv
 import io
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import rewrite_answers, write_jsonl
+from tests.conftest import command, rewrite_answers, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 
 N = 12
@@ -31,21 +30,12 @@ def made_runs(tmp_path_factory) -> Path:
         patch.setenv("MEDTASKS_TASKS_DIR", str(root / "tasks"))
         patch.setenv("MEDTASKS_DATA_DIR", str(root / "data"))
         for number, run in enumerate(MODELS):
-            _call(patch, "run", "--model", "oracle", "--tasks", f"{TASK},{GATED}", "--output_path", run)
+            command("run", "--model", "oracle", "--tasks", f"{TASK},{GATED}", "--output_path", run)
             texts = {f"d{i}": f"<think>the trace of {run}</think>{text_of(number, i)}" for i in range(N)}
             for task in (TASK, GATED):
                 rewrite_answers(root / run, task, texts)
-            _call(patch, "rescore", run)
+            command("rescore", run)
     return root
-
-
-def _call(patch: pytest.MonkeyPatch, *command: str) -> None:
-    from medtasks_ext.cli.main import main
-
-    patch.setattr(sys, "argv", ["medtasks", *command])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code
 
 
 def text_of(run: int, document: int) -> str:

@@ -78,7 +78,7 @@ def test_alpha_and_its_interval_are_the_plain_ones(table, metric):
     assert (found.low, found.high) == pytest.approx(np.percentile(again, [2.5, 97.5]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 4)  # a thousand resamples of each
 @given(tables, st.sampled_from(["linear", "quadratic"]))
 def test_kappa_is_the_mean_of_scikit_learns_over_pairs(table, weighting):
     table = np.array(table, dtype=float)

@@ -118,9 +118,21 @@ def test_what_cannot_be_known_is_said_and_left_out(medtasks, repository):
         ({"template": None}, "no chat template"),
         ({"config": {**CONFIG, "quantization_config": {"quant_method": "fp8"}}}, "quantised (fp8)"),
         ({"template": "{% for %}"}, "cannot be rendered"),
+        ({"template": "{{ raise_exception('need tools') }}"}, "refuses a plain question: need tools"),
+        ({"template": "<|assistant|>"}, "does not show the question"),
+        ({"template": None, "params__json": "{}"}, "the tokenizer is Mistral's own"),
+        ({"quantize_config__json": '{"bits": 4}'}, "quantised (gptq, 4 bits)"),
+        (
+            {"config": {**CONFIG, "quantization_config": {"quant_method": "modelopt", "quant_algo": "FP4"}}},
+            "quantised (modelopt FP4)",
+        ),
+        ({"config": {**CONFIG, "is_encoder_decoder": True}}, "an encoder and a decoder"),
     ],
-    ids=["no template", "quantised", "broken template"],
-)
+    ids=[
+        "no template", "quantised", "broken template", "template refuses", "template without the question",
+        "Mistral's tokenizer", "older GPTQ", "FP4", "encoder and decoder",
+    ],
+)  # fmt: skip
 def test_what_stands_in_the_way_is_one_line(medtasks, repository, change, line):
     repository(**change)
     _, _, said = made(medtasks)
@@ -185,6 +197,23 @@ def test_a_model_that_writes_no_text_is_refused(medtasks, repository):
     repository(config={**CONFIG, "architectures": ["BertModel"]})
     outcome = medtasks("model", "new", "acme/Model")
     assert outcome.code == 2 and "BertModel is no model that writes text" in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"model-Q4_K_M.gguf": "x"}, "holds GGUF files"),
+        ({"adapter_config.json": '{"base_model_name_or_path": "acme/Base"}'}, "an adapter of acme/Base"),
+        ({"params.json": "{}", "tekken.json": "{}"}, "Mistral's own form"),
+        ({"pytorch_model.bin": "x"}, "holds no config.json"),
+    ],
+    ids=["GGUF", "adapter", "Mistral's own form", "something else"],
+)
+def test_what_a_repository_holds_in_place_of_a_model_is_named(medtasks, tmp_path, files, line):
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    outcome = medtasks("model", "new", str(tmp_path))
+    assert outcome.code == 2 and line in outcome.text
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", '"x"'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
 import shutil
@@ -40,6 +41,7 @@ def read(name):
         return list(csv.DictReader(file))
 
 
+@functools.cache
 def data_of(suite):
     tasks = registry()
     return Data(tasks, tasks.suites[suite], published_models(tasks, tasks.suites[suite]))
@@ -237,13 +239,17 @@ def test_a_block_is_drawn_as_svg_and_png_with_its_figures(medtasks, tmp_path, na
     assert stem.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
+@functools.cache
 def pictures():
     """(suite, item, how it is drawn, its cells, its specs) of every picture of published figures."""
+    found = []
     for suite, name in BLOCKS:
         item = atlases()[suite].items[name]
         cells = cells_of(item, data_of(suite))
         for how in item.pictures:
-            yield suite, item, how, cells, [drawing.spec for _, drawing in drawn(item, how, cells)]
+            specs = [drawing.spec for _, drawing in drawn(item, how, cells)]
+            found.append((suite, item, how, cells, specs))
+    return found
 
 
 def scales_of(part):

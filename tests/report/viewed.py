@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import rewrite_answers
+from tests.conftest import command, rewrite_answers
 
 LABEL, EVENTS, CODES = "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code"
 TASKS = (LABEL, EVENTS, CODES)
@@ -41,31 +40,12 @@ def make_runs(root: Path) -> tuple[Path, Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         for name, answers in ANSWERS.items():
-            _call(
-                patch,
-                "run",
-                "--model",
-                "oracle",
-                "--data",
-                "sample",
-                "--tasks",
-                ",".join(TASKS),
-                "--output_path",
-                name,
-            )
+            command("run", "--model", "oracle", "--data", "sample", "--tasks", ",".join(TASKS),
+                    "--output_path", name)  # fmt: skip
             for task, texts in answers.items():
                 rewrite_answers(root / name, task, texts)
-            _call(patch, "rescore", name)
+            command("rescore", name)
             manifest = json.loads((root / name / "run.json").read_text(encoding="utf-8"))
             manifest["identity"]["model"]["model_args"] = {"model": f"model-{name}"}
             (root / name / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
     return root / "one", root / "two"
-
-
-def _call(patch: pytest.MonkeyPatch, *command: str) -> None:
-    from medtasks_ext.cli.main import main
-
-    patch.setattr(sys, "argv", ["medtasks", *command])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code

@@ -228,10 +228,10 @@ def test_a_server_that_sends_without_end_does_not_fill_the_disk(server, monkeypa
 def test_an_artefact_beyond_its_size_is_refused(server, monkeypatch):
     """What prompts' own words are read from is small."""
     words = Artefact(file="w.csv", revision="1", url=server.url + OWN, sha256=DIGEST.removeprefix("sha256:"))
-    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT) - 1)
+    monkeypatch.setattr(artefacts, "_EXPECTED", transfer.Expected(largest=len(CONTENT) - 1))
     with pytest.raises(MedtasksError, match="more than") as error:
         artefacts.fetched_artefact(words)
-    monkeypatch.setattr(artefacts, "_LARGEST", len(CONTENT))
+    monkeypatch.setattr(artefacts, "_EXPECTED", transfer.Expected(largest=len(CONTENT)))
     assert artefacts.fetched_artefact(words).read_bytes() == CONTENT
     assert error.value.remedy
 
@@ -249,15 +249,15 @@ def test_an_address_of_a_stranger_leads_nowhere_but_to_the_web(server, tmp_path,
     """A redirect into the network of who checks is not followed, and nothing is asked there."""
     part = tmp_path / "part"
     with pytest.raises(MedtasksError, match="which is no address of the web"):
-        transfer.download(server.url + OWN, part, of_stranger=True)
+        transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
     assert not server.asked
     server.faults[OWN] = f"to {server.url}{MIRROR}"
     monkeypatch.setattr(transfer, "WEB", server.url + OWN)
     with pytest.raises(MedtasksError, match="which is no address of the web"):
-        transfer.download(server.url + OWN, part, of_stranger=True)
+        transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
     assert MIRROR not in server.asked and not part.exists()
     monkeypatch.setattr(transfer, "WEB", server.url + r"/\S+")
-    transfer.download(server.url + OWN, part, of_stranger=True)
+    transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
     assert part.read_bytes() == CONTENT
 
 
@@ -270,7 +270,9 @@ def test_a_name_of_a_stranger_that_stands_for_an_address_inside_is_not_connected
     opened: list[object] = []
     monkeypatch.setattr(socket, "create_connection", lambda *given, **_: opened.append(given))
     with pytest.raises(MedtasksError, match=r"example\.org has an address that is not of the web"):
-        transfer.download("https://example.org/a.parquet", tmp_path / "part", of_stranger=True)
+        transfer.download(
+            "https://example.org/a.parquet", tmp_path / "part", transfer.Expected(of_stranger=True)
+        )
     assert not opened
 
 

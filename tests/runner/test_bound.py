@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_ext.registry import registry
+from medtasks_ext.registry import forget, registry
 from medtasks_ext.runner.verify import verify
 from medtasks_ext.runs import Manifest, OutcomeLog, RunLease, read_outcomes
 from medtasks_ext.runs.seal import FILE
@@ -109,6 +109,34 @@ def test_a_score_over_rows_that_changed_later_is_noted_and_no_change(medtasks, r
     found = verify(run, registry())
     assert found.changes == []
     assert any(note.startswith(f"{RESULT}: scored later with rows_hash") for note in found.notes)
+
+
+def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_path):
+    file = tasks_of("medhelm/medqa") / "medhelm" / "medqa" / "task.yaml"
+    call = (
+        "run",
+        "--tasks",
+        "medhelm_medqa",
+        "--data",
+        "sample",
+        "--model",
+        "oracle",
+        "--output_path",
+        "run",
+    )
+    assert medtasks(*call).code == 0
+    result = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
+    before = json.loads(result.read_text())["conditions"]["asked"]
+    edited(file, ("instruction: Answer", "instruction: With care, answer"), ("version: 4", "version: 9"))
+    forget()
+    load._build.cache_clear()
+    assert medtasks("rescore", "run").code == 0
+    after = json.loads(result.read_text())["conditions"]["asked"]
+    assert after == {**before, "version": "9-A"}
+    found = verify(tmp_path / "run", registry())
+    assert found.changes == [] and not any("scored later" in note for note in found.notes)
+    assert medtasks(*call).code == 0  # which asks the words of now
+    assert json.loads(result.read_text())["conditions"]["asked"]["wording"] != before["wording"]
 
 
 def test_a_resumed_run_says_what_it_asks_from_then_on(medtasks, run, chip_ctc):

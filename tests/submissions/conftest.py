@@ -10,7 +10,7 @@ import pytest
 
 from medtasks_ext.rows.folders import FETCHED
 from medtasks_ext.rows.remote import RemoteFile
-from tests.conftest import ROOT, write_jsonl
+from tests.conftest import ROOT, command, write_jsonl
 
 #: open and of a mean, open and of counts, gated and of counts, private and of a mean
 OPEN_MEAN, OPEN_COUNTS = "medhelm_medqa", "bridge_ade_drug_dosage"
@@ -18,12 +18,18 @@ CLOSED_COUNTS, CLOSED_MEAN = "bridge_cas_label", "medhelm_hospice_referral"
 TASKS = (OPEN_MEAN, OPEN_COUNTS, CLOSED_COUNTS, CLOSED_MEAN)
 ADDRESS = "https://example.org/run.answers.parquet"
 PLACE = "submissions/Org/random-label/2026-05-01"
+ANSWERS = "run.answers.parquet"
 #: what must not be found in any file of a submission
 SECRET_TEXT = "Frau Quendel"
 
 
 @pytest.fixture
 def rows(data_dir):
+    lay_rows(data_dir)
+    return data_dir
+
+
+def lay_rows(data: Path) -> None:
     """Invented rows in place of those of the four datasets; texts and ids name a patient."""
     for name, question in (("hospice_referral", "prompt"), ("medqa", "question")):
         items = [
@@ -36,11 +42,10 @@ def rows(data_dir):
                 {"question": item["question"], "options": options, "answer_idx": item["label"]}
                 for item in items
             ]
-        write_jsonl(data_dir / "medhelm" / name / "test.jsonl", items)
-    (data_dir / "bridge" / "example").mkdir(parents=True)
+        write_jsonl(data / "medhelm" / name / "test.jsonl", items)
+    (data / "bridge" / "example").mkdir(parents=True)
     for name in ("ADE-Drug dosage", "CAS-label"):
-        _lay(data_dir / "bridge", name)
-    return data_dir
+        _lay(data / "bridge", name)
 
 
 def _lay(folder: Path, name: str) -> None:
@@ -68,23 +73,37 @@ def run(medtasks, rows, tmp_path):
     return call
 
 
+@pytest.fixture(scope="session")
+def made_submission(made_once) -> Path:
+    """A folder with a run on these rows, its submission and its answers."""
+
+    def fill(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
+            lay_rows(folder / "data")
+            command("run", "--model", "random-label", "--tasks", ",".join(TASKS), "--output_path", "run")
+            command("submit", "run", "-o", PLACE, "--address", ADDRESS)
+
+    return made_once("submission", fill)
+
+
 @pytest.fixture
-def submission(medtasks, run, tmp_path, carry_answers) -> Path:
-    """A submission of such a run, whose answers can be had."""
-    run()
-    outcome = medtasks("submit", "run", "-o", PLACE, "--address", ADDRESS)
-    assert outcome.code == 0, outcome.text
-    carry_answers(tmp_path / "run.answers.parquet")
+def submission(made_submission, rows, medtasks, tmp_path, carry_answers) -> Path:
+    """The submission of such a run, whose answers can be had, in a folder of one's own."""
+    for name in ("run", PLACE):
+        shutil.copytree(made_submission / name, tmp_path / name)
+    carry_answers(Path(shutil.copy(made_submission / ANSWERS, tmp_path)))
     return tmp_path / PLACE
 
 
 @pytest.fixture
 def carry_answers(data_dir):
     """Puts a file of answers where a download of its address would be found."""
+    return lambda file, address=ADDRESS: carry(file, data_dir, address)
 
-    def carry(file: Path, address: str = ADDRESS) -> Path:
-        place = data_dir / FETCHED / RemoteFile(address, "").carried
-        place.parent.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(file, place))
 
-    return carry
+def carry(file: Path, data: Path, address: str = ADDRESS) -> Path:
+    place = data / FETCHED / RemoteFile(address, "").carried
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(file, place))

@@ -26,10 +26,16 @@ from medtasks_lab.submissions.answers import (
     write_answers,
 )
 from tests.conftest import ROOT, rewrite_answers, write_jsonl
-from tests.submissions.conftest import ADDRESS, CLOSED_COUNTS, OPEN_COUNTS, OPEN_MEAN, PLACE, SECRET_TEXT
+from tests.submissions.conftest import (
+    ADDRESS,
+    ANSWERS,
+    CLOSED_COUNTS,
+    OPEN_COUNTS,
+    OPEN_MEAN,
+    PLACE,
+    SECRET_TEXT,
+)
 from tests.submissions.test_check import edited
-
-ANSWERS = "run.answers.parquet"
 
 
 def tasks_of(folder):
@@ -240,13 +246,16 @@ def test_what_has_no_rank_is_said_when_it_is_submitted(medtasks, run):
 
 @pytest.fixture
 def lm_eval(rows, built_tasks, monkeypatch):
-    """Plain `lm_eval` on these rows, into the folder `plain`."""
+    """Plain `lm_eval` on these rows, into the folder `plain`, without an index of its own tasks."""
+    from lm_eval import tasks
     from lm_eval.__main__ import cli_evaluate
 
     import medtasks_ext.models  # noqa: F401  # `random-label`
 
-    def ask(*tasks: str) -> None:
-        arguments = ["lm_eval", "--model", "random-label", "--tasks", ",".join(tasks),
+    monkeypatch.setattr(tasks, "TaskManager", functools.partial(tasks.TaskManager, include_defaults=False))
+
+    def ask(*names: str) -> None:
+        arguments = ["lm_eval", "--model", "random-label", "--tasks", ",".join(names),
                      "--model_args", "pretrained=Org/random-label", "--include_path",
                      str(built_tasks), "--output_path", "plain", "--log_samples"]  # fmt: skip
         monkeypatch.setattr("sys.argv", arguments)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 from base64 import b64decode
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -24,7 +25,8 @@ from medtasks_ext.results.published import published_entries
 from medtasks_lab.site.boards import scores_of, whole_of
 from medtasks_lab.site.gather import BoardLine, gather_site
 from medtasks_lab.site.page_files import put
-from tests.submissions.conftest import OPEN_MEAN, PLACE
+from tests.conftest import command
+from tests.submissions.conftest import ANSWERS, OPEN_MEAN, PLACE, carry
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import HOSTILE, edited
 
@@ -48,12 +50,19 @@ def line_of(board, label):
     return {title: cells[place] for title, cells in zip(titles, board["scores"][0], strict=True)}
 
 
-@pytest.fixture
-def site(medtasks, submission, tmp_path):
-    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
-    n = len(published_entries(registry()))
-    assert outcome.code == 0 and f"{n} published results, 1 submission" in outcome.out
-    return tmp_path / "site"
+@pytest.fixture(scope="session")
+def site(made_once, made_submission):
+    """Pages of all published models and of one submission: tests read them, and change nothing."""
+
+    def fill(folder):
+        shutil.copytree(made_submission / ROOT, folder / ROOT)
+        shutil.copytree(made_submission / "data", folder / "data")
+        carry(made_submission / ANSWERS, folder / "data")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
+            command("site", "--submissions", folder / ROOT, "-o", folder / "site")
+
+    return made_once("site", fill) / "site"
 
 
 def test_published_models_stand_there_with_the_scores_that_papers_print(site):
@@ -265,7 +274,7 @@ def test_a_model_page_says_conditions_coverage_and_heads(site):
     assert all("not ranked among" in item["sentence"] for item in line["standings"])
 
 
-def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(site, submission):
+def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(site):
     """One task's rows are under MIT; of the other's terms nobody knows; the rest is not open at all."""
     [page] = (site / "models").glob("org-random-label-*.html")
     [line] = data_of(page)["lines"]
@@ -276,7 +285,7 @@ def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_
     for _, terms, question, answer, gold, value in found["shown"]:
         assert terms.startswith("MIT") and "Quendel" in question
         assert (value == 10_000) == (answer.strip() == gold)
-    again = gather_site(registry(), submission.parents[2]).lines[-1]  # as it was kept
+    again = gather_site(registry(), site.parent / ROOT).lines[-1]  # as it was kept
     assert [item.answer for item in again.checked.examples] == [row[3] for row in found["shown"]]
 
 
@@ -289,7 +298,9 @@ def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
 
 def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submission, tmp_path):
     edited(submission, lambda content: content["about"].update(hub_id="Qwen/Qwen3-8B"))
-    medtasks("site", "--submissions", ROOT, "-o", "site")
+    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
+    n = len(published_entries(registry()))
+    assert outcome.code == 0 and f"{n} published results, 1 submission" in outcome.out
     [page] = (tmp_path / "site" / "models").glob("qwen-qwen3-8b-*.html")
     kinds = [line["published"] for line in data_of(page)["lines"]]
     assert kinds.count(True) >= 1 and kinds.count(False) == 1
@@ -311,8 +322,10 @@ def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
 
 def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medtasks, submission, tmp_path):
     edited(submission, lambda content: content.update(schema=7))
-    outcome = medtasks("site", "--submissions", ROOT, "-o", "site")
-    assert outcome.code == 1 and "schema: is 7" in outcome.err and "0 submissions" in outcome.out
+    write_submission(tmp_path / ROOT, "Org/Other", 0.5)
+    outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
+    assert outcome.code == 1 and "schema: is 7" in outcome.err and "1 submission" in outcome.out
+    assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
     assert [what for _, what in data_of(tmp_path / "site" / "about.html")["left_out"]] == [
         "schema: is 7, and this version reads 3"
     ]
@@ -324,10 +337,13 @@ def test_invented_scores_are_said_to_be_so(medtasks, submission, tmp_path):
     assert all(data_of(page)["invented"] for page in (tmp_path / "site").rglob("*.html"))
 
 
-def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(medtasks, site, tmp_path):
-    (site / "models" / "old.html").write_text("old")
+def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(
+    medtasks, site, submission, tmp_path
+):
+    old = shutil.copytree(site, tmp_path / "site") / "models" / "old.html"
+    old.write_text("old")
     assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
-    assert not (site / "models" / "old.html").exists()
+    assert not old.exists() and len([*old.parent.iterdir()]) == 1
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("mine")

@@ -33,11 +33,13 @@ _JOINT = re.compile(
 )
 _COMMA = re.compile(r"[^\S\n]*(?:[,，;；][^\S\n]*(?:and|or|和|及)?|)[^\S\n]*")
 _AFTER_COMMA = re.compile(
-    r"[*_`\"')\]}>$\\.。!！]*[^\S\n]*(?:\n|\Z|(?:[^\S\n]*[,，、;；/&和与及]|[^\S\n]+(?:and\b)?)(?=[^\S\n]*[A-Z](?![A-Za-z]))|。)"
+    r"[*_`\"')\]}>$\\.。!！]*[^\S\n]*"
+    r"(?:\n|\Z|。|(?:[,，、;；/&和与及][^\S\n]*|(?<=[^\S\n])(?:and\b[^\S\n]*)?)[A-Z](?![A-Za-z]))"
 )
 # after a letter: the sentence is a question, or says that it is wrong
 _DENIED = re.compile(
-    r"[^\S\n]*[?？]|[^\S\n]*(?:选项|项)?[^\S\n]*(?:吗|是?错|不对|不正确|不是|不符|有误|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong))"
+    r"[^\S\n]*(?:[?？]|(?:(?:选项|项)[^\S\n]*)?(?:吗|是?错|不对|不正确|不是|不符|有误"
+    r"|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong)))"
 )
 _ARTICLE = re.compile(
     r"[^\S\n]+(?!(?:o|ou|oder|eller|y|und|et|og|is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
@@ -400,7 +402,7 @@ class _Reader:
 
 
 _LETTER = re.compile(
-    r"[*_`\"'(\[{$\\]*(?:[Oo]ption\s+|选项\s*)?[*_`\"'(\[]*([A-Z0-9])(?![a-z0-9_]|'[a-z]|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я])"
+    r"[*_`\"'(\[{$\\]*(?:(?:[Oo]ption\s+|选项\s*)[*_`\"'(\[]*)?([A-Z0-9])(?![a-z0-9_]|'[a-z]|-[A-Za-z0-9]|[.,]\d|[À-ɏа-яА-Я])"
 )
 _LINE_LETTER = re.compile(
     r"\n[\s*_`\"'(\[#>•-]{0,8}(?:[Oo]ption\s+|选项\s*)?[*(\[]*([A-Z0-9])[*_`\"')\]]*[.．:：)、]"

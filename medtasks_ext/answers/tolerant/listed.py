@@ -8,9 +8,9 @@ from medtasks_ext.answers.tolerant.folding import folded, plain
 from medtasks_ext.answers.tolerant.phrases import Phrases, word
 from medtasks_ext.answers.tolerant.reply import Reply, Span
 
-#: before an announcement in its line, and between it and what it announces
-_HEAD = r"[\s*_#>\-•]*"
-_TAIL = r"[\s*_]*[:=][\s*_]*"
+#: where a line begins, with blank ones before it: a run of marks is read once, in one way
+_HEAD = regex.compile(r"(?:^|\n)[\s*_#>\-•]*+")
+_MARKS = r"[\s*_]*"
 #: between items, in any script
 _SEPARATOR = regex.compile(r"[\n,;,，、；،؛፣፤|•·]+|\s[-–—]\s")
 #: words of an announcement before its noun, such as `the final`
@@ -19,11 +19,13 @@ EDGES = " \t\r\n*_`\"'“”‘’«»「」『』[](){}<>#.。।።,，、;；
 
 
 def _heading(phrases: Phrases, others: tuple[str, ...]) -> regex.Pattern[str]:
-    """A line, or the beginning of one, that says that the answer follows."""
+    """What says, at the beginning of a line, that the answer follows."""
     nouns = "|".join(word(noun, inside=False) for noun in (*phrases.words.answer, *others))
-    filler = rf"(?:(?:{phrases.skipped.pattern}|{phrases.right.pattern})[\s*_]*){{0,{_LEAD_WORDS}}}"
+    filler, most = f"(?:{phrases.skipped.pattern}|{phrases.right.pattern})", _LEAD_WORDS
     return regex.compile(
-        rf"(?:^|\n){_HEAD}{filler}(?:{nouns})[\s*_]*{filler}(?:{_TAIL}|[ \t*_]*(?=\n))", regex.IGNORECASE
+        rf"(?:{filler}{_MARKS}){{0,{most}}}(?:{nouns})(?:{_MARKS}+{filler}){{0,{most}}}"
+        rf"(?:{_MARKS}+[:=]{_MARKS}|{_MARKS}(?=\n))",
+        regex.IGNORECASE,
     )
 
 
@@ -35,12 +37,13 @@ def announced(reply: Reply, phrases: Phrases, *, others: tuple[str, ...] = ()) -
         phrases: of its language.
         others: words that announce besides those of the language.
     """
-    form = folded(reply.part)
-    matches = [
-        match for match in _heading(phrases, others).finditer(form.text) if form.text[match.end() :].strip()
-    ]
-    begin = reply.begin + form.places[matches[-1].end()] if matches else reply.begin
-    return begin, reply.end
+    form, heading = folded(reply.part), _heading(phrases, others)
+    last, place, end = 0, 0, len(form.text.rstrip())
+    while place < end and (head := _HEAD.search(form.text, place)):
+        match = heading.match(form.text, head.end())
+        place = match.end() if match else max(head.end(), 1)
+        last = place if match and place < end else last
+    return reply.begin + form.places[last] if last else reply.begin, reply.end
 
 
 def pieces_of(text: str, phrases: Phrases, *, whole: str = "") -> list[str]:

@@ -221,9 +221,8 @@ _SQL_STOP = re.compile(
     r"|\n(?=(?:this|the|note|explanation|here|it|i|that)\b)|```|</?\s*sql",
     re.IGNORECASE,
 )
-_NULL = re.compile(
-    r"[\s`*\"'.;]*(?:null|none|n/a|not\s+answerable|unanswerable|empty)?[\s`*\"'.;]*\Z", re.IGNORECASE
-)
+_NULL = re.compile(r"(?:null|none|n/a|not\s+answerable|unanswerable|empty)?[\s`*\"'.;]*\Z", re.IGNORECASE)
+_BEFORE_NULL = re.compile(r"[\s`*\"'.;]*")
 
 
 def after_last_marker(reply: Reply) -> Span:
@@ -299,4 +298,4 @@ def sql_of(reply: Reply) -> Span | None:
 
 def is_abstention(text: str) -> bool:
     """Whether a text says that there is no answer."""
-    return bool(_NULL.match(text))
+    return bool(_NULL.match(text, _BEFORE_NULL.match(text).end()))  # type: ignore[union-attr]

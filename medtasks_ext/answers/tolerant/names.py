@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -23,6 +24,8 @@ _ONE_LINE_END = regex.compile(r"[*_`\"'”’」』»)\].!]*[^\S\n]*(?:\n|$)")
 _CLAUSE_STOP = regex.compile(r"[,、;:]")
 _MARKED = regex.compile(r"[\s*_`\"'”’」』»)\].。!]+")
 _LONG_UNSPACED = regex.compile(rf"[{UNSPACED}]{{2,}}")
+#: mentions that are looked at, from the last one on: a model in a loop writes thousands
+_MOST = 400
 _HEADED = regex.compile(r"(?:^|\n)[^:\n]{1,40}:[\s*_`\"'“‘「『«(\[]*")
 
 
@@ -107,7 +110,7 @@ class NameReader:
         if weak:
             return said(weak[-1].what, "said to be the answer")
         named: dict[str | None, _Named] = {}
-        for match in self._name.finditer(text):
+        for match in deque(self._name.finditer(text), maxlen=_MOST):
             item = self._at(text, match.start())
             if item and not self.phrases.is_set_aside(text, item.start, item.end):
                 named[item.name] = item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise
@@ -25,7 +26,9 @@ from medtasks_ext.answers.tolerant.signs import CROSS, TICK, emphasised, ends_me
 
 _MARKS = r"[\s*_`\"'“”‘’«»「」\[\](){}<>$\\#•·>–—\-]"
 _LEADING = regex.compile(rf"{_MARKS}*")
-_TRAILING = regex.compile(rf"{_MARKS}*[.。!]*{_MARKS}*$")
+_TRAILING = regex.compile(rf"{_MARKS}*+[.。!]*+{_MARKS}*+$")
+#: the same, read from the end
+_ENDING = regex.compile(rf"(?r){_MARKS}*+[.。!]*+{_MARKS}*+")
 #: letters that accents make words of their own, and no labels
 _ACCENTED = frozenset("ÀÁÂÄÈÉÊËÌÍÎÏÒÓÔÖÙÚÛÜàáâäèéêëìíîïòóôöùúûü")
 #: letters of other alphabets that look like Latin ones
@@ -56,8 +59,6 @@ _UNSPACED_STOP = regex.compile(r"(?<=[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])[^\S\
 _SEVERAL_WORDS = 3
 _SEPARATORS = r"[\s,;、/&+·・|*_`\"'“”‘’«»「」\[\](){}<>$\\.:\-–—]"
 _SEPARATOR = regex.compile(_SEPARATORS)
-#: marks between a label and what is said of it
-_SAID = r"[\s*_`\"'”’»」\])}>:：.–—\-,]"
 
 
 class _Listed(NamedTuple):
@@ -694,13 +695,15 @@ class _Reading:
         """Where no option stands there as a whole: the one of which a part does."""
         if any(True for _ in self._named()):
             return None
-        said = _TRAILING.sub("", self.text[self._past_marks() :])
-        whole = regex.compile(word(said)) if self._is_long(said) else None
+        begin, ending = self._past_marks(), _ENDING.match(self.text)
+        said = self.text[begin : ending.start() if ending else len(self.text)]
+        texts = [plain(option).strip(" .") for option in self.reader.options]
+        fits = self._is_long(said) and 0 < len(plain(said)) <= max(map(len, texts), default=0)
+        whole = regex.compile(word(said)) if fits else None
         found: dict[int, tuple[int, int]] = {}
-        for number, option in enumerate(self.reader.options):
-            text = plain(option).strip(" .")
+        for number, text in enumerate(texts):
             if whole and whole.search(text):
-                found[number] = (self._past_marks(), self._past_marks() + len(said))
+                found[number] = (begin, begin + len(said))
             elif self._is_long(rest := text.partition(" ")[2]):
                 for match in regex.compile(word(rest)).finditer(self.text):
                     if not self.phrases.is_set_aside(self.text, *match.span()):
@@ -870,9 +873,7 @@ class _Reading:
             if match := phrases.not_.match(self.text, place):
                 denied, place = not denied, match.end()
                 continue
-            match = regex.compile(
-                rf"{_SAID}|{phrases.skipped.pattern}|{phrases.but.pattern}|{phrases.answer.pattern}"
-            ).match(self.text, place)
+            match = phrases.before_verdict.match(self.text, place)
             if not match or "\n" in match[0]:
                 return None
             apart |= match[0] == ","
@@ -1085,9 +1086,15 @@ class _Reading:
                 found.append(listed)
         return self._said(found[0], "the only list of options") if len(found) == 1 else None
 
+    @cached_property
+    def _stops(self) -> list[int]:
+        """Behind each mark that ends a sentence."""
+        return [match.end() for match in _SENTENCE.finditer(self.text)]
+
     def _in_denial(self, start: int, end: int) -> bool:
         """Whether the clause of a place denies or doubts what stands there."""
-        begin = max((match.end() for match in _SENTENCE.finditer(self.text, 0, start)), default=0)
+        before = bisect_right(self._stops, start)
+        begin = self._stops[before - 1] if before else 0
         begin = max(
             (match.end() for match in self.phrases.but.finditer(self.text, begin, start)), default=begin
         )

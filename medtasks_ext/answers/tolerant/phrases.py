@@ -32,6 +32,8 @@ _BOX = regex.compile(
     r"|<\s*(?:answer|final|final_answer|result|solution|label|choice|option|response|prediction|verdict|letter)\s*>"
 )
 _TEX = r"\\?(?:boxed|text|textbf|mathrm|mathbf)(?![a-z])"
+#: marks between a label and what is said of it
+_SAID = r"[\s*_`\"'”’»」\])}>:：.–—\-,]"
 #: letters of a word of which two may be an ending
 _LONG_WORD = {"Latin": 7, "Cyrillic": 5, "Greek": 5}
 #: words between a negation and what it denies
@@ -245,6 +247,12 @@ class Phrases:
         """That an option is right, as in `the correct option`, `la proposition exacte`, `正确选项`."""
         option, right = self.option.pattern, self.right.pattern
         return regex.compile(rf"(?:{right})\s*(?:{option})|(?:{option})[\s*_]*(?:{right})")
+
+    @cached_property
+    def before_verdict(self) -> regex.Pattern[str]:
+        """What may stand between a label and the word that calls it right or wrong."""
+        words = "|".join(item.pattern for item in (self.skipped, self.but, self.answer))
+        return regex.compile(f"{_SAID}|{words}")
 
     @cached_property
     def corrects(self) -> regex.Pattern[str]:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import urllib.parse
 import zipfile
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
 FOLDER = "official"
 _INDEX = "https://pypi.org/simple"
 _JSON = "application/vnd.pypi.simple.v1+json"
-#: Bytes of an artefact; the largest wheel has a tenth of it.
-_LARGEST = 256 << 20
-_ATTEMPTS = 2  # a run that may ask in other words does not wait long
 _OTHERWISE = "carry the file here: medtasks prompts fetch --from DIR"
+#: The largest wheel has a tenth of it. A run that may ask in other words does not wait long.
+_EXPECTED = transfer.Expected(otherwise=_OTHERWISE, largest=256 << 20, attempts=2)
 
 
 def place_of(artefact: Artefact) -> Path:
@@ -125,12 +125,7 @@ def fetched_artefact(artefact: Artefact, folder: Path | None = None) -> Path:
         )
     url = _in_index(artefact) if artefact.package else str(artefact.url)
     return transfer.fetch(
-        url,
-        target,
-        lambda part: _check_hash(part, artefact, source_of(artefact), remedy),
-        otherwise=_OTHERWISE,
-        largest=_LARGEST,
-        attempts=_ATTEMPTS,
+        url, target, lambda part: _check_hash(part, artefact, source_of(artefact), remedy), _EXPECTED
     )
 
 
@@ -176,9 +171,7 @@ def _in_index(artefact: Artefact) -> str:
     page = f"{_index()}/{artefact.package}/"
     with tempfile.TemporaryDirectory() as folder:
         listing = Path(folder, "page.json")
-        transfer.download(
-            page, listing, otherwise=_OTHERWISE, accept=_JSON, largest=_LARGEST, attempts=_ATTEMPTS
-        )
+        transfer.download(page, listing, replace(_EXPECTED, accept=_JSON))
         content = listing.read_bytes()
     what = f"has no {artefact.file}"
     try:
