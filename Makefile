@@ -8,8 +8,7 @@ STAMP := $(VENV)/.installed
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	tools/install.sh $(VENV) -e ".[dev]"
 	touch $(STAMP)
 
 # A small real model on sixty bundled rows, beside ceiling and baselines, with report and pages. See tools/demo.sh.

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -240,6 +241,15 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen) -> None:
     while not condition():
         assert process.poll() is None, f"ended with {process.returncode} before that"
         time.sleep(0.01)
+
+
+#: for what is drawn by a hash: a part of it every day, all parts every night
+PARTS = [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in (1, 2))]
+
+
+def part_of(name: str) -> int:
+    """The part of `PARTS` that something belongs to by its name."""
+    return crc32(name.encode()) % len(PARTS)
 
 
 def write_jsonl(path: Path, rows: list[dict]) -> Path:

@@ -112,8 +112,15 @@ class Checkout:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """A copy of the tree in which all steps were followed, and what was printed."""
+    """A copy of the tree in which all steps were followed on a branch, and what was printed."""
     checkout = Checkout.made(tmp_path_factory.mktemp("contributing") / "medtasks")
+    for name in (".gitattributes", ".gitignore"):
+        shutil.copy(ROOT / name, checkout.tree)
+    checkout.run(
+        "git init -q -b main; git config user.name A; git config user.email a@example.org;"
+        "git config commit.gpgsign false; git add .gitattributes .gitignore tasks tasks.lock;"
+        "git commit -qm base; git switch -q -c falls"
+    )
     return checkout.tree, checkout.follow()
 
 
@@ -201,35 +208,30 @@ def by_the_wizard(checkout: Checkout) -> None:
     checkout.run("medtasks dev lock commons_vaccines")
 
 
-def test_branches_that_follow_the_page_or_the_wizard_merge(tmp_path):
+def test_branches_that_follow_the_page_or_the_wizard_merge(copy, tmp_path):
     """Three datasets, each on a branch of its own: no conflict, and all is right after it."""
-    checkout = Checkout.made(tmp_path / "medtasks")
-    shutil.copy(ROOT / ".gitattributes", checkout.tree)
-    shutil.copy(ROOT / ".gitignore", checkout.tree)
-    checkout.run(
-        "git init -q -b main; git config user.name A; git config user.email a@example.org;"
-        "git config commit.gpgsign false; git add .gitattributes .gitignore tasks tasks.lock;"
-        "git commit -qm base"
-    )
+    checkout = Checkout(shutil.copytree(copy[0], tmp_path / "medtasks"))
     sleep = (
         ("falls_clinic", "sleep_clinic"), ("falls-clinic", "sleep-clinic"), ("FallsClinic", "SleepClinic"),
         ("2026falls", "2026sleep"), ("A Dataset that Does Not Exist", "A Second Dataset that Does Not Exist"),
     )  # fmt: skip
     for branch, write in (
-        ("falls", checkout.follow),
+        ("falls", None),  # as the page was followed
         ("sleep", lambda: checkout.follow(*sleep)),
         ("vaccines", lambda: by_the_wizard(checkout)),
     ):
-        checkout.run(f"git switch -q -c {branch} main")
-        write()
+        if write:
+            checkout.run(f"git switch -q -c {branch} main")
+            write()
         checkout.run("git add tasks tasks.lock; git commit -qm 'one dataset'")
         changed = checkout.run("git diff --name-only main").split()
         assert [name for name in changed if not name.startswith("tasks/")] == ["tasks.lock"]
     checkout.run("git switch -q main; git merge -q falls; git merge -q sleep; git merge -q vaccines")
     new = ("medhelm_falls_clinic", "medhelm_sleep_clinic", "commons_vaccines")
     assert "3 checked, 0 with problems" in checkout.run(f"medtasks dev validate {' '.join(new)}")
-    assert f"{len(registry().datasets) + 3} datasets agree" in checkout.run("medtasks dev lock --check")
-    lines = (checkout.tree / "tasks.lock").read_text().splitlines()
+    assert "3 datasets agree" in checkout.run(f"medtasks dev lock --check {' '.join(new)}")
+    before, lines = ((root / "tasks.lock").read_text().splitlines() for root in (ROOT, checkout.tree))
+    assert set(before) < set(lines) and len(lines) == len(before) + 3
     assert [sum(line.startswith(f"{name} ") for line in lines) for name in new] == [1, 1, 1]
 
 

@@ -59,7 +59,7 @@ def train(folder: Path, environment: dict[str, str], *more: str) -> subprocess.C
 def judge(folder, environment) -> Path:
     """The model after training of all its weights."""
     done = train(
-        folder, environment, "--use_peft", "false", "--num_train_epochs", "80", "--output_dir", "judge"
+        folder, environment, "--use_peft", "false", "--num_train_epochs", "40", "--output_dir", "judge"
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder / "judge"

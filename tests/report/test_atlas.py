@@ -27,7 +27,7 @@ from medtasks_lab.atlas.picture import drawn, figure
 from medtasks_lab.atlas.spec import atlases
 from medtasks_lab.atlas.statistics import cells_of, checked, largest_deviation
 from medtasks_lab.atlas.write import decimals, text
-from tests.conftest import write_jsonl
+from tests.conftest import PARTS, part_of, write_jsonl
 from tests.report.made import write_run
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
@@ -303,14 +303,16 @@ def test_colours_mean_the_same_in_every_picture():
     assert known["proprietary"] == known["closed"]
 
 
-def test_no_picture_cuts_a_label():
+@pytest.mark.parametrize("part", PARTS)
+def test_no_picture_cuts_a_label(part):
     converter = pytest.importorskip("vl_convert")
     n = 0
     for suite, item, _, _, specs in pictures():
-        for spec in specs:
-            n += 1
-            assert "…" not in converter.vegalite_to_svg(spec), (suite, item.title)
-    assert n > 40
+        for place, spec in enumerate(specs):
+            if part_of(f"{suite} {item.title} {place}") == part:
+                n += 1
+                assert "…" not in converter.vegalite_to_svg(spec), (suite, item.title)
+    assert n > 10
 
 
 def test_the_heat_map_s_numbers_are_the_table_s(medtasks, tmp_path):

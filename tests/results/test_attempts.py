@@ -7,12 +7,14 @@ invented are `test_confirmed.py`'s.
 
 import csv
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from medtasks_ext.registry import registry
+from tests.conftest import command
 from tests.report.made import write_run
 
 TASK = "bridge_brainmri_ais"
@@ -120,38 +122,58 @@ def write(folder, name, attempt):
     )
 
 
-def lines(file, model):
+def lines(file):
     with file.open(encoding="utf-8") as content:
-        rows = list(csv.DictReader(content))
-    return [row for row in rows if (row["kind"], row["model"]) == ("medtasks", f"ORG/{model}")]
+        return [row for row in csv.DictReader(content) if row["kind"] == "medtasks"]
 
 
-def beside_the_papers(medtasks, folder, name):
-    """Its row of results, among how many its suite is ranked, and the report on it and the usual run."""
-    outcome = medtasks("report", *dict.fromkeys(("usual", name)), "--json", "-o", "out")
-    assert outcome.code == 0, outcome.text
-    [row] = [item for item in lines(folder / "out" / "results.csv", name) if item["metric"] == "score"]
-    groups = lines(folder / "out" / "groups.csv", name)
-    [suite] = [item for item in groups if (item["axis"], item["suite"]) == ("suite", "bridge")]
-    return row, suite["rank_of"], json.loads(outcome.out)
+@pytest.fixture(scope="module")
+def runs(made_once):
+    """A folder with the usual run, all attempts, and one report on them beside the papers."""
+
+    def fill(folder):
+        write(folder, "usual", Attempt(""))
+        for name, attempt in ATTEMPTS.items():
+            write(folder, folder_of(name), attempt)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            command("report", "usual", *map(folder_of, ATTEMPTS), "-o", "out")
+
+    return made_once("attempts", fill)
 
 
-def test_without_any_attempt_a_run_is_ranked_among_the_published(medtasks, tmp_path):
-    write(tmp_path, "usual", Attempt(""))
-    row, among, _ = beside_the_papers(medtasks, tmp_path, "usual")
+@pytest.fixture(scope="module")
+def beside_the_papers(runs):
+    """Its row of results, and among how many its suite is ranked."""
+    results, groups = lines(runs / "out" / "results.csv"), lines(runs / "out" / "groups.csv")
+
+    def found(name):
+        [row] = [item for item in results if (item["model"], item["metric"]) == (f"ORG/{name}", "score")]
+        of_suite = (f"ORG/{name}", "suite", "bridge")
+        [suite] = [item for item in groups if (item["model"], item["axis"], item["suite"]) == of_suite]
+        return row, suite["rank_of"]
+
+    return found
+
+
+def folder_of(name):
+    return re.sub(r"\W+", "-", name)
+
+
+def test_without_any_attempt_a_run_is_ranked_among_the_published(beside_the_papers):
+    row, among = beside_the_papers("usual")
     assert (row["grade"], row["otherwise"]) == ("close", "") and int(among) > 90
 
 
 @pytest.mark.parametrize("name", ATTEMPTS)
-def test_an_attempt_is_named_and_ranked_only_where_it_moves_no_score(medtasks, tmp_path, name):
-    attempt = ATTEMPTS[name]
-    write(tmp_path, "usual", Attempt(""))
-    write(tmp_path, "tried", attempt)
-    row, among, found = beside_the_papers(medtasks, tmp_path, "tried")
+def test_an_attempt_is_named_and_ranked_only_where_it_moves_no_score(medtasks, runs, beside_the_papers, name):
+    attempt, (row, among) = ATTEMPTS[name], beside_the_papers(folder_of(name))
     assert attempt.named in json.dumps(row)
-    assert len(found["pairs"]) == (not attempt.moves)
+    both = medtasks("report", runs / "usual", runs / folder_of(name), "--published", "none", "--json")
+    assert len(json.loads(both.out)["pairs"]) == (not attempt.moves)
     if attempt.moves:
         assert row["grade"] == "other" and attempt.condition in row["otherwise"]
-        assert among in ("", "1") or name == "sampled answers"  # some published answers were drawn, too
+        # among its like alone, of which are two; some published answers were drawn, too
+        assert among in ("", "1", "2") or name == "sampled answers"
     else:
         assert row["grade"] == "close" and int(among) > 90
