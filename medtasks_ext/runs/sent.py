@@ -6,7 +6,6 @@ seal; one process at a time, since those that have no lease in common may add li
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,10 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import write_lines
+from medtasks_ext.jsonfile import numbered_lines, write_lines
 
 FILE = "sent.jsonl"
 _LOCK = ".sent.lock"
+_RESTORE = "restore the file"
 
 
 class Sent(BaseModel):
@@ -46,14 +46,11 @@ def read_sent(folder: Path) -> list[Sent]:
         MedtasksError: a line is damaged.
     """
     path, sent = folder / FILE, []
-    lines = path.read_bytes().split(b"\n") if path.is_file() else []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(path, remedy=_RESTORE) if path.is_file() else ():
         try:
-            sent.append(Sent.model_validate(json.loads(line)))
-        except (ValueError, ValidationError):
-            raise MedtasksError(f"line {number} is damaged", where=path, remedy="restore the file") from None
+            sent.append(Sent.model_validate_json(line))
+        except ValidationError:
+            raise MedtasksError(f"line {number} is damaged", where=path, remedy=_RESTORE) from None
     return sent
 
 
