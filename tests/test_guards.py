@@ -117,7 +117,6 @@ READERS = {
     "medtasks_ext/runs/outcomes.py": _OF_RUN,
     "medtasks_ext/runs/samples.py": _LOOKS,
     "medtasks_ext/runs/seal.py": _OF_RUN,
-    "medtasks_ext/runs/sent.py": _OF_RUN,
     "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
     "medtasks_lab/cli/prompt_candidates.py": _OF_USER,
