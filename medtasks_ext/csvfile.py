@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import atomic_file
+from medtasks_ext.atomic import atomic_file, check_regular
+from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +35,31 @@ def as_written(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and plain(cell[1:]) == cell else cell
 
 
-def as_written_row(row: Mapping[str | Any, str | Any]) -> dict[str | Any, Any]:
-    """A row of `csv.DictReader`, its cells as they were before `plain`."""
-    return {name: as_written(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a sheet that people filled in, counted from 2; their cells as they were before `plain`.
+
+    Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none.
+
+    Args:
+        columns: that it has, among others.
+
+    Raises:
+        MedtasksError: there is no such file, it is no CSV in UTF-8, or a column is missing.
+    """
+    check_regular(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        header = text.partition("\n")[0]
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
+        if absent := [name for name in columns if name not in (reader.fieldnames or ())]:
+            raise MedtasksError(f"columns are missing: {', '.join(absent)}", where=path, remedy=remedy)
+        for number, row in enumerate(reader, start=2):
+            yield number, {name: as_written(cell or "") for name, cell in row.items() if name is not None}
+    except FileNotFoundError:
+        raise MedtasksError("no such file", where=path, remedy=remedy) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        kind = type(error).__name__
+        raise MedtasksError(f"not a CSV file in UTF-8 ({kind})", where=path, remedy=remedy) from None
 
 
 def csv_text(rows: Iterable[Iterable[Any]], *, ends: str = "\r\n") -> str:

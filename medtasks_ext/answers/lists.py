@@ -115,7 +115,11 @@ _COMMA = re.compile(r"[，、]|,(?!\d)|(?<!\d),")  # none within 1,000
 # a drug's reason: ` - for pain`, `: an antibiotic`
 _EXPLAINED = re.compile(r"(?:(?:\*{1,2}\s*|(?<!\s)\s+)?[:：]\s|(?<!\s)\s+[-–—]\s).*", re.DOTALL)
 _WORD = re.compile(r"\w")
-_NO_DRUG = re.compile(r"\W*(?:i|we|there|it|this|as an ai)\b.*\.\s*\Z", re.IGNORECASE | re.DOTALL)
+_NO_DRUG = re.compile(
+    r"\W*(?:(?:i|we|there|it|this|as an ai)\b.*\.\s*\Z"
+    r"|(?:disease|diagnosis|symptoms?|condition)[*_]*\s*[:：])",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class DrugList(AnswerFormat):

@@ -275,7 +275,7 @@ class Client:
         if isinstance(error, asyncio.TimeoutError):
             reason = f"no reply within {seconds:g} s"
             return Fault(FaultKind.TIMEOUT, reason, "raise timeout", maybe_paid=int(paid))
-        reason = f"the connection broke ({type(error).__name__})"
+        reason = f"the connection to {url} broke ({type(error).__name__})"
         return Fault(FaultKind.UNREACHABLE, reason, maybe_paid=int(paid))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 
 from medtasks_ext.atomic import atomic_file, remove
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import numbered_lines
 from medtasks_ext.judge.asks import RunToJudge, done_requests
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
@@ -27,8 +27,6 @@ from medtasks_ext.strict import faults_of
 
 if TYPE_CHECKING:
     from medtasks_ext.judge.store import JudgementStore
-
-_SHOWN = 3  # faults that a message spells out
 
 
 def queue_file(folder: Path, task: str) -> Path:
@@ -125,9 +123,8 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
             wanted = ", ".join(here[0].case.rubric.axes)
             faults.append(f"line {number}: {decision.id} has the points {wanted}, each to be decided once")
     if faults:
-        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
         raise MedtasksError(
-            "; ".join(faults[:_SHOWN]) + more,
+            some(faults, 3, "; "),
             where=path,
             remedy="give decisions.jsonl as `medtasks human ingest` wrote it for this run's queue; nothing "
             "of it was stored",

@@ -92,7 +92,7 @@ class PromptCounter:
             ones behind them; None where the tokens of the window do not fall in with the known ones.
         """
         same_start = shared_characters(known.text, text)
-        same_end = _same_end(known.text, text, same_start)
+        same_end = shared_characters(known.text[same_start:][::-1], text[same_start:][::-1])
         shift, margin = len(text) - len(known.text), OVERLAP // 8
         place = bisect_left(known.starts, same_start - OVERLAP) - 1
         begin = known.starts[place] if place >= 0 else 0
@@ -148,18 +148,6 @@ def _meets(known: list[int], window: list[int], where: tuple[int, int], shift: i
     ]
     here = window[bisect_left(window, low) : bisect_left(window, high)]
     return here[-1] if len(here) >= AGREE and here[-AGREE:] == there[-AGREE:] else None
-
-
-def _same_end(one: str, other: str, start: int) -> int:
-    """Characters behind a place that two texts end with alike."""
-    low, high = 0, min(len(one), len(other)) - start
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def shared_characters(one: str, other: str) -> int:

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
@@ -77,21 +77,28 @@ class Context:
 
 
 @dataclass(frozen=True)
-class TaskPlan:
-    """What one task will take."""
+class PlannedTask:
+    """One task of a plan, and what is known of its texts."""
 
     task: str
     suite: str
     strategy: str
     documents: int  # to ask
-    prompt_tokens: int  # of all of them together, as far as they fit the context
-    output_tokens: int  # expected
-    most_output_tokens: int  # if every answer filled its budget
     rows_here: bool  # whether the rows are here
     wording: str  # whose words its prompts are in
     #: whose texts were counted: those of the rows, published means, or those of the sample rows
     lengths: Literal["rows", "published", "sample"]
     counted: int  # documents whose tokens were counted
+    sample: bool  # whether sample rows were asked for as the data
+
+
+@dataclass(frozen=True)
+class TaskPlan(PlannedTask):
+    """What one task will take."""
+
+    prompt_tokens: int  # of all of them together, as far as they fit the context
+    output_tokens: int  # expected
+    most_output_tokens: int  # if every answer filled its budget
     mean_prompt: int  # tokens of a prompt before anything is cut
     #: tokens that the context leaves for a prompt; None where the context is not known
     room: int | None = None
@@ -102,17 +109,12 @@ class TaskPlan:
     cached_tokens: int = 0  # of the prompts: what an engine has read just before, and keeps
     shots_asked: int = 0  # examples that a prompt is to carry
     shots_held: float | None = None  # that it carries on average, within the context
-    sample: bool = False  # whether sample rows were asked for as the data
 
 
 @dataclass(frozen=True)
-class CountedTask:
+class CountedTask(PlannedTask):
     """One task with its texts in tokens; what it takes depends on the answers and on the context, too."""
 
-    task: str
-    suite: str
-    strategy: str
-    documents: int  # to ask
     prompts: Sequence[float]  # tokens of each prompt that was counted
     shots: float  # tokens of the examples that each of them carries
     n_shots: int  # how many these are
@@ -120,11 +122,6 @@ class CountedTask:
     steps: bool  # whether the prompt asks for reasoning
     budget: int  # tokens that the task gives an answer; 0 where likelihood is asked
     official_budget: int | None  # those of a model that does not reason, where the suite gives it others
-    rows_here: bool
-    wording: str
-    lengths: Literal["rows", "published", "sample"]
-    counted: int
-    sample: bool
     dataset: str
     opening: float  # tokens that all prompts begin with, before the examples
     beginnings: Sequence[Beginning] = ()  # of some prompts without examples
@@ -141,19 +138,11 @@ class CountedTask:
         budget = (stated or self.budget) if self.budget else 0
         before = TRACE if rule.reasons else STEP_BY_STEP if self.steps else 0
         plan = TaskPlan(
-            task=self.task,
-            suite=self.suite,
-            strategy=self.strategy,
-            documents=self.documents,
+            **{item.name: getattr(self, item.name) for item in fields(PlannedTask)},
             prompt_tokens=self._sum(self.prompts),
             output_tokens=self._sum([min(before + size, budget) for size in self.answers]),
             most_output_tokens=self.documents * budget,
-            rows_here=self.rows_here,
-            wording=self.wording,
-            lengths=self.lengths,
-            counted=self.counted,
             mean_prompt=round(fmean(self.prompts)),
-            sample=self.sample,
             cached_tokens=self._cached([self.n_shots], self.prompts, cache),
             shots_asked=self.n_shots,
         )

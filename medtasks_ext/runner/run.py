@@ -393,11 +393,8 @@ class Run:
         from medtasks_ext.runner.stored import StoredLM  # with lm-eval: reading a run does without
 
         where = self.files.responses / f"{task.task_name}.jsonl"
-        stored, choice = (
-            StoredLM(records.responses, records.prompts, where, records.likelihoods),
-            self.state(task.task_name).choice,
-        )
-        outcome = evaluate_task(stored, task, self.settings, choice)
+        stored = StoredLM(records.responses, records.prompts, where, records.likelihoods)
+        outcome = evaluate_task(stored, task, self.settings, self.state(task.task_name).choice)
         assert outcome is not None
         self._keep(task, outcome, records)
         return len(outcome.samples)
@@ -574,7 +571,7 @@ class Run:
         """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
-        report(task, "done" if entry.state in DONEMOVING else f"failed: {entry.error}")
+        report(task, "done" if entry.state in COMPLETE else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 
@@ -695,7 +692,7 @@ BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
 MOVING = ("tasks", "judgements", "seal", "roots")
 #: What a task that is complete may be.
-DONEMOVING = (TaskState.DONE, TaskState.GENERATED)
+COMPLETE = (TaskState.DONE, TaskState.GENERATED)
 
 
 def failed(error: Exception) -> TaskEntry:

@@ -21,7 +21,7 @@ from zlib import crc32
 
 from medtasks_ext.atomic import atomic_file, beside
 from medtasks_ext.engines.records import Answer
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.prompts.documents import Document, document_key, without_places
 from medtasks_ext.runner.evaluate import Settings, build_task, same_documents
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
     from medtasks_ext.runs.choice import Choice
     from medtasks_ext.runs.records import ShardRecord
-
-_SHOWN = 5  # tasks that a message names
 
 
 @dataclass(frozen=True)
@@ -134,17 +132,9 @@ class ShardRun(Run):
         return self.state(task).state is TaskState.GENERATED and self.files.task_file(task).is_file()
 
     def is_current(self, name: str, task: Task, choice: Choice) -> bool:
-        """Whether the stored answers are complete, and to this version, prompt, data and choice."""
-        if not self.is_done(name) or not self.is_sealed(name):
-            return False
-        if not same_documents(task, self.state(name).choice, choice):
-            return False
-        stored = self.files.read_shard_task(name)
-        return (
-            stored["version"] == str(task.VERSION)
-            and without_places(stored["loaded"]) == without_places(loaded_record(task))
-            and stored["pool_hash"] == pool_hash(task)
-        )
+        """Whether the stored answers are complete, and to this version, prompt, data, shots and choice."""
+        is_current = super().is_current(name, task, choice)
+        return is_current and self.files.read_shard_task(name)["pool_hash"] == pool_hash(task)
 
     def finish_task(self, task: Task) -> TaskEntry:
         """Write down what the shard covers of a task."""
@@ -404,13 +394,10 @@ class _Gaps:
         for index in sorted({index for missing in self.by_task.values() for index in missing}):
             counts = {task: missing[index] for task, missing in self.by_task.items() if missing[index]}
             given = [str(item.folder) for item in self.shards if item.shard.index == index]
-            shown = ", ".join(
-                f"{task} {count:,}{self._why(task, index)}" for task, count in list(counts.items())[:_SHOWN]
-            )
-            more = f" and {len(counts) - _SHOWN} more tasks" if len(counts) > _SHOWN else ""
+            tasks = [f"{task} {count:,}{self._why(task, index)}" for task, count in counts.items()]
             lines.append(
                 f"shard {self._name(index)} ({', '.join(given) or 'not given'}): "
-                f"{sum(counts.values()):,}: {shown}{more}"
+                f"{sum(counts.values()):,}: {some(tasks)}"
             )
         return MedtasksError(
             "responses are missing, the shards do not cover every document\n  " + "\n  ".join(lines),

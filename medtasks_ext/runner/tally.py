@@ -193,7 +193,7 @@ class Tally:
         self._readers.pop(task, None)
         self.tasks[task].finished = True
 
-    def _moved(self, n: int = 1) -> float:
+    def _moved(self, n: int = 1) -> None:
         """More outcomes. What came before a pause is kept as a moment; in a batch it would mislead."""
         now, former = self._clock(), self._moments[-1].at
         paused = now - self._last >= _PAUSE
@@ -205,7 +205,6 @@ class Tally:
                 self._moments.popleft()
         self._outcomes += n
         self._last = now
-        return now
 
     def reads(self, task: str, reader: Reads) -> None:
         """What reads the answers to a task from now on."""

@@ -18,7 +18,7 @@ import numpy as np
 from medtasks_ext.atomic import cannot_write
 from medtasks_ext.collector import collector_paused
 from medtasks_ext.engines.records import Answer
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key, without_places
 from medtasks_ext.results.document_scores import (
@@ -115,17 +115,12 @@ def verify(folder: Path, registry: Registry, heads: Mapping[str, str] | None = N
         loose += bound.loose
     if loose:
         verified.notes.append(
-            f"of an older version, which does not say whose outcomes they are: {', '.join(_some(loose))}"
+            f"of an older version, which does not say whose outcomes they are: {some(loose, _SHOWN)}"
         )
     if files.results_file.is_file():
         with _noting(verified, files):
             verified.changes += _results(files, manifest)
     return verified
-
-
-def _some(files: list[str]) -> list[str]:
-    more = [f"and {len(files) - _SHOWN} more"] if len(files) > _SHOWN else []
-    return [*files[:_SHOWN], *more]
 
 
 def refuse_changed(folder: Path, registry: Registry) -> None:

@@ -106,15 +106,15 @@ class FollowedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._head, self._lines, self._bytes = _start(path), 0, 0
+        self.seal = Seal(0, 0, _start(path))  # of what was read
 
     @property
     def has_more(self) -> bool:
         """Whether the file has another size than was read."""
         try:
-            return self.path.stat().st_size != self._bytes
+            return self.path.stat().st_size != self.seal.bytes
         except FileNotFoundError:
-            return self._bytes > 0
+            return self.seal.bytes > 0
 
     def further(self) -> Iterator[Json]:
         """The records that were not read before.
@@ -125,29 +125,25 @@ class FollowedFile:
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
-            if self._bytes:
+            if self.seal.bytes:
                 self._refuse_shorter()
             return
         with file:
-            if os.fstat(file.fileno()).st_size < self._bytes:
+            if os.fstat(file.fileno()).st_size < self.seal.bytes:
                 self._refuse_shorter()
-            file.seek(self._bytes)
+            file.seek(self.seal.bytes)
             for line in file:
                 if not line.endswith(b"\n"):
                     return
-                record, self._head = _checked(self.path, self._lines + 1, line.rstrip(b"\n"), self._head)
-                self._lines, self._bytes = self._lines + 1, self._bytes + len(line)
+                seal = self.seal
+                record, head = _checked(self.path, seal.lines + 1, line.rstrip(b"\n"), seal.head)
+                self.seal = Seal(seal.lines + 1, seal.bytes + len(line), head)
                 yield record
 
     def _refuse_shorter(self) -> None:
         raise MedtasksError(
             "is shorter than it was", where=self.path, remedy="look again: it was made anew, or cut off"
         )
-
-    @property
-    def seal(self) -> Seal:
-        """The state of the file as far as it was read."""
-        return Seal(self._lines, self._bytes, self._head)
 
 
 class ChainedFile:
@@ -160,7 +156,7 @@ class ChainedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._head, self._lines, self._bytes = _start(path), 0, 0
+        self.seal = Seal(0, 0, _start(path))  # of what was read and added; to be kept elsewhere
         self._file: int | None = None
         self._secrets: Secrets | None = None  # known when the first record is added
         self._keeper: Keeper | None = None  # of the folder, known likewise
@@ -173,7 +169,7 @@ class ChainedFile:
         """
         followed = FollowedFile(self.path)
         yield from followed.further()
-        self._head, self._lines, self._bytes = followed.seal.head, followed.seal.lines, followed.seal.bytes
+        self.seal = followed.seal
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Append one record.
@@ -185,7 +181,7 @@ class ChainedFile:
         self.guard()
         assert self._secrets is not None
         body = self._secrets.hidden(json_bytes(record)[:-1])
-        head = _next(self._head, body)
+        head = _next(self.seal.head, body)
         line = body + _MARK + head.encode() + b'"}\n'
         try:
             file = self._opened()
@@ -196,7 +192,7 @@ class ChainedFile:
         except OSError as error:
             self._drop_part()
             raise cannot_write(self.path, error) from None
-        self._head, self._lines, self._bytes = head, self._lines + 1, self._bytes + len(line)
+        self.seal = Seal(self.seal.lines + 1, self.seal.bytes + len(line), head)
 
     def guard(self) -> None:
         """Ask the folder's keeper whether this process may still write. Raises what it refuses with."""
@@ -209,7 +205,7 @@ class ChainedFile:
         """Tell the folder's keeper of a file that this process has read to its end, or just made."""
         self.guard()
         if self._keeper is not None:
-            self._keeper.appending(self.path, lambda: (self._bytes, self._head))
+            self._keeper.appending(self.path, lambda: (self.seal.bytes, self.seal.head))
 
     def _opened(self) -> int:
         if self._file is None:
@@ -223,18 +219,18 @@ class ChainedFile:
     def _drop_torn(self, file: int) -> None:
         """Take off the line that a crash cut short; whole lines behind those that were read are another's."""
         size = os.fstat(file).st_size
-        if size > self._bytes:
+        if size > self.seal.bytes:
             with os.fdopen(os.dup(file), "rb") as content:
-                content.seek(self._bytes)
+                content.seek(self.seal.bytes)
                 if b"\n" not in content.readline():
-                    os.ftruncate(file, self._bytes)
+                    os.ftruncate(file, self.seal.bytes)
                     return
         self._check_size(size)
 
     def _check_size(self, size: int) -> None:
-        if size != self._bytes:
+        if size != self.seal.bytes:
             raise MedtasksError(
-                f"has {size:,} bytes, and this process left it with {self._bytes:,}: another process has "
+                f"has {size:,} bytes, and this process left it with {self.seal.bytes:,}: another process has "
                 "written there",
                 where=self.path,
                 remedy="call the same command again, once; what is stored is not asked for again",
@@ -243,7 +239,7 @@ class ChainedFile:
     def _drop_part(self) -> None:
         if self._file is not None:
             with suppress(OSError):
-                os.ftruncate(self._file, self._bytes)
+                os.ftruncate(self._file, self.seal.bytes)
 
     def sync(self) -> None:
         """Bring everything added so far to the disk.
@@ -256,11 +252,6 @@ class ChainedFile:
                 os.fsync(self._file)
             except OSError as error:
                 raise cannot_write(self.path, error) from None
-
-    @property
-    def seal(self) -> Seal:
-        """Its state, to be kept elsewhere."""
-        return Seal(self._lines, self._bytes, self._head)
 
     def close(self) -> None:
         """Sync and close."""

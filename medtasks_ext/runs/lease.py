@@ -251,21 +251,11 @@ class Lease:
             remedy="what this process stored stays; the same command goes on once the other one has ended",
         )
 
-    def writing(self) -> None:
-        """As `check`."""
+    def writing(self, *_: object, **__: object) -> None:
+        """As `check`, whatever is about to be done (`atomic.Keeper`)."""
         self.check()
 
-    def taking(self, path: Path, size: int, digest: str) -> None:
-        """As `check`."""
-        self.check()
-
-    def removing(self, path: Path) -> None:
-        """As `check`."""
-        self.check()
-
-    def appending(self, path: Path, state: Callable[[], tuple[int, str]]) -> None:
-        """As `check`."""
-        self.check()
+    taking = removing = appending = writing
 
     def _clear(self) -> None:
         """Remove what killed processes left half written; what somebody may be writing stays."""
@@ -357,12 +347,12 @@ class Lease:
                 self._machine.touch(self.path)
 
 
-def holder_of(folder: Path, machine: Machine | None = None) -> str | None:
+def holder_of(folder: Path) -> str | None:
     """The command of the process that works in a folder; None where none does. Nothing is written.
 
     A process elsewhere works there if it gave a sign of life lately by this machine's clock.
     """
-    machine = machine or Machine()
+    machine = Machine()
     seen = machine.look(folder / FILE)
     if seen is None:
         return None

@@ -76,7 +76,6 @@ class TaskEntry(_Record):
     traceback: str = ""
     #: name of a file of outcomes -> its lines, bytes and head when the task was last complete
     sealed: dict[str, Seal] = Field(default_factory=dict)
-    data_lock: str | None = None  # hash of the lock of its dataset's bytes; None where there was none
 
 
 class Identity(_Record):

@@ -6,7 +6,6 @@ seal; one process at a time, since those that have no lease in common may add li
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,13 +16,14 @@ from typing import TypeAlias
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtasks_ext.atomic import atomic_file, cannot_write
+from medtasks_ext.atomic import cannot_write
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
+from medtasks_ext.jsonfile import numbered_lines, write_lines
 
 FILE = "sent.jsonl"
 _LOCK = ".sent.lock"
+_RESTORE = "restore the file"
 
 
 class Sent(BaseModel):
@@ -46,14 +46,11 @@ def read_sent(folder: Path) -> list[Sent]:
         MedtasksError: a line is damaged.
     """
     path, sent = folder / FILE, []
-    lines = path.read_bytes().split(b"\n") if path.is_file() else []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(path, remedy=_RESTORE) if path.is_file() else ():
         try:
-            sent.append(Sent.model_validate(json.loads(line)))
-        except (ValueError, ValidationError):
-            raise MedtasksError(f"line {number} is damaged", where=path, remedy="restore the file") from None
+            sent.append(Sent.model_validate_json(line))
+        except ValidationError:
+            raise MedtasksError(f"line {number} is damaged", where=path, remedy=_RESTORE) from None
     return sent
 
 
@@ -95,10 +92,7 @@ class SentLog:
             return
         items = [*there.values(), *(item for key, item in new.items() if key not in there)]
         ordered = sorted(items, key=lambda item: item.since)
-        with atomic_file(self._path) as file:
-            file.writelines(
-                json_bytes(item.model_dump(mode="json", by_alias=True)) + b"\n" for item in ordered
-            )
+        write_lines(self._path, (item.model_dump(mode="json", by_alias=True) for item in ordered))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field, ValidationError
 
-from medtasks_ext.atomic import check_regular
-from medtasks_ext.csvfile import as_written
+from medtasks_ext.csvfile import read_sheet
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.jsonfile import JsonError, parse_json, read_json
+from medtasks_ext.jsonfile import JsonError, numbered_lines, parse_json, read_json
 from medtasks_ext.judge.cases import Case, JudgedTask, judged_tasks, response_hash
 from medtasks_ext.results.condition_words import jury_words
 from medtasks_ext.results.older_conditions import jury_of
@@ -122,25 +120,16 @@ def _fault(anchor: Anchor, protocols: Mapping[str, Protocol]) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Line numbers and lines."""
-    check_regular(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix == ".jsonl":
-                for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        row = parse_json(line)
-                        yield number, row if isinstance(row, dict) else {}
-                return
-            reader = csv.DictReader(file)
-            if absent := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-                raise MedtasksError(f"columns are missing: {', '.join(absent)}", where=path, remedy=_REMEDY)
-            for number, row in enumerate(reader, start=2):
-                yield number, {name: as_written(row[name] or "") for name in COLUMNS}
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy="name the file with the anchors") from None
-    except (UnicodeDecodeError, csv.Error, JsonError) as error:
-        kind = type(error).__name__
-        raise MedtasksError(f"neither CSV nor JSONL in UTF-8 ({kind})", where=path, remedy=_REMEDY) from None
+    if path.suffix != ".jsonl":
+        for number, cells in read_sheet(path, COLUMNS, remedy=_REMEDY):
+            yield number, {name: cells[name] for name in COLUMNS}
+        return
+    for number, line in numbered_lines(path, remedy=_REMEDY):
+        try:
+            row = parse_json(line)
+        except JsonError as error:
+            raise MedtasksError(f"line {number}: is no JSON ({error})", where=path, remedy=_REMEDY) from None
+        yield number, row if isinstance(row, dict) else {}
 
 
 #: The metric of a calibrated score: beside `score`, and in no rank, test or mean.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import check_regular, write_text
-from medtasks_ext.csvfile import as_written_row, csv_text
+from medtasks_ext.atomic import write_text
+from medtasks_ext.csvfile import csv_text, read_sheet
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.judge.cases import response_hash
 from medtasks_ext.runs.folder import RunFolder
@@ -36,23 +35,8 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
             twice or not on all axes. All faults of one kind come in one message.
     """
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
-    check_regular(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            file.seek(0)
-            reader = csv.DictReader(file, delimiter=max(",;\t", key=header.count))
-            if absent := [name for name in wanted if name not in (reader.fieldnames or ())]:
-                raise MedtasksError(
-                    f"columns are missing: {', '.join(absent)}",
-                    where=path,
-                    remedy=f"the columns are {', '.join(wanted)}",
-                )
-            rows = [as_written_row(row) for row in reader]
-    except FileNotFoundError:
-        raise MedtasksError("no such file", where=path, remedy="name the CSV with the ratings") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise MedtasksError(f"not a CSV file in UTF-8 ({error})", where=path, remedy="save it so") from None
+    remedy = f"give ratings as a CSV with the columns {', '.join(wanted)}"
+    rows = list(read_sheet(path, wanted, remedy=remedy))
     known = {
         (run, task.name): (task, {case.document: case for case in task.cases})
         for run, tasks in runs.items()
@@ -62,7 +46,7 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
     given = {Path(run).resolve(): run for run in runs}
     ratings: Ratings = {}
     faults: list[str] = []
-    for number, row in enumerate(rows, start=2):
+    for number, row in rows:
         named = (row.get("run") or "").rstrip("/")
         run = only if only and not named else given.get(Path(named).resolve(), named)
         place = (run, row["task"], row["document"])
@@ -114,14 +98,13 @@ def kept_ratings(runs: Mapping[str, Sequence[JudgedTask]]) -> tuple[Ratings, int
             continue
         hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
         chosen = {task.name for task in tasks}
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in map(as_written_row, csv.DictReader(file)):
-                place = (row["task"], row["document"])
-                if hashes.get(place) == row["response"]:
-                    by_rater = ratings.setdefault((run, *place), {})
-                    by_rater.setdefault(row["rater"], {})[row["axis"]] = float(row["score"])
-                elif row["task"] in chosen:
-                    changed.add((run, *place))
+        for _, row in read_sheet(path, _KEPT, remedy="give the ratings again: --ratings FILE"):
+            place = (row["task"], row["document"])
+            if hashes.get(place) == row["response"]:
+                by_rater = ratings.setdefault((run, *place), {})
+                by_rater.setdefault(row["rater"], {})[row["axis"]] = float(row["score"])
+            elif row["task"] in chosen:
+                changed.add((run, *place))
     return ratings, len(changed)
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, write_json
@@ -28,7 +28,7 @@ from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.rows.expressions import Template
 from medtasks_ext.rows.row import Point as RowPoint
 from medtasks_ext.stats.comparison import matched_difference
-from medtasks_ext.strict import Strict, faults_of
+from medtasks_ext.strict import Strict, validated
 from medtasks_lab.judge.study import Panel, ratings_in
 
 if TYPE_CHECKING:
@@ -114,11 +114,8 @@ def red_team() -> RedTeam:
     Raises:
         MedtasksError: the file is damaged.
     """
-    try:
-        return RedTeam(**read_yaml(FILE))
-    except ValidationError as error:
-        remedy = "install medtasks again"
-        raise MedtasksError(faults_of(error, "red team")[0], where=FILE, remedy=remedy) from None
+    remedy = "install medtasks again"
+    return validated(lambda: RedTeam(**read_yaml(FILE)), "red team", where=FILE, remedy=remedy, first=True)
 
 
 class AttackedPair(NamedTuple):

@@ -54,7 +54,7 @@ def read_other(block: dict[str, Any], text: str) -> Any:
 
 @pytest.mark.parametrize(
     ("block", "text", "label"),
-    [item[2:] for name in ("letters", "letters_languages") for item in letters(name)],
+    [item[2:] for name in ("letters", "letters_languages", "letters_announced") for item in letters(name)],
 )
 def test_letters(block, text, label):
     assert read_letter(block, text) == label

@@ -48,8 +48,17 @@ def ask(servers, n, clock=None, *, paired=False, **settings):
 
 
 def test_every_server_gets_what_it_can_do(servers):
-    for server, seconds in zip(servers, (0.002, 0.02, 0.02), strict=True):
-        server.script = taking(seconds)
+    """Two of them give an answer while the first gives ten."""
+    first = servers[0]
+
+    async def slow(asked):
+        then = len(first.asked)
+        while len(first.asked) < then + 10 and sum(len(server.asked) for server in servers) < 200:
+            await asyncio.sleep(0.001)
+        return Reply(chat(asked.prompt))
+
+    first.script = taking(0)
+    servers[1].script = servers[2].script = slow
     outcomes, lines, engine = ask(servers, 200)
     assert all(isinstance(got, Answer) for got in outcomes.values()) and not lines
     assert engine.window == 6 and all(server.most_connections == 2 for server in servers)
@@ -77,7 +86,11 @@ def test_a_server_that_dies_loses_no_request(servers):
     servers[1].script = script
     outcomes, lines, _ = ask(servers, 200, max_retries=3)
     assert all(isinstance(got, Answer) for got in outcomes.values())
-    assert len(lines) == 1 and "the other servers go on without it until it answers" in lines[0]
+    assert (
+        len(lines) == 1
+        and servers[1].url in lines[0]
+        and "the other servers go on without it until it answers" in lines[0]
+    )
     # those under way at its end are asked once more elsewhere, no others
     assert sum(len(server.asked) for server in servers) <= 200 + 2
 

@@ -14,9 +14,9 @@ import pytest
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.ends import may_reason
 from medtasks_ext.engines.vllm import VllmEngine
-from medtasks_ext.engines.vllm.lanes import Ended, Lane, LaneResult
+from medtasks_ext.engines.vllm.lanes import DROP, Ended, Lane, LaneResult
 from medtasks_ext.engines.vllm.load import cpu_threads, device_slices, environment
-from medtasks_ext.engines.vllm.replica import DROP, GivenUpError, PipeFeed
+from medtasks_ext.engines.vllm.replica import GivenUpError, PipeFeed
 from medtasks_ext.errors import MedtasksError
 
 

@@ -200,6 +200,23 @@ def test_runs_of_several_juries_have_no_map_in_common(judged, sheet, run, jury, 
     assert outcome.code == 2 and "several juries judged these runs: one; likert_jury" in outcome.err
 
 
+def test_anchors_from_a_spreadsheet_that_writes_semicolons(judged, sheet, medtasks, metrics, tmp_path):
+    with (tmp_path / "anchors.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, list(sheet[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(filled(tmp_path / "unused.csv", sheet))
+    outcome = medtasks("judge", "calibrate", "run", "--anchors", "anchors.csv")
+    assert outcome.code == 0, outcome.err
+    assert "score_calibrated" in metrics(judged)
+
+
+def test_anchors_in_a_line_that_is_no_json_are_named(judged, medtasks, tmp_path):
+    (tmp_path / "anchors.jsonl").write_text('{"task": "secret\n')
+    outcome = medtasks("judge", "calibrate", "run", "--anchors", "anchors.jsonl")
+    assert outcome.code == 2 and "anchors.jsonl: line 1: is no JSON" in outcome.err, outcome.err
+    assert "secret" not in outcome.err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -41,6 +41,11 @@ _DENIED = re.compile(
     r"[^\S\n]*(?:[?？]|(?:(?:选项|项)[^\S\n]*)?(?:吗|是?错|不对|不正确|不是|不符|有误"
     r"|is\s+(?:not|wrong|incorrect|false)|isn't|was\s+(?:not|wrong)))"
 )
+#: after a letter: what it stands for, and another one with that, as the prompt says what to write
+_EACH = re.compile(
+    r"[^\S\n]*(?:(?:for|means)\b|表示|代表)[^,;，；\n]{1,60}[,;，；][^\S\n]*(?:(?:and|or)[^\S\n]+)?[A-Z0-9][^\S\n]*"
+    r"(?:for|means|表示|代表)"
+)
 _ARTICLE = re.compile(
     r"[^\S\n]+(?!(?:o|ou|oder|eller|y|und|et|og|is|was|because|since|as|and|or|due|which|that|for)\b|[A-Z](?![A-Za-z]))[a-zA-Zà-ÿ0-9]"
 )
@@ -73,6 +78,10 @@ _EXAMPLE = re.compile(r"(?:例如|比如|如|或|\bexample:?,?|\be\.g\.,?)\s{0,2
 #: before the letter of another option than that with which a reply begins
 _CORRECT_ONE = re.compile(
     r"\b(?:correct|right)\s{1,2}(?:answer|option|choice)\s{1,2}is\b|正确答案[是为]", re.IGNORECASE
+)
+#: behind a letter that is the answer only under a condition
+_IF = re.compile(
+    r"[^\n,;.]{0,60}[\s,](?:if|unless|when|falls|wenn|si|se|quand|cuando|quando|если|hvis)\b|[^\n，；。]{0,30}(?:如果|若|の場合)"
 )
 _MARKUP = re.compile(r"[*_`\"'\s]+")
 #: of options; questions have at most ten
@@ -133,6 +142,8 @@ class _Reader:
         other = said and first and said.letters != first.letters
         if other and _CORRECT_ONE.search(self.text, first.end, said.start):  # type: ignore[union-attr]
             return self._found(said, "said to be the correct answer")  # type: ignore[arg-type]
+        if first and (final := self._final(first, marked)):
+            return self._found(final, "announced behind another one")
         if first and not (other and not self._stands_alone(first)):
             return self._found(first, "the reply begins with it")
         if said:
@@ -150,6 +161,14 @@ class _Reader:
             if group and not self._is_list(group, marker.end):
                 return group
         return None
+
+    def _final(self, first: _Group, marked: list[Marker]) -> _Group | None:
+        """Another answer than that with which the reply begins, named by the last sentence that says what
+        the answer is."""
+        said = self._announced([item for item in marked if item.sentence and item.start >= first.end])
+        if not said or said.letters == first.letters or _IF.match(self.text, said.end, self.end):
+            return None
+        return said
 
     def _is_list(self, group: _Group, place: int) -> bool:
         """Whether lines list the options: all of them, or the first ones from the next line on."""
@@ -201,7 +220,9 @@ class _Reader:
             and self.text[start - 1 : start] not in "([{"
         ):
             return None
-        if self._is_article(letter, end) or _DENIED.match(self.text, end, self.end):
+        if self._is_article(letter, end) or any(
+            pattern.match(self.text, end, self.end) for pattern in (_DENIED, _EACH)
+        ):
             return None
         chosen = [self._place(letter)]
         while len(chosen) < len(ascii_uppercase) and (more := self._next(end)):

@@ -26,11 +26,13 @@ class Marker(NamedTuple):
         start: of the announcement.
         end: where the answer begins.
         strong: whether it is one that is made to be looked for.
+        sentence: whether it is the beginning of a sentence that says what the answer is.
     """
 
     start: int
     end: int
     strong: bool
+    sentence: bool = False
 
 
 #: words for an answer, which announce it by themselves
@@ -96,6 +98,11 @@ _LEAD = re.compile(
 _IS = (
     r"(?:(?:is|was|are|would\s+be|should\s+be|must\s+be|remains|es|sería|est|serait|ist|lautet|wäre|é|seria|это|er|будет)"
     r"(?![a-zà-ÿа-я])|是|为|應為|应为|应该是|应当是|应是|应该为|就是|选择|选|は|が)"
+)
+#: of which what follows is said to be so only under a condition
+_CONDITIONAL = re.compile(r"would\s+be|should\s+be|sería|serait|seria|wäre", re.IGNORECASE)
+_SENTENCE_BEGINS = re.compile(
+    r"[.!?]\s+|[。！？]|\b(?:step|schritt|paso|étape|passo|шаг|trinn)\s\d{1,2}\s?[:.]|步骤\s?\d{0,2}\s?[:：]"
 )
 _CONNECT = re.compile(
     r"(?:\s+(?:option|choice|letter|finale?|correct[ae]|exacte|correta|(?:to|for)\s+(?:the|this)\s+(?:question|problem)"
@@ -163,13 +170,9 @@ def markers(text: str, begin: int, end: int) -> list[Marker]:
     marked = []
     for word, start in _places(low, _ASCII if low.isascii() else _ALL):
         place = begin + start
-        if word in _VERBS:
-            after = _CHOSEN.match(text, place + len(word), end)
-            if after and _VERBS[word].search(low[max(0, start - 12) : start]):
-                marked.append(Marker(place, after.end(), strong=False))
-        elif word in _CONCLUSIONS:
-            after = _CONCLUDED.match(text, place + len(word), end)
-            if after and _CONCLUSIONS[word].search(low[max(0, start - 1) : start]):
+        if before := _VERBS.get(word) or _CONCLUSIONS.get(word):
+            after = (_CHOSEN if word in _VERBS else _CONCLUDED).match(text, place + len(word), end)
+            if after and before.search(low[max(0, start - 12) : start]):
                 marked.append(Marker(place, after.end(), strong=False))
         elif marker := _announcement(text, low, word, start, begin, end):
             marked.append(marker)
@@ -206,7 +209,9 @@ def _announcement(text: str, low: str, word: str, start: int, begin: int, end: i
     said = connect["is"] or ((connect["bare"] or connect["dash"]) and not headed and _ADJECTIVE.search(lead))
     if not (headed or connect["colon"] or said):
         return None
-    return Marker(place, connect.end(), strong=not said)
+    begins = bool(_LEAD.fullmatch(_SENTENCE_BEGINS.split(lead)[-1]))
+    plain = connect["is"] and not _CONDITIONAL.fullmatch(connect["is"])
+    return Marker(place, connect.end(), strong=not said, sentence=bool(plain and begins))
 
 
 _FENCE = re.compile(r"```[^\S\n]{0,4}([\w+-]{0,20})[^\S\n]*\n(.*?)(?:```|\Z)", re.DOTALL)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from multiprocessing import active_children
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from medtasks_ext.engines.records import Outcome, Request
 from medtasks_ext.errors import MedtasksError
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from lm_eval.models.vllm_causallms import VLLM
+
+#: What a lane is told: give up what is under way; and end.
+DROP: Final = "drop"
+END: Final = "end"
 
 
 def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:

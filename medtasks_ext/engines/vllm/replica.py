@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.records import Outcome, Request
 from medtasks_ext.engines.vllm.engine import VllmEngine
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Event, Events, Lane, LaneResult, create
+from medtasks_ext.engines.vllm.lanes import (
+    DROP,
+    END,
+    MEMORY_REMEDY,
+    Ended,
+    Events,
+    Lane,
+    LaneResult,
+    create,
+)
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
 
@@ -22,8 +31,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry.yamlfile import Config
 
-DROP: Final = "drop"
-END: Final = "end"
 #: how often to see whether the other side lives, where nothing comes from it
 LOOK = 1.0
 #: how long a replica may take to end vLLM before it is killed
@@ -63,18 +70,10 @@ class Replica(Lane):
         Raises:
             MedtasksError: it was not.
         """
-        with suppress(EOFError, OSError):
-            while self._connection.poll(LOOK) or self._process.is_alive():
-                if not self._connection.poll(0):
-                    continue
-                message: Ready | Event = self._connection.recv()
-                if isinstance(message, Ready):
-                    self.window = message.window
-                    return
-                if isinstance(message, Ended):
-                    raise MedtasksError(message.what, where=self.name, remedy=message.remedy)
-        ended = self._ended()
-        raise MedtasksError(ended.what, where=ended.where, remedy=ended.remedy)
+        message = next(self._messages(), None) or self._ended()
+        if isinstance(message, Ended):
+            raise MedtasksError(message.what, where=self.name, remedy=message.remedy)
+        self.window = message.window
 
     def report_to(self, events: Events) -> None:
         """Begin to read outcomes."""
@@ -114,16 +113,19 @@ class Replica(Lane):
         self._connection.close()
 
     def _read(self, events: Events) -> None:
+        for event in self._messages():
+            if isinstance(event, Ended):
+                events.put(replace(event, where=self.name))
+                return
+            events.put(event)
+        events.put(self._ended())
+
+    def _messages(self) -> Iterator[Any]:
+        """What the process sends as long as it lives: `Ready` first, then events."""
         with suppress(EOFError, OSError):
             while self._connection.poll(LOOK) or self._process.is_alive() or self._connection.poll(0):
-                if not self._connection.poll(0):
-                    continue
-                event: Event = self._connection.recv()
-                if isinstance(event, Ended):
-                    events.put(replace(event, where=self.name))
-                    return
-                events.put(event)
-        events.put(self._ended())
+                if self._connection.poll(0):
+                    yield self._connection.recv()
 
     def _ended(self) -> Ended:
         self._process.join(LOOK)

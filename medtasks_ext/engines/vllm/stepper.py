@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from medtasks_ext.answers.tolerant.markers import ends_in_next_question
 from medtasks_ext.engines.ends import is_end
 from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, FaultKind, Outcome, Request, Usage
-from medtasks_ext.engines.vllm.lanes import MEMORY_REMEDY, Ended, Events, Lane, LaneResult
+from medtasks_ext.engines.vllm.lanes import DROP, END, MEMORY_REMEDY, Ended, Events, Lane, LaneResult
 from medtasks_ext.engines.vllm.likelihood import Pass, Reading, knows_ids
 from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: vLLM has been asked to stop, or has failed on the request
 NO_ANSWER: Final = ("abort", "error", None)
-DROP: Final = "drop"
-END: Final = "end"
 
 
 @dataclass(frozen=True, slots=True)
