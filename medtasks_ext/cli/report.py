@@ -166,5 +166,5 @@ def _summary(report: Report) -> Json:
         ],
         "labels": records(report.labels),
         "differences": report.differences,
-        "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in report.faults],
+        "faults": [item.record() for item in report.faults],
     }

@@ -23,13 +23,8 @@ def rule(dataset: Dataset) -> str:
     return _words()["families"].get(function.removeprefix("medtasks_ext.metrics."), "")
 
 
-def meaning(metric: str) -> str:
-    """What a metric is; empty for an unknown one, and for ratings of single judges and axes."""
-    return _words()["metrics"].get(metric, "")
-
-
 def meanings() -> dict[str, str]:
-    """Metric -> what it is, of all metrics."""
+    """Metric -> what it is, of all metrics but ratings of single judges and axes."""
     return _words()["metrics"]
 
 

@@ -30,7 +30,7 @@ POINTS = 20
 RESAMPLES = 200
 
 #: Metrics that the frame has.
-_METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
+METRICS = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
 _BIN = ("confidence", "rightness", "documents")
 
 
@@ -62,7 +62,7 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
                     "task": item.task,
                     "strategy": item.strategy,
                     "documents": len(sure),
-                    **{name: item.metrics.get(name) for name in _METRICS},
+                    **{name: item.metrics.get(name) for name in METRICS},
                     "bins": [dict(zip(_BIN, part, strict=True)) for part in bins],
                     "risks": risks(sure, right)[places].tolist(),
                     "risks_sd": risk_deviations(sure, right, weights, POINTS).tolist(),
@@ -84,7 +84,7 @@ def calibration_words(found: pa.Table, tasks: Registry) -> list[str]:
     lines = []
     for (entry, suite, strategy), group in groupby(sorted(found.to_pylist(), key=place), key=place):
         some = list(group)
-        mean = {name: fmean(row[name] for row in some) for name in _METRICS}
+        mean = {name: fmean(row[name] for row in some) for name in METRICS}
         half = fmean(row["risks"][POINTS // 2 - 1] for row in some)
         line = (
             f"{entry}, {tasks.suites[suite].title if suite in tasks.suites else suite}, "

@@ -54,7 +54,7 @@ class Compared:
 
 def compared(
     entries: Sequence[Entry],
-    draws: Sequence[Mapping[str, Array]],
+    draws: Mapping[int, Array],
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[Compared]:
@@ -65,7 +65,7 @@ def compared(
 
     Args:
         entries: of the report.
-        draws: for each entry, task -> its score on each resample.
+        draws: `id` of an experiment -> its score on each resample.
         strategies: of the report.
     """
     scored = _scored(entries, tasks)
@@ -154,7 +154,7 @@ def _scored(entries: Sequence[Entry], tasks: Registry) -> _Scored:
 
 def _compared(
     entries: Sequence[Entry],
-    draws: Sequence[Mapping[str, Array]],
+    draws: Mapping[int, Array],
     suite: Group,
     strategy: str,
     sample: bool,
@@ -183,7 +183,7 @@ def _compared(
         for place, found in scored.items()
         if place not in own and all(name in found for name in datasets)
     ]
-    tested = [place for place in chosen if all(scored[place][name].task in draws[place] for name in datasets)]
+    tested = [place for place in chosen if all(id(scored[place][name]) in draws for name in datasets)]
     order = [*tested, *(place for place in chosen if place not in tested), *published]
     if len(order) < 2:
         return
@@ -194,7 +194,7 @@ def _compared(
     if len(tested) > 1:
         means = by_task[: len(tested)] @ weight
         resampled = np.stack(
-            [weight @ [draws[place][scored[place][name].task] for name in datasets] for place in tested]
+            [weight @ [draws[id(scored[place][name])] for name in datasets] for place in tested]
         )
         least = least_half((weights.get(name, 0.0), scored[tested[0]][name].n) for name in datasets)
         pairs, places = all_pairs(means, resampled, least), ranking(means, resampled)

@@ -60,16 +60,14 @@ def _title(suite: str, strategy: str) -> str:
     return f"{title_of('suite', suite)}, {strategy_title(strategy)}"
 
 
-def _by_group(entry: Entry) -> dict[tuple[str, str], list[Experiment]]:
-    by_group: dict[tuple[str, str], list[Experiment]] = {}
-    for item in entry.experiments.values():
-        by_group.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
-    return by_group
-
-
-def _kind(item: Experiment, setting: str) -> str:
-    """A setting without the hash or revision, which differs from task to task anyway."""
-    return item.words.get(setting, "").partition(" ")[0]
+def _by_group(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str, str, list[Experiment]]]:
+    """Of each entry, suite and strategy: the entry, the suite, the title of both, the results."""
+    for entry in entries:
+        by_group: dict[tuple[str, str], list[Experiment]] = {}
+        for item in entry.experiments.values():
+            by_group.setdefault((item.dataset.metadata.suite, item.strategy), []).append(item)
+        for (suite, strategy), items in by_group.items():
+            yield entry, suite, _title(suite, strategy), items
 
 
 def _limited(entries: Sequence[Entry]) -> Iterator[_Said]:
@@ -118,23 +116,22 @@ def _pending(entries: Sequence[Entry]) -> Iterator[_Said]:
 
 def _unlike(entries: Sequence[Entry], beside: set[str]) -> Iterator[_Said]:
     """Tasks that were not asked as the suite's paper asked them: no rank among its models."""
-    for entry in entries:
-        for (suite, strategy), items in _by_group(entry).items():
-            differences = [
-                item.unlike_the_paper
-                for item in items
-                if item.score is not None and not item.sample and suite in beside
-            ]
-            if n := sum(map(bool, differences)):
-                reasons = Counter(
-                    words for item in differences for words in dict.fromkeys(one.condition for one in item)
-                )
-                named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
-                yield _Said(
-                    f"{entry.label}, {_title(suite, strategy)}",
-                    f"{n} of {len(differences)} tasks have other conditions than the published models "
-                    f"({named}), so there is no rank among these",
-                )
+    for entry, suite, title, items in _by_group(entries):
+        differences = [
+            item.unlike_the_paper
+            for item in items
+            if item.score is not None and not item.sample and suite in beside
+        ]
+        if n := sum(map(bool, differences)):
+            reasons = Counter(
+                words for item in differences for words in dict.fromkeys(one.condition for one in item)
+            )
+            named = ", ".join(f"{words} in {count}" for words, count in reasons.most_common())
+            yield _Said(
+                f"{entry.label}, {title}",
+                f"{n} of {len(differences)} tasks have other conditions than the published models "
+                f"({named}), so there is no rank among these",
+            )
 
 
 def _few_documents(entries: Sequence[Entry]) -> Iterator[_Said]:
@@ -153,31 +150,28 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[_Said]:
 
 
 def _rebuilt(entries: Sequence[Entry]) -> Iterator[_Said]:
-    for entry in entries:
-        for (suite, strategy), items in _by_group(entry).items():
-            if names := [item.dataset.id for item in items if item.rebuilt]:
-                of = f"{entry.label}, {_title(suite, strategy)}"
-                yield _Said(of, f"rows rebuilt from the source, not the suite's own: {_some(names)}")
+    for entry, _, title, items in _by_group(entries):
+        if names := [item.dataset.id for item in items if item.rebuilt]:
+            what = f"rows rebuilt from the source, not the suite's own: {_some(names)}"
+            yield _Said(f"{entry.label}, {title}", what)
 
 
 def _fewer_examples(entries: Sequence[Entry]) -> Iterator[_Said]:
-    for entry in entries:
-        for (suite, strategy), items in _by_group(entry).items():
-            if names := [item.dataset.id for item in items if item.cut.get("shots_dropped")]:
-                of = f"{entry.label}, {_title(suite, strategy)}"
-                yield _Said(of, f"prompts that carry fewer examples, to fit the context: {_some(names)}")
+    for entry, _, title, items in _by_group(entries):
+        if names := [item.dataset.id for item in items if item.cut.get("shots_dropped")]:
+            what = f"prompts that carry fewer examples, to fit the context: {_some(names)}"
+            yield _Said(f"{entry.label}, {title}", what)
 
 
 def _within(entries: Sequence[Entry]) -> Iterator[_Said]:
     """Tasks of one suite that an entry was not asked alike."""
-    for entry in entries:
-        for (suite, strategy), items in _by_group(entry).items():
-            for setting, words in _WITHIN.items():
-                kinds = Counter(_kind(item, setting) for item in items)
-                if len(kinds) > 1:
-                    shares = ", ".join(f"{kind} in {n}" for kind, n in kinds.most_common())
-                    of = f"the tasks of {_title(suite, strategy)}"
-                    yield _Said(entry.label, f"{of} differ in {words}: {shares}")
+    for entry, _, title, items in _by_group(entries):
+        for setting, words in _WITHIN.items():
+            # without the hash or revision, which differs from task to task anyway
+            kinds = Counter(item.words.get(setting, "").partition(" ")[0] for item in items)
+            if len(kinds) > 1:
+                shares = ", ".join(f"{kind} in {n}" for kind, n in kinds.most_common())
+                yield _Said(entry.label, f"the tasks of {title} differ in {words}: {shares}")
 
 
 def _between_namesakes(entries: Sequence[Entry]) -> Iterator[_Said]:

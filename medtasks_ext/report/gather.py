@@ -158,7 +158,7 @@ class Report:
     tasks: Registry  # the registry
     strategies: tuple[str, ...]  # that were asked for
     entries: list[Entry]  # those that were read, then published ones
-    draws: list[dict[str, Array]]  # for each entry, task -> its score on each resample, (resamples,)
+    draws: dict[int, Array]  # `id` of an experiment -> its score on each resample, (resamples,)
     comparisons: list[Compared]  # of entries on a suite with one strategy
     differences: list[str]  # what to know before two figures are compared, a sentence each
     faults: list[Fault]  # what was left out, or must be known
@@ -229,10 +229,10 @@ def gather(
             remedy="; ".join(str(item).splitlines()[0] for item in faults[:3]) or "finish the run first",
         )
     entries = [*own, *_of_strategies(_published(own, tasks, published), strategies)]
-    draws = [_draws(entry, faults) for entry in entries]
+    draws = _draws(entries, faults)
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
-        within = within_models(entries[: len(own)], _by_experiment(entries, draws), tasks)
+        within = within_models(entries[: len(own)], draws, tasks)
         groups = _groups(entries, tasks, strategies)
         by_label, more = label_scores(own, labels, tasks)
     faults += more
@@ -315,32 +315,19 @@ def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> lis
     return [entry for entry in published_entries(tasks) if entry.paper in chosen]
 
 
-def _draws(entry: Entry, faults: list[Fault]) -> dict[str, Array]:
-    """Task -> its score on each resample, for tasks that have a score and can be resampled."""
+def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
+    """`id` of an experiment -> its score on each resample, where it has a score and can be resampled."""
     found = {}
-    for name, item in entry.experiments.items():
+    for entry, name, item in ((one, *pair) for one in entries for pair in one.experiments.items()):
         values = item.read_resampled() if item.score is not None else None
         if values is None:
             continue
         if values.shape == (RESAMPLES,) and np.isfinite(values).all():
-            found[name] = values
+            found[id(item)] = values
         else:
-            faults.append(
-                Fault(
-                    f"{entry.label}, {name}",
-                    "its resampled scores are damaged: no comparison",
-                    "medtasks rescore RUN",
-                )
-            )
+            what = "its resampled scores are damaged: no comparison"
+            faults.append(Fault(f"{entry.label}, {name}", what, "medtasks rescore RUN"))
     return found
-
-
-def _by_experiment(entries: Sequence[Entry], draws: Sequence[dict[str, Array]]) -> dict[int, Array]:
-    return {
-        id(entry.experiments[name]): values
-        for entry, found in zip(entries, draws, strict=True)
-        for name, values in found.items()
-    }
 
 
 def _groups(

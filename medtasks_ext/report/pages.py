@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from medtasks_ext.answers import answer_format
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.metrics.glossary import meaning, rule
+from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.prompts.dialogue import transcript
 from medtasks_ext.prompts.instructions import strategy_line
-from medtasks_ext.registry.strategies import reasons
 from medtasks_ext.rows.expressions import UNFIT, Template
 from medtasks_ext.rows.spec import dataset_spec
 
@@ -35,45 +34,40 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def task_page(dataset: Dataset, strategies: Sequence[str], experiments: Iterable[Experiment]) -> Json:
+def task_page(dataset: Dataset, strategies: Mapping[str, bool], items: Sequence[Experiment]) -> Json:
     """Prompts, rule, metrics and notes of a dataset.
 
     Args:
-        experiments: of the dataset, of entries that were read.
+        strategies: strategy -> whether it asks to reason first.
+        items: of the dataset, of entries that were read.
     """
-    items = list(experiments)
-    names = dict.fromkeys(
-        [
-            *(metric["metric"] for metric in dataset.metric_list),
-            *(n for i in items for n in i.metrics),
-        ]
-    )
-    official = any(item.official for item in items)
+    own, words = [metric["metric"] for metric in dataset.metric_list], meanings()
+    names = dict.fromkeys([*own, *(name for item in items for name in item.metrics)])
     return {
         "prompts": _prompts(dataset, strategies),
         "rule": rule(dataset),
-        "metrics": [[name, words] for name in names if (words := meaning(name))],
+        "metrics": [[name, words[name]] for name in names if words.get(name)],
         "open_questions": list(dataset.metadata.open_questions),
-        "note": _OFFICIAL if official else None,
+        "note": _OFFICIAL if any(item.official for item in items) else None,
         "examples": [],
     }
 
 
-def _prompts(dataset: Dataset, strategies: Sequence[str]) -> dict[str, dict[str, str]]:
+def _prompts(dataset: Dataset, strategies: Mapping[str, bool]) -> dict[str, dict[str, str]]:
     spec = dataset_spec(dataset)
-    prompt = spec.prompt
-    instruction = _instruction(dataset, prompt.instruction, spec.answer)
-    found = {}
-    for strategy in strategies:
-        cot = reasons(strategy)
-        line = strategy_line(dataset, spec, cot=cot)
-        shown = _input(prompt) if cot or not prompt.cue else f"{_input(prompt)}\n{prompt.cue}"
-        found[strategy] = {
+    lines = {cot: strategy_line(dataset, spec, cot=cot) for cot in dict.fromkeys(strategies.values())}
+    instruction = _instruction(dataset, spec.prompt.instruction, spec.answer)
+    shown = _input(spec.prompt)
+    answered_at_once = f"{shown}\n{spec.prompt.cue}" if spec.prompt.cue else shown
+    prompts = {
+        cot: {
             "instruction": cut(instruction.replace(_LINE, line).rstrip(), _LENGTH),
-            "input": cut(shown.replace(_LINE, line), _LENGTH),
+            "input": cut((shown if cot else answered_at_once).replace(_LINE, line), _LENGTH),
             "strategy_line": line,
         }
-    return found
+        for cot, line in lines.items()
+    }
+    return {strategy: prompts[cot] for strategy, cot in strategies.items()}
 
 
 def _input(prompt: Prompt) -> str:

@@ -14,8 +14,9 @@ import numpy as np
 
 from medtasks_ext.errors import some
 from medtasks_ext.registry.columns import axis_values, dataset_facts
-from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.registry.strategies import reasons, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title, titles_of
+from medtasks_ext.report.calibration import METRICS
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
@@ -317,8 +318,8 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "n": of_all["n"],
         **{name: of_own(of_all[name]) for name in ("valid", "cut", "unclosed")},
         "sd_of_gain": [
-            _sd_of_gain(report, index, entry, item) if mine else None
-            for mine, (index, entry, item) in zip(own, pairs, strict=True)
+            _sd_of_gain(report, entry, item) if mine else None
+            for mine, (_, entry, item) in zip(own, pairs, strict=True)
         ],
         **{name: of_own(of_all[name]) for name in ("inputs_cut", "usd")},
         "judged": of_own(None if value == 1 else value for value in of_all["judged"]),
@@ -340,15 +341,15 @@ def _sd(low: float | None, high: float | None) -> float | None:
     return None if low is None or high is None else width_as_sd(Interval(low, high))
 
 
-def _sd_of_gain(report: Report, index: int, entry: Entry, item: Experiment) -> float | None:
+def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
     """Standard deviation, over resamples, of a score minus the zero-shot score on the same documents."""
     zero = entry.experiments.get(item.dataset.id)
     if zero is None or zero is item:
         return None
-    draws = [report.draws[index].get(name) for name in (zero.task, item.task)]
-    if zero.rows_hash != item.rows_hash or draws[0] is None or draws[1] is None:
+    first, second = (report.draws.get(id(one)) for one in (zero, item))
+    if zero.rows_hash != item.rows_hash or first is None or second is None:
         return None
-    return number(float((draws[1] - draws[0]).std()))
+    return number(float((second - first).std()))
 
 
 def _labels(report: Report) -> Json | None:
@@ -435,7 +436,9 @@ def _rounded(content: Any) -> Any:
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
-    pairs, ranking = item.pairs, item.ranking
+    """Figures that fewer than two entries do not have are empty."""
+    ranks = {"rank": "rank", "rank_low": "low", "rank_high": "high"}
+    pairs = {"difference": "difference", "low": "low", "high": "high", "p": "p_value"}
     return {
         "suite": item.suite,
         "strategy": item.strategy,
@@ -444,43 +447,36 @@ def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
         "tasks": len(item.datasets),
         "datasets": [place[name] for name in item.datasets],
         "left_out": item.left_out,
-        "difference": [] if pairs is None else _matrix(pairs.difference),
-        "low": [] if pairs is None else _matrix(pairs.low),
-        "high": [] if pairs is None else _matrix(pairs.high),
-        "p": [] if pairs is None else _matrix(pairs.p_value),
+        **{name: _matrix(getattr(item.pairs, column, None)) for name, column in pairs.items()},
         "p_holm": _matrix(item.p_holm),
         "p_bh": _matrix(item.p_bh),
         "wins": _matrix(item.wins),
-        "rank": [] if ranking is None else ranking.rank.tolist(),
-        "rank_low": [] if ranking is None else ranking.low.tolist(),
-        "rank_high": [] if ranking is None else ranking.high.tolist(),
+        **{name: np.asarray(getattr(item.ranking, end, ())).tolist() for name, end in ranks.items()},
     }
 
 
 def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = report.judgements.to_pylist()
     return [
         {
-            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
+            **whose,
             **{"judges": row["judges"], "measure": row["measure"]},
             **{"value": number(row["value"]), "missing": row["missing"]},
         }
-        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+        for whose, row in _of_tasks(report, report.judgements.to_pylist(), place)
     ]
 
 
+def _of_tasks(report: Report, rows: Sequence[Json], place: Mapping[str, int]) -> Iterator[tuple[Json, Json]]:
+    """Each row of a frame of tasks, after the places of its entry, dataset and strategy."""
+    for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True):
+        yield {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}, row
+
+
 def _calibration(report: Report, place: Mapping[str, int]) -> list[Json]:
-    rows = records(report.calibration)
-    figures = ("acc", "acc_norm", "brier_score", "calibration_error", "risk_coverage")
+    figures = ("documents", *METRICS, "bins", "risks", "risks_sd")
     return [
-        {
-            **{"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy},
-            "documents": row["documents"],
-            **{name: number(row[name]) for name in figures},
-            "bins": [[*map(number, part)] for part in row["bins"]],
-            **{name: [*map(number, row[name])] for name in ("risks", "risks_sd")},
-        }
-        for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True)
+        {**whose, **{name: _rounded(row[name]) for name in figures}}
+        for whose, row in _of_tasks(report, records(report.calibration), place)
     ]
 
 
@@ -507,8 +503,9 @@ def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -
         if entry.kind != "published":
             for item in entry.experiments.values():
                 answered.setdefault(item.dataset.id, []).append((index, item))
+    strategies = {strategy: reasons(strategy) for strategy in report.strategies}
     pages = {
-        dataset.id: task_page(dataset, report.strategies, [item for _, item in answered.get(dataset.id, [])])
+        dataset.id: task_page(dataset, strategies, [item for _, item in answered.get(dataset.id, ())])
         for dataset in datasets
     }
     if text == "none" or not answered:

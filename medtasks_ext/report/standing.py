@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry, Suite
-    from medtasks_ext.results.conditions import Difference
     from medtasks_ext.results.experiments import Entry, Experiment
     from medtasks_ext.stats.statistic import Array
 
@@ -47,8 +46,6 @@ FEWEST_TASKS, FEWEST_DOCUMENTS = 3, 100
 #: Share of the ranks over which an interval may reach; beyond, there is no rank.
 _WIDEST = 1 / 3
 _STRIP = 48  # characters of a strip
-#: suite and strategy -> published models, each with its scores: dataset -> score
-_Published: TypeAlias = "dict[tuple[str, str], list[tuple[Entry, dict[str, float]]]]"
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class Strip:
     @property
     def words(self) -> str:
         """The value with its lead."""
-        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {_tasks(self.tasks)})"
+        return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {tasks_words(self.tasks)})"
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ class Value:
     @property
     def words(self) -> str:
         """The value with its score."""
-        return f"{title(self.axis, self.value)} ({self.score:.2f}, {_tasks(self.tasks)})"
+        return f"{title(self.axis, self.value)} ({self.score:.2f}, {tasks_words(self.tasks)})"
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,7 @@ class Standing:
         if not self.comparable:
             return f"{words}; not ranked among {n} published models: other conditions ({self._why})"
         if not self.enough:
-            alike = f"{_tasks(self.comparable)} with {self.documents_comparable:,} documents"
+            alike = f"{tasks_words(self.comparable)} with {self.documents_comparable:,} documents"
             return (
                 f"{words}; not ranked: {alike} under the conditions of the published models, and "
                 f"{FEWEST_TASKS} tasks with {FEWEST_DOCUMENTS} documents are needed"
@@ -245,8 +242,9 @@ class Standing:
         if self.rank_range is None:
             return f"{words}: too little for a rank among {n} published models"
         first, last = self.rank_range
-        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{words}: {rank} of {n + 1}{self._on_these}{self._side}{self._claimed}"
+        return (
+            f"{words}: rank {range_words(first, last)} of {n + 1}{self._on_these}{self._side}{self._claimed}"
+        )
 
     @property
     def _claimed(self) -> str:
@@ -278,21 +276,10 @@ class Standing:
 
     def row(self) -> Json:
         """Its row of the frame."""
-        equal = (
-            *("strategy", "score", "tasks", "of_suite", "official", "ranked", "rank_range", "comparable"),
-            *(
-                "documents_comparable",
-                "score_comparable",
-                "low",
-                "high",
-                "size",
-                "sentence",
-                "among_peers",
-                "remarks",
-            ),
-        )
+        said = ("ranked", "rank_range", "sentence", "among_peers", "remarks")
         return {
-            **{name: getattr(self, name) for name in equal},
+            **vars(self),
+            **{name: getattr(self, name) for name in said},
             **{state: self.states.get(state, 0) for state in get_args(State)},
             **{"entry": self.entry.label, "suite": self.suite.id, "rank_of": len(self.rivals) + 1},
             "rank": self.rank if self.ranked else None,
@@ -302,8 +289,8 @@ class Standing:
             "rivals": [(rival.entry.label, rival.score) for rival in self.rivals],
             "peers": [rival.entry.label for rival in self.peers],
             "strips": [strip.row() for strip in self.strips],
-            "strong": [{"axis": strip.axis, "value": strip.value} for strip in self.strong],
-            "weak": [{"axis": strip.axis, "value": strip.value} for strip in self.weak],
+            "strong": [vars(strip) for strip in self.strong],
+            "weak": [vars(strip) for strip in self.weak],
         }
 
     @property
@@ -335,9 +322,8 @@ class Standing:
         if self.rivals:
             lines.append(confirmed_words(self.states, self.tasks))
         if self.comparable and self.reasons:
-            lines.append(
-                f"{_tasks(self.tasks - self.comparable)} left out here, under other conditions: {self._why}"
-            )
+            left_out = tasks_words(self.tasks - self.comparable)
+            lines.append(f"{left_out} left out here, under other conditions: {self._why}")
         return lines
 
     @property
@@ -354,13 +340,13 @@ class Standing:
         if not self.ranked or self.ends is None or not (peers := self.peers):
             return ""
         first, last = (1 + sum(item.score > end for item in peers) for end in reversed(self.ends))
-        rank = f"rank {first}" if first == last else f"rank {first} to {last}"
-        return f"{rank} of {len(peers) + 1} among models of its size (about {self.size:g} B parameters)"
+        rank = f"rank {range_words(first, last)} of {len(peers) + 1}"
+        return f"{rank} among models of its size (about {self.size:g} B parameters)"
 
 
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
     """What was measured, in words: the score, the tasks of the suite, and how they were asked."""
-    words = f"{score:.2f} on {tasks} of {suite}'s {_tasks(of_suite)}"
+    words = f"{score:.2f} on {tasks} of {suite}'s {tasks_words(of_suite)}"
     return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"
 
 
@@ -411,16 +397,52 @@ def standings(
         entries: own and published ones.
         strategies: of the report.
     """
-    published = _published(entries)
-    sizes = {id(entry): _size_of(entry) for entry in entries}
-    rows = (
-        _standing(entry, tasks, suite, strategy, published, sizes)
-        for entry in entries
-        if entry.kind != "published" and not entry.sample
+    own = [entry for entry in entries if entry.kind != "published" and not entry.sample]
+    fields = [
+        _Field.of(entries, suite, strategy, _groups(tasks, suite.id)[0])
         for suite in tasks.suites.values()
         for strategy in strategies
-    )
+        if own and suite.published
+    ]
+    rows = (_standing(entry, tasks, field) for entry in own for field in fields)
     return table_of("standings", (item.row() for item in rows if item))
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The published models that have scores of a suite with one strategy."""
+
+    suite: Suite
+    strategy: str
+    entries: list[Entry]
+    sizes: list[float | None]  # billions of parameters
+    columns: dict[str, int]  # dataset -> its column in `scores`
+    scores: Array  # (models, datasets), NaN where one has none
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], suite: Suite, strategy: str, group: Group) -> _Field:
+        """That of the published ones among some entries."""
+        found, scores = [], []
+        for entry in entries:
+            items = entry.experiments.values() if entry.paper == suite.id else ()
+            own = {item.dataset.id: item.score for item in items if item.strategy == strategy}
+            if any(score is not None for score in own.values()):
+                found.append(entry)
+                scores.append([own.get(name) for name in group.datasets])
+        columns = {name: column for column, name in enumerate(group.datasets)}
+        table = np.array(scores, dtype=float).reshape(len(found), len(columns))
+        return cls(suite, strategy, found, [_size_of(entry) for entry in found], columns, table)
+
+    def on(self, names: Sequence[str]) -> tuple[list[int], Array]:
+        """Places of the models that have a score on all of these datasets, and these scores, (n, names)."""
+        scores = self.scores.take([self.columns[name] for name in names], axis=1)
+        there = np.flatnonzero(~np.isnan(scores).any(axis=1))
+        return there.tolist(), scores[there]
+
+    def rivals(self, places: Sequence[int], scores: Sequence[float]) -> tuple[Rival, ...]:
+        """The models at some places with these scores, the best first."""
+        ordered = sorted(zip(places, scores, strict=True), key=lambda pair: -pair[1])
+        return tuple(Rival(self.entries[place], score, self.sizes[place]) for place, score in ordered)
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
@@ -446,25 +468,22 @@ def _is_near(one: float, other: float | None) -> bool:
     return other is not None and max(one, other) <= _SIZE * min(one, other)
 
 
-def _tasks(n: int) -> str:
+def range_words(first: int, last: int) -> str:
+    """Ranks from one to another."""
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def tasks_words(n: int) -> str:
+    """So many tasks, in words."""
     return "1 task" if n == 1 else f"{n} tasks"
 
 
-def _standing(
-    entry: Entry,
-    tasks: Registry,
-    suite: Suite,
-    strategy: str,
-    published: _Published,
-    sizes: Mapping[int, float | None],
-) -> Standing | None:
-    if suite.published is None:
-        return None
-    group, axes = _groups(tasks, suite.id)
+def _standing(entry: Entry, tasks: Registry, field: _Field) -> Standing | None:
+    group, axes = _groups(tasks, field.suite.id)
     own = {
         item.dataset.id: item
         for item in entry.experiments.values()
-        if item.strategy == strategy and item.score is not None and item.dataset.id in group.counted
+        if item.strategy == field.strategy and item.score is not None and item.dataset.id in group.counted
     }
     if not own:
         return None
@@ -472,37 +491,35 @@ def _standing(
     alike = [name for name, item in own.items() if item.may_stand_beside]
     chosen = alike or list(own)
     items = [own[name] for name in chosen]
-    models = published.get((suite.id, strategy), [])
-    scored = _scored(models, chosen)
     weight = _weights(group, chosen)
-    table = np.array([scores for _, scores in scored], dtype=float).reshape(-1, len(chosen))
+    places, table = field.on(chosen)
     scores = np.array([item.score for item in items], dtype=float)
-    rivals = list(zip([rival for rival, _ in scored], (table @ weight).tolist(), strict=True))
+    rivals = field.rivals(places, (table @ weight).tolist())
     interval = of_tasks(
         weight, scores, [item.intervals.get("score") for item in items], [item.n for item in items]
     )
     documents = sum(item.n for item in items) if alike else 0
     enough = len(alike) >= FEWEST_TASKS and documents >= FEWEST_DOCUMENTS
     equivalent = None
-    if enough and 0 < len(alike) < group.n_tasks and (fit := _fit(models, group, tuple(chosen))):
-        score, error = fit.score(scores, np.array([*map(_variance, items)]))
-        equivalent = Equivalent(score, error)
-        of_all = _scored(models, [*group.counted])
-        whole = _weights(group, [*group.counted])
-        rivals = [(rival, float(whole @ np.array(values))) for rival, values in of_all]
-    everything = group.weights(frozenset(own))
+    if enough and len(alike) < group.n_tasks and (fit := _fit(field, group, tuple(chosen))):
+        equivalent = Equivalent(*fit.score(scores, np.array([*map(_variance, items)])))
+        everything = [*group.counted]
+        whole, (places, of_all) = _weights(group, everything), field.on(everything)
+        rivals = field.rivals(places, [float(whole @ values) for values in of_all])
+    weights = group.weights(frozenset(own))
     reasons = Counter(
         words
         for differences in unlike.values()
         for words in dict.fromkeys(one.condition for one in differences)
     )
-    reasons.update({"part of the rows or judgements": n} if (n := _parts(own, unlike)) else {})
-    claims = bool(enough and scored)
+    if n := sum(not unlike[name] and not item.whole for name, item in own.items()):
+        reasons["part of the rows or judgements"] += n
+    claims = bool(enough and len(table))
     return Standing(
         entry=entry,
-        suite=suite,
-        strategy=strategy,
-        score=float(sum(everything[name] * (own[name].score or 0.0) for name in own)),
+        suite=field.suite,
+        strategy=field.strategy,
+        score=float(sum(weights[name] * (own[name].score or 0.0) for name in own)),
         tasks=len(own),
         of_suite=group.n_tasks,
         official=sum(item.facts.wording == "official" for item in own.values()),
@@ -514,12 +531,9 @@ def _standing(
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         equivalent=equivalent,
-        rivals=tuple(
-            Rival(rival, score, sizes[id(rival)])
-            for rival, score in sorted(rivals, key=lambda pair: -pair[1])
-        ),
+        rivals=rivals,
         reasons=dict(reasons.most_common()),
-        size=sizes[id(entry)],
+        size=_size_of(entry),
         strips=tuple(_strips(axes, items, table)) if claims else (),
         profile=() if claims else tuple(_profile(axes, list(own.values()))),
     )
@@ -536,18 +550,14 @@ def _variance(item: Experiment) -> float:
     return width_as_sd(interval) ** 2 if interval else score * (1 - score) / max(item.n, 1)
 
 
-def _fit(
-    models: Sequence[tuple[Entry, Mapping[str, float]]], group: Group, chosen: tuple[str, ...]
-) -> Equating | None:
+def _fit(field: _Field, group: Group, chosen: tuple[str, ...]) -> Equating | None:
     """How the suite's score follows from these tasks; None where too few models have all of them."""
     names = [*chosen, *sorted(group.counted - set(chosen))]
-    scored = _scored(models, names)
-    if len(scored) < FEWEST_MODELS:
+    places, table = field.on(names)
+    if len(places) < FEWEST_MODELS:
         return None
-    table = np.array([scores for _, scores in scored])
-    return _equating(
-        table.tobytes(), len(names), len(chosen), tuple(_weights(group, names)), _families(scored)
-    )
+    families = _families([field.entries[place] for place in places])
+    return _equating(table.tobytes(), len(names), len(chosen), tuple(_weights(group, names)), families)
 
 
 @lru_cache(maxsize=64)
@@ -559,17 +569,13 @@ def _equating(
     return equating(scores, np.array(weights), range(asked), families)
 
 
-def _families(models: Sequence[tuple[Entry, list[float]]]) -> tuple[str, ...]:
+def _families(models: Sequence[Entry]) -> tuple[str, ...]:
     """Who made each model, as its paper says, else as other models whose names begin alike say."""
-    said = [facts_of(entry, ()).get("maker", "").lower() for entry, _ in models]
-    stems = [_stem(entry) for entry, _ in models]
+    said = [facts_of(entry, ()).get("maker", "").lower() for entry in models]
+    # the letters with which its name begins
+    stems = [(re.match(r"[^\W\d_]*", entry.model) or [""])[0].lower() for entry in models]
     makers = {stem: maker for stem, maker in zip(stems, said, strict=True) if maker}
     return tuple(maker or makers.get(stem, stem) for maker, stem in zip(said, stems, strict=True))
-
-
-def _stem(entry: Entry) -> str:
-    """The letters with which its name begins."""
-    return (re.match(r"[^\W\d_]*", entry.model) or [""])[0].lower()
 
 
 @lru_cache(maxsize=32)
@@ -579,35 +585,6 @@ def _groups(tasks: Registry, suite: str) -> tuple[Group, list[Group]]:
     [own] = [group for group in groups if group.axis == "suite"]
     axes = [axis for axis in tasks.suites[suite].groups if axis not in tasks.suites[suite].tags]
     return own, [group for group in groups if group.axis in axes and not group.derived]
-
-
-def _parts(own: Mapping[str, Experiment], unlike: Mapping[str, Sequence[Difference]]) -> int:
-    return sum(not unlike[name] and not item.whole for name, item in own.items())
-
-
-def _published(entries: Sequence[Entry]) -> _Published:
-    by_paper: _Published = {}
-    for entry in entries:
-        if entry.kind != "published":
-            continue
-        scores: dict[str, dict[str, float]] = {}
-        for item in entry.experiments.values():
-            if item.score is not None:
-                scores.setdefault(item.strategy, {})[item.dataset.id] = item.score
-        for strategy, of in scores.items():
-            by_paper.setdefault((entry.paper, strategy), []).append((entry, of))
-    return by_paper
-
-
-def _scored(
-    rivals: Sequence[tuple[Entry, Mapping[str, float]]], chosen: Sequence[str]
-) -> list[tuple[Entry, list[float]]]:
-    """The published models with a score on all of these tasks."""
-    return [
-        (entry, [scores[name] for name in chosen])
-        for entry, scores in rivals
-        if all(name in scores for name in chosen)
-    ]
 
 
 def _members(groups: Sequence[Group], items: Sequence[Experiment]) -> Array:

@@ -307,7 +307,7 @@ def group_changes(changes: Sequence[TaskChange], tasks: Registry) -> list[GroupC
         parts = [[by_name[name] for name in part if name in by_name] for part in tasks.parts(group)]
         shared = [part for part in parts if part]
         if sum(map(len, shared)) >= (1 if group in suites else SMALLEST_GROUP):
-            found.append(_group_change(group, shared, sum(map(len, tasks.parts(group)))))
+            found.append(group_change(group, shared, sum(map(len, tasks.parts(group)))))
     return found
 
 
@@ -316,7 +316,8 @@ def suite_groups(tasks: Registry) -> set[str]:
     return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
 
 
-def _group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int) -> GroupChange:
+def group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int) -> GroupChange:
+    """The change in a mean over parts, each the mean of its tasks, of which the group has so many."""
     before, after = (
         sum(sum(getattr(item, side) for item in part) / len(part) for part in parts) / len(parts)
         for side in ("before", "after")

@@ -12,8 +12,8 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.changes import (
     GroupChange,
     TaskChange,
+    group_change,
     group_changes,
-    mean_change,
     settings_that_differ,
     suite_groups,
     task_changes,
@@ -126,7 +126,7 @@ def _label_changes(
             sides = [_labelled(entry, some, value, faults) for entry in (pair.before, pair.after)]
             found, _ = task_changes(*sides)  # a task with one such document says nothing
             if found:
-                yield pair, _mean_of(f"{axis}: {value}", found)
+                yield pair, group_change(f"{axis}: {value}", [found], len(found))
 
 
 def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[Fault]) -> Entry:
@@ -145,18 +145,6 @@ def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[F
             if part:
                 kept[name] = part
     return replace(entry, experiments=kept)
-
-
-def _mean_of(name: str, changes: Sequence[TaskChange]) -> GroupChange:
-    n = len(changes)
-    return GroupChange(
-        name,
-        sum(item.before for item in changes) / n,
-        sum(item.after for item in changes) / n,
-        mean_change([[item.shared for item in changes]]),
-        n,
-        n,
-    )
 
 
 def _group_rows(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) -> list[Json]:

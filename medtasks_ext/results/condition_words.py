@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.registry.strategies import strategy_title
@@ -73,8 +74,9 @@ def asked_with_words(facts: Facts) -> str:
     return "; ".join(f"{title}: {value}" for title, value in known.items() if value)
 
 
-def shown(facts: Facts) -> dict[str, str | int | float | bool | None]:
-    """Condition -> its value as tables hold it; None where nobody recorded it."""
+@lru_cache(maxsize=2**12)
+def shown(facts: Facts) -> Mapping[str, str | int | float | bool | None]:
+    """Condition -> its value as tables hold it; None where nobody recorded it. Many results have the same."""
     return {item.name: plain(item.name, getattr(facts, item.name)) for item in fields(Facts)}
 
 

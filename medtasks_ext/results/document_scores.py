@@ -7,7 +7,7 @@ under any weights, so paired tests and bootstraps need no responses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +21,7 @@ from medtasks_ext.metrics import likelihood
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.functions import MARK, function_named
 from medtasks_ext.registry.strategies import by_likelihood
+from medtasks_ext.stats.bootstrap import resample, score_interval
 from medtasks_ext.stats.counts import Counts, by_unit, statistic_of, unit_of
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, Statistic, mean
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from medtasks_ext.registry.tasks import Dataset
+    from medtasks_ext.stats.intervals import Interval
 
 SCHEMA = 1
 
@@ -58,10 +60,33 @@ class DocumentScores:
         """The score over all documents; NaN where none takes part in it."""
         return float(self.statistic.value(self.counts.sum(axis=0))) if self.scored.any() else float("nan")
 
+    def at(self, places: Array | Sequence[int]) -> DocumentScores:
+        """The documents at some places, in this order."""
+        arrays = ("units", "scored", "scores", "valid", "unclosed", "counts", "confidence")
+        return replace(
+            self,
+            documents=[self.documents[place] for place in places],
+            contents=[self.contents[place] for place in places],
+            **{name: getattr(self, name)[places] for name in arrays},
+        )
+
     def by_unit(self) -> Counts:
         """The counts of `score`, one row per unit that takes part: what the bootstrap resamples."""
         matrix = by_unit(self.counts[self.scored], self.units[self.scored])
         return Counts(matrix, {"score": self.statistic}, self.labels)
+
+    def interval(self, dataset: str) -> Interval | None:
+        """The 95 % interval of the score; None for fewer than two units.
+
+        Args:
+            dataset: its id, by which resamples are drawn.
+        """
+        return score_interval(self.by_unit(), dataset)
+
+    def draws(self, dataset: str) -> Array | None:
+        """The score on each resample, (resamples,); None for fewer than two units."""
+        resampled = resample([self.by_unit()], dataset)
+        return resampled["score"].values if resampled else None
 
 
 def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:

@@ -59,6 +59,10 @@ class Fault:
     remedy: str  # how to mend it
     skipped: bool = True  # whether something was left out because of it
 
+    def record(self) -> dict[str, str]:
+        """As pages and JSON hold it."""
+        return {"where": self.where, "what": self.what, "remedy": self.remedy}
+
     def __str__(self) -> str:
         return f"{self.where}: {self.what}\n  → {self.remedy}"
 
@@ -92,18 +96,16 @@ class Coverage:
     @property
     def words(self) -> str:
         """What is missing, n of n; empty where nothing is."""
-        return ", ".join(
-            [
-                *([f"{self.rows:,} of the suite's {self.of_suite:,} rows"] if self.lacks_rows else []),
-                *(
-                    [f"{self.answers:,} of {self.here:,} answers"]
-                    if self.here is not None and self.answers < self.here
-                    else []
-                ),
-                *([f"{self.faulty:,} faulty rows left out"] if self.faulty else []),
-                *([f"{self.judged:.0%} of the judgements"] if self.judged < 1 else []),
-            ]
-        )
+        missing = []
+        if self.lacks_rows:
+            missing.append(f"{self.rows:,} of the suite's {self.of_suite:,} rows")
+        if self.here is not None and self.answers < self.here:
+            missing.append(f"{self.answers:,} of {self.here:,} answers")
+        if self.faulty:
+            missing.append(f"{self.faulty:,} faulty rows left out")
+        if self.judged < 1:
+            missing.append(f"{self.judged:.0%} of the judgements")
+        return ", ".join(missing)
 
 
 @dataclass
@@ -170,7 +172,7 @@ class Experiment:
         """What of its conditions is compared with those of others."""
         return facts(self.conditions)
 
-    @cached_property
+    @property
     def shown(self) -> Mapping[str, str | int | float | bool | None]:
         """Condition -> its value as tables hold it; None where nobody recorded it."""
         return shown(self.facts)

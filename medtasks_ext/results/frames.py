@@ -69,6 +69,12 @@ _IDENTITY = Columns(
     "the version that a table states, or the revision that a run asked for",
 )
 
+#: Conditions of a result that have a column of their own.
+CONDITIONS = (
+    "wording source documents_asked decoding generation stop arguments variant brought rounding template "
+    "own_template local_template system system_text turns delimiter examples budget:int64 context:int64 "
+    "seed:int64"
+)
 #: frame -> its columns
 FRAMES: Mapping[str, tuple[Columns, ...]] = {
     "results": (
@@ -98,12 +104,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         ),
         Columns("jury judged:double", "who judged and how; share of the answers that all judges judged"),
         Columns("rows_here:int64 rows_of_suite:int64", "rows with an answer, rows of the suite"),
-        Columns(
-            "wording source documents_asked decoding generation stop arguments variant brought rounding "
-            "template own_template local_template system system_text turns delimiter examples budget:int64 "
-            "context:int64 seed:int64",
-            "the [conditions](conditions.md#conditions)",
-        ),
+        Columns(CONDITIONS, "the [conditions](conditions.md#conditions)"),
         Columns(
             "rows_are words_are shots_are",
             "`confirmed` as the suite's, `claimed`, `different` ([rules](compare.md#confirmed-or-claimed))",

@@ -14,7 +14,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import LABELS, loaded
 from medtasks_ext.results.experiments import Entry, Experiment, Fault
 from medtasks_ext.results.frames import table_of
-from medtasks_ext.stats.bootstrap import resample, score_interval
 from medtasks_ext.stats.intervals import Interval, of_tasks
 
 if TYPE_CHECKING:
@@ -112,39 +111,18 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     places = found.places.get(value)
     if places is None or not scores.scored[places].any():
         return None
-    some = _chosen(scores, places)
-    interval = score_interval(some.by_unit(), item.dataset.id)
+    some = scores.at(places)
+    interval = some.interval(item.dataset.id)
     return replace(
         item,
         metrics={"score": some.value, **{k: v for k, v in item.metrics.items() if k == "judged"}},
         intervals={} if interval is None else {"score": interval},
         n=len(some.documents),
         conditions=item.conditions.on(f"{labels.axis} {value}", len(some.documents)),
-        read_resampled=lambda: draws(some, item.dataset.id),
+        read_resampled=lambda: some.draws(item.dataset.id),
         read_documents=lambda: some,
         read_samples=None,
     )
-
-
-def _chosen(scores: DocumentScores, places: Array) -> DocumentScores:
-    return replace(
-        scores,
-        documents=[scores.documents[place] for place in places.tolist()],
-        contents=[scores.contents[place] for place in places.tolist()],
-        units=scores.units[places],
-        scored=scores.scored[places],
-        scores=scores.scores[places],
-        valid=scores.valid[places],
-        unclosed=scores.unclosed[places],
-        counts=scores.counts[places],
-        confidence=scores.confidence[places],
-    )
-
-
-def draws(scores: DocumentScores, dataset: str) -> Array | None:
-    """The score on each resample of some documents, (resamples,); None for fewer than two units."""
-    resampled = resample([scores.by_unit()], dataset)
-    return resampled["score"].values if resampled else None
 
 
 # ---------------------------------------------------------------------- labels that documents carry

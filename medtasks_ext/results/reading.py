@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
@@ -61,7 +61,7 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     if (run := run_folder(path)) is not None:
         return [_medtasks_run(run, tasks, faults)]
     return [
-        entry for file in _lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
+        entry for file in lm_eval_files(path) if (entry := _lm_eval_file(file, tasks, faults)) is not None
     ]
 
 
@@ -70,7 +70,7 @@ def check_runs(path: Path) -> None:
     if (run := run_folder(path)) is not None:
         Manifest.read_whole(run)
     else:
-        _lm_eval_files(path)
+        lm_eval_files(path)
 
 
 def run_folder(path: Path) -> Path | None:
@@ -212,28 +212,42 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
 # ---------------------------------------------------------------------- lm_eval
 
 
-def _lm_eval_files(path: Path) -> list[Path]:
-    """The results files of `lm_eval --output_path`."""
+def lm_eval_files(path: Path) -> list[Path]:
+    """The results files of `lm_eval --output_path`.
+
+    Raises:
+        MedtasksError: there are none.
+    """
     files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
+        beside = sorted(item.name for item in path.parent.glob("*") if item.is_dir())
         raise MedtasksError(
-            "holds no results" if path.exists() else "no such folder",
+            "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}",
             where=path,
             remedy="name a folder of `medtasks run`, or what `lm_eval --output_path` wrote",
         )
     return files
 
 
-def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | None:
+def read_lm_eval(file: Path, tasks: Registry, faults: list[Fault]) -> tuple[Mapping[str, Any], list[str]]:
+    """A results file of plain lm_eval, and those of its tasks that are known; the others become a fault.
+
+    Raises:
+        MedtasksError: it is no such file.
+    """
     content = read_json(file)
     if not isinstance(content, dict) or "results" not in content or "configs" not in content:
         raise MedtasksError(
             "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
         )
-    named = {name: item for name, item in content["configs"].items() if name in content["results"]}
+    named = [name for name in content["configs"] if name in content["results"]]
     if unknown := [name for name in named if tasks.asked(name) is None]:
         faults.append(unknown_tasks(unknown, str(file)))
-    known = [name for name in named if tasks.asked(name)]
+    return content, [name for name in named if tasks.asked(name)]
+
+
+def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | None:
+    content, known = read_lm_eval(file, tasks, faults)
     if not known:
         return None
     if bare := [name for name in known if not samples_file(file, name).is_file()]:

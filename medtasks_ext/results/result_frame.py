@@ -12,7 +12,7 @@ import numpy as np
 
 from medtasks_ext.csvfile import csv_lines
 from medtasks_ext.registry.columns import axis_values
-from medtasks_ext.results.frames import axes, names, schema, table, table_of
+from medtasks_ext.results.frames import CONDITIONS, axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
 
@@ -29,23 +29,6 @@ if TYPE_CHECKING:
 
 #: column -> its value, of what has the column
 _Values = dict[str, "Callable[[Any], Any]"]
-
-#: Conditions that have a column of their own under their names.
-_CONDITIONS = (
-    *("wording", "source", "documents_asked", "decoding", "generation", "stop", "arguments", "variant"),
-    *(
-        "brought",
-        "rounding",
-        "template",
-        "own_template",
-        "local_template",
-        "system",
-        "system_text",
-        "turns",
-        "delimiter",
-        "examples",
-    ),
-)
 
 
 def _condition(name: str) -> Callable[[Experiment], Any]:
@@ -125,10 +108,7 @@ _OF_EXPERIMENT: _Values = {
     "judged": lambda item: item.covered,
     "rows_here": lambda item: item.coverage.rows,
     "rows_of_suite": lambda item: item.coverage.of_suite,
-    **{name: _condition(name) for name in _CONDITIONS},
-    "budget": lambda item: item.facts.budget,
-    "context": lambda item: item.facts.context,
-    "seed": lambda item: item.facts.seed,
+    **{name: _condition(name) for name in (said.partition(":")[0] for said in CONDITIONS.split())},
     "rows_are": lambda item: item.confirmed.rows,
     "words_are": lambda item: item.confirmed.words,
     "shots_are": lambda item: item.confirmed.shots,

@@ -12,7 +12,7 @@ from medtasks_ext.report.pictures.spec import Kind, Value, looks_of, picture, th
 from medtasks_lab.atlas.sentences import Group, Series, of_matrix, of_points, of_series
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from medtasks_ext.jsonfile import Json
     from medtasks_lab.atlas.cells import Cell
@@ -181,18 +181,20 @@ def _own_places(rows: Table) -> list[int]:
     return [place for place, line in enumerate(rows.values()) if _is_own(line)]
 
 
+def _drawn(rows: Table, columns: Sequence[str]) -> Iterator[tuple[int, str, str, float]]:
+    """The figures of a table line by line: place and name of the line, column, figure."""
+    for place, (name, line) in enumerate(rows.items()):
+        for column in columns:
+            if (value := figure(line.get(column))) is not None:
+                yield place, name, column, value
+
+
 def _heat(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     found: list[dict[str, Value]] = []
-    for y, (name, line) in enumerate(rows.items()):
-        for x, column in enumerate(columns):
-            if (value := figure(line.get(column))) is not None:
-                words = f"{value:.{how.digits}f}"
-                found.append(
-                    {"x": x, "y": y, "value": value, "words": words, "tip": f"{name}\n{column}: {words}"}
-                )
-    values = [
-        value for line in rows.values() for name in columns if (value := figure(line.get(name))) is not None
-    ]
+    for y, name, column, value in _drawn(rows, columns):
+        words, x = f"{value:.{how.digits}f}", columns.index(column)
+        found.append({"x": x, "y": y, "value": value, "words": words, "tip": f"{name}\n{column}: {words}"})
+    values = [value for *_, value in _drawn(rows, columns)]
     step = max(42, min(96, 900 // len(columns)))
     letters = (step - 6) // 6
     level = max(len(word) for column in columns for word in column.split()) <= letters
@@ -237,18 +239,13 @@ def _wrapped(name: str, letters: int) -> list[str]:
 def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     values: list[dict[str, Value]] = []
     ends: list[float] = []
-    for place, (name, line) in enumerate(rows.items()):
-        for column in columns:
-            if (value := figure(line.get(column))) is None:
-                continue
-            low, high = (figure(line.get(f"{column}, {end}")) for end in ("low", "high"))
-            if how.spread and (spread := figure(line.get(how.spread))) is not None:
-                low, high = value - spread, value + spread
-            tip = f"{name}\n{column}: {value:.{how.digits}f}"
-            ends += [end for end in (value, low, high) if end is not None]
-            values.append(
-                {"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip}
-            )
+    for place, name, column, value in _drawn(rows, columns):
+        low, high = (figure(rows[name].get(f"{column}, {end}")) for end in ("low", "high"))
+        if how.spread and (spread := figure(rows[name].get(how.spread))) is not None:
+            low, high = value - spread, value + spread
+        tip = f"{name}\n{column}: {value:.{how.digits}f}"
+        ends += [end for end in (value, low, high) if end is not None]
+        values.append({"line": place, "series": column, "value": value, "low": low, "high": high, "tip": tip})
     room = 0.03 * (max(ends) - min(ends) or 1)
     lines, measure = _marked(how, rows)
     return _drawing(
@@ -274,19 +271,9 @@ def _dots(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> D
 
 def _bars(item: AtlasItem, how: Chart, rows: Table, columns: Sequence[str]) -> Drawing:
     values: list[dict[str, Value]] = []
-    for place, (name, line) in enumerate(rows.items()):
-        for column in columns:
-            if (value := figure(line.get(column))) is not None:
-                words = f"{value:,.{how.digits}f}"
-                values.append(
-                    {
-                        "line": place,
-                        "series": column,
-                        "value": value,
-                        "words": words,
-                        "tip": f"{name}\n{words}",
-                    }
-                )
+    for place, name, column, value in _drawn(rows, columns):
+        words, tip = f"{value:,.{how.digits}f}", f"{name}\n{value:,.{how.digits}f}"
+        values.append({"line": place, "series": column, "value": value, "words": words, "tip": tip})
     return _drawing(
         item,
         "bars",
@@ -324,10 +311,11 @@ def _others(rows: Table) -> Table:
 
 
 def _figures(rows: Table, columns: Sequence[str]) -> dict[str, dict[str, float]]:
-    return {
-        name: {column: value for column in columns if (value := figure(line.get(column))) is not None}
-        for name, line in _others(rows).items()
-    }
+    others = _others(rows)
+    found: dict[str, dict[str, float]] = {name: {} for name in others}
+    for _, name, column, value in _drawn(others, columns):
+        found[name][column] = value
+    return found
 
 
 def _series(how: Chart, rows: Table, columns: Sequence[str]) -> list[Series]:

@@ -156,27 +156,31 @@ def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
 # ---------------------------------------------------------------------- for the page
 
 
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A number of a group: its mean, or the share of pairs that a model wins."""
+
+    group: Group
+    title: str
+    win_rates: Mapping[int, float] | None = None  # place of a line -> share; None: the column has means
+
+
 def results_board(scores: Scores) -> Json:
     """All results in all suites, one row each."""
     groups = [group for suite, group in scores.whole.items() if suite is not None and group in scores.groups]
-    return _board(scores, groups)
+    return _board(scores, [_means_of(group) for group in groups])
 
 
 def suite_board(scores: Scores, suite: str | None) -> Json:
     """A suite with all its axes; None: the axes on which tasks of all suites lie."""
-    groups = [group for group in scores.groups if group.suite == suite]
-    board = _board(scores, groups)
-    rates = {} if suite is None else win_rates(scores, suite)
-    if rates:  # the paper ranks by them
-        places, first = board.pop("places"), scores.strategies[0]
-        board["columns"].insert(0, [0, "Win rate", scores.whole[suite].n_tasks, 0])
-        for (strategy, _), cells, intervals in zip(
-            board["strategies"], board["scores"], board["intervals"], strict=True
-        ):
-            found = rates if strategy == first else {}
-            cells.insert(0, [whole_of(found[place]) if place in found else None for place in places])
-            intervals.insert(0, [])
-    return board
+    columns = [_means_of(group) for group in scores.groups if group.suite == suite]
+    if suite is not None and (rates := win_rates(scores, suite)):  # the paper ranks by them
+        columns.insert(0, Column(scores.whole[suite], "Win rate", rates))
+    return _board(scores, columns)
+
+
+def _means_of(group: Group) -> Column:
+    return Column(group, title(group.axis, group.value))
 
 
 def win_rates(scores: Scores, suite: str) -> dict[int, float]:
@@ -190,34 +194,31 @@ def win_rates(scores: Scores, suite: str) -> dict[int, float]:
     }
 
 
-def _board(scores: Scores, groups: Sequence[Group]) -> Json:
-    titles, strategies = axis_titles(), used_strategies(scores, groups)
-    suites = list(dict.fromkeys(group.suite for group in groups))
-    groups = sorted(groups, key=lambda group: _place_of(group, list(titles)))
+def _board(scores: Scores, columns: Sequence[Column]) -> Json:
+    axes = list(axis_titles())
+    columns = sorted(
+        columns,
+        key=lambda column: (axes.index(column.group.axis), order(column.group.axis, column.group.value)),
+    )
+    groups = [column.group for column in columns]
+    strategies, suites = used_strategies(scores, groups), suites_of(columns)
     shown = [
         place
         for place in range(len(scores.site.lines))
         if any((place, strategy, group) in scores.rows for strategy in strategies for group in groups)
     ]
-    axes = list(dict.fromkeys(group.axis for group in groups))
     return {
-        **common_parts(scores, groups),
-        "places": shown,
-        "entries": entry_columns([scores.site.lines[place] for place in shown]),
-        "columns": [
-            [axes.index(group.axis), title(group.axis, group.value), group.n_tasks, suites.index(group.suite)]
-            for group in groups
-        ],
+        **common_parts(scores, columns, entry_columns([scores.site.lines[place] for place in shown])),
         "scores": [
-            [[cell_of(scores, place, strategy, group) for place in shown] for group in groups]
+            [[value_in(scores, strategy, column, place) for place in shown] for column in columns]
             for strategy in strategies
         ],
         "intervals": [
             [
-                [_interval(scores, place, strategy, group) for place in shown]
-                if group.axis in ("suite", ALL)
+                [interval_in(scores, strategy, column, place) for place in shown]
+                if column.group.axis in ("suite", ALL) and column.win_rates is None
                 else []
-                for group in groups
+                for column in columns
             ]
             for strategy in strategies
         ],
@@ -235,11 +236,20 @@ def used_strategies(scores: Scores, groups: Sequence[Group]) -> list[str]:
     return [strategy for strategy in scores.strategies if strategy in used]
 
 
-def common_parts(scores: Scores, groups: Sequence[Group]) -> Json:
-    """What every table says of its columns: strategies, axes, suites, and what the classes of a suite are."""
-    tasks, titles, strategies = scores.site.tasks, axis_titles(), used_strategies(scores, groups)
-    suites = list(dict.fromkeys(group.suite for group in groups))
-    axes = list(dict.fromkeys(group.axis for group in groups))
+def suites_of(columns: Sequence[Column]) -> list[str | None]:
+    """The suites of columns; None: of all suites."""
+    return list(dict.fromkeys(column.group.suite for column in columns))
+
+
+def common_parts(scores: Scores, columns: Sequence[Column], entries: Json) -> Json:
+    """What every table says of rows and columns: strategies, axes, suites, what the classes of a suite are.
+
+    Args:
+        entries: what its rows are of, as `entry_columns` has it.
+    """
+    tasks, titles, suites = scores.site.tasks, axis_titles(), suites_of(columns)
+    strategies = used_strategies(scores, [column.group for column in columns])
+    axes = list(dict.fromkeys(column.group.axis for column in columns))
     return {
         "strategies": [[name, strategy_title(name)] for name in strategies],
         "axes": [[axis, axis_title(titles[axis])] for axis in axes],
@@ -248,11 +258,17 @@ def common_parts(scores: Scores, groups: Sequence[Group]) -> Json:
             [[item.words for item in scores.classes[suite, strategy].found] for suite in suites]
             for strategy in strategies
         ],
+        "entries": entries,
+        "columns": [
+            [
+                axes.index(column.group.axis),
+                column.title,
+                column.group.n_tasks,
+                suites.index(column.group.suite),
+            ]
+            for column in columns
+        ],
     }
-
-
-def _place_of(group: Group, axes: Sequence[str]) -> tuple[int, tuple[int, str]]:
-    return axes.index(group.axis), order(group.axis, group.value)
 
 
 def axis_title(words: str) -> str:
@@ -279,20 +295,25 @@ def entry_columns(lines: Sequence[BoardLine]) -> dict[str, list[Any]]:
     }
 
 
-def cell_of(scores: Scores, place: int, strategy: str, group: Group) -> int | list[int] | None:
-    """A score; with the number of tasks where it does not stand on all tasks, rows and judgements.
+def value_in(scores: Scores, strategy: str, column: Column, place: int) -> int | list[int] | None:
+    """A line's score or win rate in a column.
 
-    One that stands on all, and is not proven, has a third number.
+    A score that does not stand on all tasks, rows and judgements has the number of tasks beside it; one that
+    stands on all, and is not proven, has a third number.
     """
-    row = scores.rows.get((place, strategy, group))
+    if column.win_rates is not None:
+        rate = column.win_rates.get(place) if strategy == scores.strategies[0] else None
+        return None if rate is None else whole_of(rate)
+    row = scores.rows.get((place, strategy, column.group))
     if row is None or row.score is None:
         return None
     value = whole_of(row.score)
     if not is_whole(row):
         return [value, row.scored or 0]
-    return [value, row.scored or 0, 1] if (place, strategy, group) in scores.unproven else value
+    return [value, row.scored or 0, 1] if (place, strategy, column.group) in scores.unproven else value
 
 
-def _interval(scores: Scores, place: int, strategy: str, group: Group) -> tuple[int, int, int] | None:
-    row = scores.rows.get((place, strategy, group))
-    return interval_of(row) if row else None
+def interval_in(scores: Scores, strategy: str, column: Column, place: int) -> tuple[int, int, int] | None:
+    """The interval of a line's score in a column; None of win rates."""
+    row = scores.rows.get((place, strategy, column.group))
+    return interval_of(row) if row and column.win_rates is None else None

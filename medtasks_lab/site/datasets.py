@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -21,19 +20,12 @@ from medtasks_lab.site.boards import Scores, axis_title, whole_of
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Dataset, Registry
+    from medtasks_lab.site.gather import BoardLine
 
 #: Models that a page lists.
 _LISTED = 30
 #: Characters of a sample prompt that a page shows.
 _LONGEST = 6000
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A line's score on a dataset."""
-
-    place: int  # of the line
-    score: int
 
 
 def dataset_pages(scores: Scores) -> dict[str, Json]:
@@ -63,24 +55,24 @@ def index(pages: dict[str, Json]) -> Json:
     }
 
 
-def _scored(scores: Scores) -> dict[str, dict[str, list[Scored]]]:
-    """Dataset -> strategy -> scores of lines that may stand beside those of its paper, the best first."""
-    found: dict[str, dict[str, list[Scored]]] = {}
-    for place, line in enumerate(scores.site.lines):
+def _scored(scores: Scores) -> dict[str, dict[str, list[tuple[BoardLine, int]]]]:
+    """Dataset -> strategy -> lines that may stand beside those of its paper, with scores, the best first."""
+    found: dict[str, dict[str, list[tuple[BoardLine, int]]]] = {}
+    for line in scores.site.lines:
         for item in line.entry.experiments.values():
             if item.score is None or not line.is_proven(item):
                 continue
             if not line.published and (line.unlike(item) or not item.coverage.whole):
                 continue
             by_strategy = found.setdefault(item.dataset.id, {})
-            by_strategy.setdefault(item.strategy, []).append(Scored(place, whole_of(item.score)))
+            by_strategy.setdefault(item.strategy, []).append((line, whole_of(item.score)))
     for by_strategy in found.values():
         for some in by_strategy.values():
-            some.sort(key=lambda one: -one.score)
+            some.sort(key=lambda pair: -pair[1])
     return found
 
 
-def _page(scores: Scores, dataset: Dataset, found: dict[str, list[Scored]]) -> Json:
+def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLine, int]]]) -> Json:
     record = dataset.metadata
     highest = record.oracle_max
     own = {
@@ -115,9 +107,7 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[Scored]]) -> J
         ],
         "defects": _defects(dataset),
         "scorer": [*map(list, _of_the_scorer(dataset))],
-        "boards": [
-            _board(scores, strategy, some) for strategy in scores.strategies if (some := found.get(strategy))
-        ],
+        "boards": [_board(strategy, some) for strategy in scores.strategies if (some := found.get(strategy))],
         "prompt": sample_prompt(scores.site.tasks, dataset),
         "run": [
             f"medtasks preview {dataset.id} --data sample",
@@ -157,9 +147,8 @@ def _plain(words: str) -> str:
     return re.sub(r"`([^`]*)`", "“\\1”", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", words))
 
 
-def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
-    lines = scores.site.lines
-    values = [one.score for one in some]
+def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
+    values = [score for _, score in some]
     return {
         "strategy": strategy_title(strategy),
         "n": len(some),
@@ -167,15 +156,15 @@ def _board(scores: Scores, strategy: str, some: list[Scored]) -> Json:
         "all": values,
         "best": [
             [
-                lines[one.place].title,
-                lines[one.place].page,
-                one.score,
-                1 + sum(value > one.score for value in values),
-                lines[one.place].facts.get("size"),
-                lines[one.place].facts.get("access"),
-                int(lines[one.place].published),
+                line.title,
+                line.page,
+                score,
+                1 + sum(value > score for value in values),
+                line.facts.get("size"),
+                line.facts.get("access"),
+                int(line.published),
             ]
-            for one in some[:_LISTED]
+            for line, score in some[:_LISTED]
         ],
     }
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.results.models import identity_of, version_of
 from medtasks_lab.site.boards import (
     FACTS,
+    Column,
     Scores,
-    cell_of,
     common_parts,
     entry_columns,
-    interval_of,
+    interval_in,
     used_strategies,
+    value_in,
     whole_of,
     win_rates,
 )
@@ -58,15 +59,6 @@ class ModelRow:
         return found
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A number of a suite: its mean, or the share of pairs that a model wins."""
-
-    group: Group
-    title: str
-    win_rates: Mapping[int, float] | None = None  # place of a line -> share; None: the column has means
-
-
 def model_rows(lines: Sequence[BoardLine]) -> list[ModelRow]:
     """Published lines joined by the registry of models; submissions each for itself."""
     found: dict[str, list[int]] = {}
@@ -84,7 +76,7 @@ def front_board(scores: Scores) -> Json:
     columns = _columns(scores)
     strategies = used_strategies(scores, [column.group for column in columns])
 
-    def table(of: Callable[[str, _Column, int], Any]) -> list[list[list[Any]]]:
+    def table(of: Callable[[str, Column, int], Any]) -> list[list[list[Any]]]:
         """Strategy, column, row -> what is said of the line that stands there."""
         return [
             [
@@ -102,27 +94,20 @@ def front_board(scores: Scores) -> Json:
         for strategy in strategies
         for column in columns
     }
+    entries = {
+        **entry_columns([row.lines[0] for row in rows]),
+        "label": [row.label for row in rows],
+        **{name: [row.facts.get(name) for row in rows] for name in FACTS},
+    }
     of_rows = {place: row for row in rows for place in row.places}
     ranks = {
-        (strategy, number): _ranks(scores, strategy, column)
-        for strategy in strategies
-        for number, column in enumerate(columns)
+        (strategy, column): _ranks(scores, strategy, column) for strategy in strategies for column in columns
     }
-    numbers = {id(column): number for number, column in enumerate(columns)}
     return {
-        **common_parts(scores, [column.group for column in columns]),
-        "entries": {
-            **entry_columns([row.lines[0] for row in rows]),
-            "label": [row.label for row in rows],
-            **{name: [row.facts.get(name) for row in rows] for name in FACTS},
-        },
-        "columns": [
-            [0, column.title, column.group.n_tasks, _suites(columns).index(column.group.suite)]
-            for column in columns
-        ],
-        "scores": table(lambda strategy, column, place: _value(scores, strategy, column, place)),
-        "intervals": table(lambda strategy, column, place: _interval(scores, strategy, column, place)),
-        "ranks": table(lambda strategy, column, place: ranks[strategy, numbers[id(column)]].get(place)),
+        **common_parts(scores, columns, entries),
+        "scores": table(partial(value_in, scores)),
+        "intervals": table(partial(interval_in, scores)),
+        "ranks": table(lambda strategy, column, place: ranks[strategy, column].get(place)),
         "versions": table(
             lambda strategy, column, place: _version(scores, strategy, column.group, of_rows[place], place)
         ),
@@ -140,11 +125,7 @@ def front_board(scores: Scores) -> Json:
     }
 
 
-def _suites(columns: Sequence[_Column]) -> list[str | None]:
-    return list(dict.fromkeys(column.group.suite for column in columns))
-
-
-def _columns(scores: Scores) -> list[_Column]:
+def _columns(scores: Scores) -> list[Column]:
     """Every suite's mean; before it the win rates of a suite whose paper ranks by them."""
     tasks, found = scores.site.tasks, []
     for suite, group in scores.whole.items():
@@ -152,8 +133,8 @@ def _columns(scores: Scores) -> list[_Column]:
             continue
         name = tasks.suites[suite].title
         if places := win_rates(scores, suite):
-            found.append(_Column(group, f"{name}: win rate", places))
-        found.append(_Column(group, f"{name}: mean" if places else name))
+            found.append(Column(group, f"{name}: win rate", places))
+        found.append(Column(group, f"{name}: mean" if places else name))
     return found
 
 
@@ -167,19 +148,7 @@ def _best(scores: Scores, row: ModelRow, strategy: str, group: Group) -> int | N
     return max(found, key=lambda item: (item[0].whole, item[0].score or 0.0))[1] if found else None
 
 
-def _value(scores: Scores, strategy: str, column: _Column, place: int) -> int | list[int] | None:
-    if column.win_rates is None:
-        return cell_of(scores, place, strategy, column.group)
-    rate = column.win_rates.get(place) if strategy == scores.strategies[0] else None
-    return None if rate is None else whole_of(rate)
-
-
-def _interval(scores: Scores, strategy: str, column: _Column, place: int) -> tuple[int, int, int] | None:
-    row = scores.rows.get((place, strategy, column.group))
-    return interval_of(row) if row and column.win_rates is None else None
-
-
-def _ranks(scores: Scores, strategy: str, column: _Column) -> dict[int, tuple[int, int]]:
+def _ranks(scores: Scores, strategy: str, column: Column) -> dict[int, tuple[int, int]]:
     """Place of a line -> its rank and among how many, as the paper ranks."""
     if column.win_rates is None:
         return scores.ranks(strategy, column.group)

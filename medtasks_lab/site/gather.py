@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.standing import size_of
-from medtasks_ext.results.conditions import Comparability, Difference
+from medtasks_ext.results.conditions import Difference
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
 from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of
 from medtasks_ext.results.prices import prices
@@ -108,13 +108,6 @@ class BoardLine:
             found |= {"price_in": price.input, "price": price.output}
         return {name: value for name, value in found.items() if value}
 
-    @cached_property
-    def beside(self) -> dict[str, Comparability | None]:
-        """Task -> how far its score can stand beside those that the suite's paper prints."""
-        if self.published:
-            return {}
-        return {name: item.beside_the_paper for name, item in self.entry.experiments.items()}
-
     def verdict(self, item: Experiment) -> Verdict:
         """How far a submitted result is trusted."""
         return self.checked.verdicts.get(item.task, _UNCHECKED)
@@ -139,9 +132,8 @@ class BoardLine:
         return min(levels, key=lambda trust: trust.place)
 
     def unlike(self, item: Experiment) -> tuple[Difference, ...]:
-        """What differs from how the suite's paper asked, and can move the score."""
-        found = self.beside.get(item.task)
-        return () if found is None else found.moving
+        """What differs from how the paper asked, and can move the score; of a published one nothing."""
+        return () if self.published else item.unlike_the_paper
 
     @property
     def _owner(self) -> str:

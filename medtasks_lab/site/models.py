@@ -52,16 +52,16 @@ class ModelPages:
         self._scores = scores
         self._places = {id(line): place for place, line in enumerate(scores.site.lines)}
         entries = [line.entry for line in scores.site.lines]
-        self._standings: dict[str, list[Json]] = {}
-        found = standings(entries, scores.site.tasks, scores.strategies)
-        for row in found.to_pylist():
-            if row["rivals"]:
-                self._standings.setdefault(row["entry"], []).append(row)
+        # a row names every published model of its suite: a page takes out its own ones
+        self._standings = standings(entries, scores.site.tasks, scores.strategies)
+        self._rows: dict[str, list[int]] = {}
+        for row, label in enumerate(self._standings["entry"].to_pylist()):
+            self._rows.setdefault(label, []).append(row)
         parts = result_parts(entries, scores.site.tasks, metrics=("score",))
         self._results: list[list[Json]] = [[] for _ in entries]
-        for place, row in zip(parts.entries.tolist(), parts.rows(_FIGURES), strict=True):
-            if row["value"] is not None:
-                self._results[place].append(row)
+        for place, figures in zip(parts.entries.tolist(), parts.rows(_FIGURES), strict=True):
+            if figures["value"] is not None:
+                self._results[place].append(figures)
         groups = [group for suite, group in scores.whole.items() if suite is not None]
         self._groups: list[Group] = groups
 
@@ -100,8 +100,9 @@ class ModelPages:
             "profiles": list(profiles(self._scores, self._places[id(line)])),
             "standings": [
                 _standing(item)
-                for item in self._standings.get(entry.label, [])
-                if self._is_proven(line, item["suite"], item["strategy"])
+                for row in self._rows.get(entry.label, ())
+                for item in self._standings.slice(row, 1).to_pylist()
+                if item["rivals"] and self._is_proven(line, item["suite"], item["strategy"])
             ],
             "tasks": [_task(row, line, reasons) for row in rows],
             "examples": self._examples(line),

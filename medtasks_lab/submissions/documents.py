@@ -16,7 +16,7 @@ import numpy as np
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.results.document_scores import DocumentScores, as_table, from_table
-from medtasks_ext.stats.bootstrap import percentile_interval, resample, score_interval
+from medtasks_ext.stats.bootstrap import percentile_interval
 from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.stats.statistic import Statistic, mean
 from medtasks_lab.submissions.record import DOCUMENTS, RECORD
@@ -65,9 +65,7 @@ class PublicScores:
         Args:
             dataset: its id.
         """
-        if self.sums is not None or not self.scores.scored.any():
-            return None
-        return score_interval(self.scores.by_unit(), dataset)
+        return self.scores.interval(dataset) if self._resampled else None
 
     def draws(self, dataset: str) -> Array | None:
         """The score on each resample; None where documents' counts are not public, or there are too few.
@@ -75,10 +73,11 @@ class PublicScores:
         Args:
             dataset: its id.
         """
-        if self.sums is not None or not self.scores.scored.any():
-            return None
-        found = resample([self.scores.by_unit()], dataset).get("score")
-        return found.values if found else None
+        return self.scores.draws(dataset) if self._resampled else None
+
+    @property
+    def _resampled(self) -> bool:
+        return self.sums is None and bool(self.scores.scored.any())
 
 
 def _mean(values: Array) -> float | None:
@@ -127,15 +126,7 @@ def _sorted(scores: DocumentScores) -> DocumentScores:
     ordered = sorted(inside, key=lambda places: (len(places), [rows[place] for place in places]))
     order = [place for places in ordered for place in places]
     renumbered = [number for number, places in enumerate(ordered) for _ in places]
-    return replace(
-        scores,
-        units=np.array(renumbered, dtype=np.int32),
-        scored=scores.scored[order],
-        scores=scores.scores[order],
-        valid=scores.valid[order],
-        unclosed=scores.unclosed[order],
-        counts=scores.counts[order],
-    )
+    return replace(scores.at(order), documents=scores.documents, units=np.array(renumbered, dtype=np.int32))
 
 
 # ---------------------------------------------------------------------- the file

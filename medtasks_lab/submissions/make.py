@@ -82,7 +82,9 @@ def make_submission(entry: Entry, tasks: Registry, place: Place, about: About) -
         called=_called(entry.model),
         about=about,
         run=public_run(entry.conditions),
-        versions={name: public_words(str(said)) for name, said in _versions(entry).items()},
+        versions={
+            name: public_words(str(said)) for name, said in (entry.manifest.get("versions") or {}).items()
+        },
         started=entry.manifest.get("started"),
         tasks={name: _task(item, documents[name]) for name, item in kept.items()},
         groups=suite_results(entry, tasks),
@@ -211,10 +213,6 @@ def _called(name: str) -> str | None:
     return name if public_words(name) == name else None
 
 
-def _versions(entry: Entry) -> dict[str, str]:
-    return entry.manifest.get("versions") or {}
-
-
 def _heads(entry: Entry, kept: Mapping[str, Experiment]) -> dict[str, str]:
     """The chain of the last line of each file behind these tasks; none of plain `lm_eval`."""
     from medtasks_ext.runs.manifest import Manifest
@@ -250,11 +248,8 @@ def _documents(item: Experiment) -> PublicScores:
 
 def _task(item: Experiment, documents: PublicScores) -> TaskResult:
     interval = documents.interval(item.dataset.id) if documents.sums is None else item.intervals.get("score")
-    tokens = (
-        {name: item.tokens[name] for name in ("input", "output") if name in item.tokens}
-        if item.tokens
-        else None
-    )
+    counted = item.tokens or {}
+    tokens = {name: counted[name] for name in ("input", "output") if name in counted}
     return TaskResult(
         n=item.n,
         statistic=documents.scores.statistic.name,

@@ -10,7 +10,6 @@ from medtasks_ext.stats.intervals import Interval, of_earlier
 from medtasks_lab.submissions.record import RECORD, Submission, TaskResult
 
 if TYPE_CHECKING:
-    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry import Registry
     from medtasks_lab.submissions.record import TaskResult
 
@@ -45,16 +44,8 @@ def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
     dataset, _ = known
     measured = {"score": item.score, "valid": item.valid, "unclosed_reasoning": item.unclosed}
     metrics = {metric: value for metric, value in measured.items() if value is not None}
-    rows, seen = item.conditions.asked.rows, item.conditions.observed
-    if seen.judged is not None:
-        metrics["judged"] = seen.judged
-    loaded: LoadedRecord = {
-        "origin": rows.origin or "unknown",
-        "rebuilt": rows.source == "rebuilt",
-        "n_test": item.n if seen.n_here is None else seen.n_here,
-        "n_held_out": seen.n_held_out or 0,
-        "n_dropped": seen.n_dropped or 0,
-    }
+    if item.conditions.observed.judged is not None:
+        metrics["judged"] = item.conditions.observed.judged
     return Experiment(
         task=name,
         dataset=dataset,
@@ -62,7 +53,6 @@ def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
         metrics=metrics,
         intervals=_intervals(item),
         n=item.n,
-        loaded=loaded,
         tokens=None if item.tokens is None else dict(item.tokens),  # type: ignore[arg-type]
     )
 

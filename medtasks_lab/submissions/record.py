@@ -236,26 +236,11 @@ def _lines(content: Any) -> Any:
     Raises:
         ValueError: another one.
     """
-    if all(map(_LINE.fullmatch, _strings(content))):
-        return content
-    key, value = next(pair for pair in _texts(content) if not _LINE.fullmatch(pair[1]))
-    raise ValueError(f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines")
-
-
-def _strings(content: Any) -> set[str]:
-    """Every text in it, keys among them."""
-    found: set[str] = set()
-    waiting = [content]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            found.add(item)
-        elif isinstance(item, dict):
-            found.update(item)
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-    return found
+    for key, value in _texts(content):
+        if not _LINE.fullmatch(value):
+            what = f"{key or 'a key'} holds a text of {len(value):,} characters or of several lines"
+            raise ValueError(what)
+    return content
 
 
 def _texts(content: Any) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from medtasks_ext.metrics.glossary import meaning, rule
+from medtasks_ext.metrics.glossary import meanings, rule
 from medtasks_ext.registry import registry
 from medtasks_ext.results.resampled import load_resampled
 from medtasks_ext.stats.comparison import compare_resamples
@@ -314,7 +314,7 @@ def test_every_task_and_metric_is_put_into_words():
     datasets = registry().datasets.values()
     assert all(rule(dataset) for dataset in datasets)
     names = {item["metric"] for dataset in datasets for item in dataset.metric_list}
-    assert [name for name in sorted(names) if not meaning(name)] == []
+    assert [name for name in sorted(names) if not meanings().get(name)] == []
 
 
 # ---------------------------------------------------------------------- coverage, cost, judges

@@ -161,7 +161,10 @@ def test_the_level_stands_on_the_leaderboard_its_pages_and_tables(medtasks, subm
     }
 
 
-def test_answers_that_are_gone_cost_the_level_and_nothing_else(medtasks, submission, data_dir, tmp_path):
+def test_answers_that_are_gone_cost_the_level_and_nothing_else(
+    medtasks, submission, data_dir, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MEDTASKS_CACHE", str(tmp_path / "cache"))  # another test's check found them good
     shutil.rmtree(data_dir / "downloads", ignore_errors=True)
     for file in data_dir.rglob("run.answers.parquet"):
         file.unlink()

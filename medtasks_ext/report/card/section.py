@@ -6,13 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.markdown import table
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
 from medtasks_ext.report.card.facts import SAMPLES_FILE, URL, command, group_rows, scored
 from medtasks_ext.report.pictures.draw import svg
 from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
-from medtasks_ext.report.standing import ends_of, measured_words, own_score, standings, strip_of
+from medtasks_ext.report.standing import (
+    ends_of,
+    measured_words,
+    own_score,
+    range_words,
+    standings,
+    strip_of,
+    tasks_words,
+)
 from medtasks_ext.results.confirmed import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.result_frame import result_parts
@@ -125,7 +134,7 @@ def card_section(
     """
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
     first = _headline(rows, standings, tasks) if rows else None
-    said = first.words if first else f"{_tasks(len(scored(entry)))} measured, each by a score of its own"
+    said = first.words if first else f"{tasks_words(len(scored(entry)))} measured, each by a score of its own"
     lines = [f"## Medical evaluation ({entry.model})", "", f"**{said}.**", ""]
     if profile:
         lines += [f"![{said}, by parts of the suite]({profile})", ""]
@@ -142,7 +151,7 @@ def card_section(
         ]
     else:  # of suites whose tasks have no mean, or of none
         head, cells = _OF_TASKS, _task_cells(entry, tasks)[:_MOST_ROWS]
-    lines += _table(head, cells)
+    lines += table(head, cells)
     lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if known := list(_known(entry, left_out, len(rows))):
         lines += [" ".join(known), ""]
@@ -187,7 +196,7 @@ def card_details(
     ]
     means = group_rows(entry, tasks)
     head = ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable")
-    lines += _table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
+    lines += table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
     lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
     lines += _listed(
         "left out: scored on a part of the rows or judgements",
@@ -199,8 +208,8 @@ def card_details(
         rows = [
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
         ]
-        lines += [*_folded("Means by language, kind of task and other axes", _table(head, rows)), ""]
-    lines += _folded("Every task", _table(_OF_TASKS, _task_cells(entry, tasks)))
+        lines += [*_folded("Means by language, kind of task and other axes", table(head, rows)), ""]
+    lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry, tasks)))
     if line := command(entry.manifest):
         lines += ["", "## How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -275,7 +284,7 @@ def _profile(rows: Sequence[Json], caption: str) -> str:
         "dots",
         values,
         caption=caption,
-        lines=[f"{row['title']} ({_tasks(row['tasks_scored'])})" for row in rows],
+        lines=[f"{row['title']} ({tasks_words(row['tasks_scored'])})" for row in rows],
         series=["score"],
         **looks_of(["score"]),
         width=_WIDTH,
@@ -292,17 +301,13 @@ def _profile(rows: Sequence[Json], caption: str) -> str:
 def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:
     """What is odd about the scores, a sentence each."""
     if unread := len(_unreadable(entry)):
-        yield f"**Read with care: fewer than half of the answers could be read in {_tasks(unread)}.**"
+        yield f"**Read with care: fewer than half of the answers could be read in {tasks_words(unread)}.**"
     if left_out:
-        yield f"Left out: {_tasks(len(left_out))} with a part of the rows or judgements."
+        yield f"Left out: {tasks_words(len(left_out))} with a part of the rows or judgements."
     if partly := len(_on_a_part(entry)):
-        yield f"Scores of {_tasks(partly)} stand on a part of the rows or judgements."
+        yield f"Scores of {tasks_words(partly)} stand on a part of the rows or judgements."
     if n_means > _MOST_ROWS:
         yield f"The table shows {_MOST_ROWS} of {n_means} means."
-
-
-def _tasks(n: int) -> str:
-    return f"{n} task{'' if n == 1 else 's'}"
 
 
 def _picture(item: Json, pictures: bool) -> str:
@@ -312,8 +317,7 @@ def _picture(item: Json, pictures: bool) -> str:
 def _rank(item: Json) -> str:
     if not item["ranked"]:
         return "not ranked"
-    first, last = item["rank_range"]
-    return f"{first if first == last else f'{first} to {last}'} of {len(item['rivals']) + 1}"
+    return f"{range_words(*item['rank_range'])} of {len(item['rivals']) + 1}"
 
 
 def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
@@ -357,7 +361,7 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     """How many tasks something is said of, and which; many of them folded."""
     if not names:
         return []
-    title = f"{_tasks(len(names))} {what}"
+    title = f"{tasks_words(len(names))} {what}"
     if len(names) <= _FEW:
         return [f"- {title}: {', '.join(names)}", ""]
     return [*_folded(title, [f"- {name}" for name in names]), ""]
@@ -378,13 +382,6 @@ def _score(row: Json, name: str) -> str:
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
 
 
 def _asked(items: Sequence[Experiment]) -> str:

@@ -53,7 +53,7 @@ def course(places: Sequence[str], labels: Sequence[str], registry: Registry) -> 
         "sample": any(entry.sample for entry in entries if entry),
         "groups": _groups(entries, registry, frozenset(unlike)),
         "steps": steps,
-        "faults": [{"where": item.where, "what": item.what, "remedy": item.remedy} for item in faults],
+        "faults": [item.record() for item in faults],
     }
 
 

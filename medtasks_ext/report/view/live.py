@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,13 +272,7 @@ class LiveRun:
             "asked": tally.asked,
             "seconds": tally.seconds if self._moving else 0.0,
             "left": tally.seconds_left() if worker and self._moving else None,
-            "speed": speed
-            and {
-                "of": speed.of,
-                "now": speed.now,
-                "since_start": speed.since_start,
-                "silent": speed.silent,
-            },
+            "speed": speed and asdict(speed),
             "usd": tally.spent if self._priced else None,
             "faults": [
                 {"kind": kind.value, "reason": reason.splitlines()[0] if reason else kind.value, "n": n}
@@ -305,9 +299,7 @@ class LiveRun:
                 if task.begun
             ],
             "counting": not self.complete,
-            "problems": [
-                {"where": item.where, "what": item.what, "remedy": item.remedy} for item in self.problems
-            ],
+            "problems": [item.record() for item in self.problems],
             "notes": self.manifest.notes,
         }
 

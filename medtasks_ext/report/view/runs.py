@@ -11,15 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.errors import MedtasksError, near, some
-from medtasks_ext.jsonfile import read_json
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.report.privacy import is_open
 from medtasks_ext.results.entries import runs_below
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, Kind
 from medtasks_ext.results.reading import (
     asked_task,
     choice_of,
+    lm_eval_files,
     lm_eval_manifest,
+    read_lm_eval,
     run_folder,
     samples_file,
     task_of_lm_eval,
@@ -126,7 +127,7 @@ def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) ->
     """The run of a folder, or those of plain lm_eval below it, numbered from a place on."""
     if (run := run_folder(path)) is not None:
         return [_medtasks_run(run, place, registry, faults)]
-    files = enumerate(_results_files(path), start=place)
+    files = enumerate(lm_eval_files(path), start=place)
     return [_lm_eval_run(file, number, registry, faults) for number, file in files]
 
 
@@ -223,32 +224,10 @@ def _with_results(
     ]
 
 
-def _results_files(path: Path) -> list[Path]:
-    files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
-    if files and files[0].is_file():
-        return files
-    beside = (
-        sorted(item.name for item in path.parent.glob("*") if item.is_dir()) if path.parent.is_dir() else []
-    )
-    raise MedtasksError(
-        "holds no results" if path.exists() else f"no such folder{near(path.name, beside)}",
-        where=path,
-        remedy="name a folder of `medtasks run`, or what `lm_eval --output_path` wrote",
-    )
-
-
 def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]) -> Viewed:
-    content = read_json(file)
-    if not isinstance(content, dict) or "results" not in content or "configs" not in content:
-        raise MedtasksError(
-            "is not a results file of lm-eval", where=file, remedy="name a `results_….json` of `lm_eval`"
-        )
-    named = [name for name in content["configs"] if name in content["results"]]
-    chosen = [name for name in named if name not in registry.tasks and registry.asked(name)]
-    if chosen:
+    content, named = read_lm_eval(file, registry, faults)
+    if chosen := [name for name in named if name not in registry.tasks]:
         faults.append(_no_texts(chosen, str(file)))
-    if unknown := [name for name in named if registry.asked(name) is None]:
-        faults.append(unknown_tasks(unknown, str(file)))
     known = [name for name in named if name in registry.tasks]
     bare = [name for name in known if not samples_file(file, name).is_file()]
     if bare:

@@ -128,9 +128,7 @@ class Viewer:
                 for run in self.runs
             ],
             "datasets": [self._line(found[name]) for name in self.datasets],
-            "faults": [
-                {"where": item.where, "what": item.what, "remedy": item.remedy} for item in self.faults
-            ],
+            "faults": [item.record() for item in self.faults],
             "withheld": self.withheld,
         }
 
