@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.run import Availability
 
 
-#: Commands with an -o of their own, which is no short form of --output_path.
 #: Datasets without data that are listed whole, and of longer lists.
 _WHOLE, _FIRST = 5, 3
+#: Commands with an -o of their own, which is no short form of --output_path.
 _OWN_O = frozenset({"batch out"})
 
 

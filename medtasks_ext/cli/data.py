@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.app import AsJson, command_app, out_option
 from medtasks_ext.cli.data_fetch import chosen, data_fetch, has_terms
-from medtasks_ext.cli.words import aligned, counted, say_next, terminal_width
+from medtasks_ext.cli.words import aligned, counted, pairs, say_next, terminal_width
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.folders import data_dir
@@ -132,9 +132,9 @@ def data_import(
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
     wanted = ImportOptions(
         split,
-        _pairs(columns, "--map", "OURS=THEIRS"),
+        pairs(columns, "--map", "OURS=THEIRS"),
         _values(values),
-        _pairs(only, "--only", "COLUMN=VALUE"),
+        pairs(only, "--only", "COLUMN=VALUE"),
         sheets or (),
         shots,
         encoding,
@@ -146,14 +146,6 @@ def data_import(
     checked = check_dataset(dataset, root)
     typer.echo("\n".join(_checked_lines(checked, root)))
     return 1 if checked.faults else 0
-
-
-def _pairs(given: list[str] | None, flag: str, form: str) -> dict[str, str]:
-    """`ONE=OTHER`, as a mapping."""
-    pairs = {one: other for one, _, other in (item.partition("=") for item in given or [])}
-    if bad := [one for one, other in pairs.items() if not one or not other]:
-        raise MedtasksError(f"no name after {bad[0]}", where=flag, remedy=f"write {form}")
-    return pairs
 
 
 def _values(given: list[str] | None) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ import typer
 
 from medtasks_ext.cli.new_from import InspectedSource, read, show, tried
 from medtasks_ext.cli.questions import answers_to
-from medtasks_ext.cli.words import say
+from medtasks_ext.cli.words import pairs, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Dataset, Registry, forget, registry
 from medtasks_ext.registry.build import check_names
@@ -129,16 +129,9 @@ def _is_kept(inspected: InspectedSource, folder: Draft) -> bool:
 
 def _axes(given: list[str] | None) -> dict[str, str]:
     """Axis -> value, of `--axis NAME=VALUE`."""
-    values = {}
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not equals or name in RESERVED:
-            raise MedtasksError(
-                f"{text!r} says no value on an axis of a suite",
-                where="--axis",
-                remedy="write --axis NAME=VALUE",
-            )
-        values[name] = value
+    values = pairs(given, "--axis", "--axis NAME=VALUE")
+    if taken := [name for name in values if name in RESERVED]:
+        raise MedtasksError(f"{taken[0]} is no axis of a suite", where="--axis", remedy="leave it out")
     return values
 
 

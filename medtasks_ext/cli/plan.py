@@ -35,7 +35,7 @@ from medtasks_ext.registry.rights import FEW, restrictions
 from medtasks_ext.runner.drawing import ErrorTarget, planned_documents
 from medtasks_ext.runner.evaluate import Settings
 from medtasks_ext.runner.plan import Context, CountedTask, OutputRule, TaskPlan, count_task, gpus_for
-from medtasks_ext.runner.plan_estimate import Hardware, estimate, task_costs
+from medtasks_ext.runner.plan_estimate import Hardware, estimate, providers_price, task_costs
 from medtasks_ext.runner.plan_line import run_command_line, task_names
 from medtasks_ext.runner.plan_model import PlannedModel, Tokenizer, find_model
 from medtasks_ext.runner.plan_reasoning import ReasoningMode, reasoning_of
@@ -192,7 +192,8 @@ def _drawn(
 
 def _drawn_words(target: ErrorTarget, plan: Plan, whole: Plan) -> str:
     asked, documents = (item.sums()["documents"] for item in (plan, whole))
-    share = sum(task_costs(plan.tasks)) / sum(task_costs(whole.tasks))
+    price = providers_price(plan.way.model)
+    share = sum(task_costs(plan.tasks, price)) / sum(task_costs(whole.tasks, price))
     left = len(whole.tasks) - len(plan.tasks)
     return (
         f"an estimate to ±{target.error:g} points (95 %): about {asked:,} of {documents:,} documents, "

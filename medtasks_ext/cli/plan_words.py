@@ -23,7 +23,7 @@ from medtasks_ext.runner.plan import (
     Context,
     TaskPlan,
 )
-from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money, task_costs
+from medtasks_ext.runner.plan_estimate import RunCost, in_gpus, money, providers_price, task_costs
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -100,7 +100,7 @@ def rules_of(plan: Plan, reasoning: Reasoning, tokenizer: Tokenizer, *, asked: b
         yield _fit(plan.tasks, plan.context)
         yield from _held(plan.tasks)
     if len(plan.tasks) > _DEAREST:
-        yield _dearest(plan.tasks)
+        yield _dearest(plan)
 
 
 _OPTIONS = (
@@ -189,13 +189,14 @@ def _held(tasks: Sequence[TaskPlan]) -> Iterator[str]:
         yield f"examples do not fit, and a prompt holds on average: {named}{more}"
 
 
-def _dearest(tasks: Sequence[TaskPlan]) -> str:
-    """The tasks that take most of a GPU's time."""
-    costs = task_costs(tasks)
+def _dearest(plan: Plan) -> str:
+    """The tasks that take most of a provider's bill, or of a GPU's time."""
+    price = providers_price(plan.way.model)
+    costs = task_costs(plan.tasks, price)
     total = sum(costs) or 1.0
-    dearest = sorted(zip(costs, tasks, strict=True), key=lambda item: -item[0])[:_DEAREST]
+    dearest = sorted(zip(costs, plan.tasks, strict=True), key=lambda item: -item[0])[:_DEAREST]
     named = ", ".join(f"{task.task} {cost / total:.0%}" for cost, task in dearest)
-    return f"dearest, by GPU time: {named}"
+    return f"dearest, by {'price' if price else 'GPU time'}: {named}"
 
 
 def _tight(task: TaskPlan) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from medtasks_ext.markdown import table
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.folders import own_folders
 
@@ -66,21 +67,17 @@ def _page() -> str:
         "`medtasks COMMAND --help` says the same. Results go to standard output, remarks and errors to",
         "standard error, so that output can be piped.",
         "",
-        "| exit code | meaning |",
-        "| --- | --- |",
-        *(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()),
+        *table(["exit code", "meaning"], EXIT_CODES.items()),
         "",
-        "| variable | says |",
-        "| --- | --- |",
-        *(f"| `{name}` | {meaning} |" for name, meaning in VARIABLES.items()),
+        *table(["variable", "says"], ((f"`{name}`", meaning) for name, meaning in VARIABLES.items())),
     ]
     for panel, names in panels().items():
-        lines += ["", f"**{panel}**", "", "| command | what it does |", "| --- | --- |"]
-        lines += [
-            f"| [`{name}`](#{_anchor(name)}) | {_paragraphs(item)[0]} |"
+        listed = [
+            (f"[`{name}`](#{_anchor(name)})", _paragraphs(item)[0])
             for name, item in commands.items()
             if name.split()[1] in names
         ]
+        lines += ["", f"**{panel}**", "", *table(["command", "what it does"], listed)]
     for name, item in commands.items():
         lines += ["", *_section(name, item)]
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext import registry
+from medtasks_ext.markdown import table
 from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
@@ -80,58 +81,57 @@ def _conditions(tasks: Registry) -> Iterator[str]:
         "",
         "## Conditions",
         "",
-        "| condition | field | a difference makes | why |",
-        "| --- | --- | --- | --- |",
     )
-    for rule in RULES:
-        paper = " (papers have none)" if rule.field in NOT_OF_A_PAPER else ""
-        grade = "other" if rule.moves else "close"
-        yield f"| {rule.title}{paper} | `{rule.field}` | {grade} | {_cell(rule.why)} |"
-    for place, lines in LISTS.items():
-        yield from (
-            "",
-            f"## {_PLACES[place]}",
-            "",
-            "| setting | it can do | why | harmless values |",
-            "|" + " --- |" * 4,
+    rules = (
+        (
+            rule.title + (" (papers have none)" if rule.field in NOT_OF_A_PAPER else ""),
+            f"`{rule.field}`",
+            "other" if rule.moves else "close",
+            rule.why,
         )
-        yield from map(_setting, lines)
+        for rule in RULES
+    )
+    yield from table(["condition", "field", "a difference makes", "why"], rules)
+    for place, lines in LISTS.items():
+        yield from ("", f"## {_PLACES[place]}", "")
+        yield from table(["setting", "it can do", "why", "harmless values"], map(_setting, lines))
     yield from (
         "",
         "## Questions that share a text",
         "",
         "Rows of one cluster are drawn together for intervals and tests.",
         "",
-        "| dataset | cluster |",
-        "| --- | --- |",
     )
-    yield from _clusters(tasks)
+    yield from table(["dataset", "cluster"], _clusters(tasks))
     yield from (
         "",
         "## Released files of official words",
         "",
         "`medtasks prompts fetch` gets them and compares their hashes. A text of a paper is made by you.",
         "",
-        "| suite | file | version | from |",
-        "| --- | --- | --- | --- |",
     )
-    for suite in tasks.suites.values():
-        if suite.official and suite.file.is_relative_to(tasks.root):
-            for item in suite.official.artefacts.values():
-                source = item.package or item.url or item.how or "installed with medtasks"
-                yield f"| {suite.title} | `{item.file}` | {item.revision} | {_cell(source)} |"
+    files = (
+        (suite.title, f"`{item.file}`", item.revision, item.package or item.url or item.how or _WITH_US)
+        for suite in tasks.suites.values()
+        if suite.official and suite.file.is_relative_to(tasks.root)
+        for item in suite.official.artefacts.values()
+    )
+    yield from table(["suite", "file", "version", "from"], files)
 
 
-def _clusters(tasks: Registry) -> Iterator[str]:
+_WITH_US = "installed with medtasks"
+
+
+def _clusters(tasks: Registry) -> Iterator[tuple[str, str]]:
     for name, dataset in sorted(tasks.datasets.items()):
         if dataset.folder.is_relative_to(tasks.root) and (cluster := dataset.blocks["rows"].get("cluster")):
-            yield f"| `{name}` | `{_cell(str(cluster))}` |"
+            yield f"`{name}`", f"`{cluster}`"
 
 
-def _setting(line: Setting) -> str:
+def _setting(line: Setting) -> tuple[str, ...]:
     names = ", ".join(f"`{name}`" for name in line.names)
     values = ", ".join(f"`{value!r}`" for value in line.values) if line.effect is not Effect.HARMLESS else ""
-    return f"| {names} | {_EFFECTS[line.effect]} | {_cell(line.why)} | {_cell(values)} |"
+    return names, _EFFECTS[line.effect], line.why, values
 
 
 def _defects() -> Iterator[str]:
@@ -147,9 +147,8 @@ def _defects() -> Iterator[str]:
         yield from ("", f"## {group.of}", "")
         if group.beside:
             yield from ("Beside all of them: " + ", ".join(f"`{name}`" for name in group.beside) + ".", "")
-        yield from ("| rule | example | beside it |", "| --- | --- | --- |")
-        for defect in group.defects:
-            yield f"| {_cell(defect.rule)} | {_cell(defect.example)} | {_cell(defect.beside)} |"
+        rows = ((defect.rule, defect.example, defect.beside) for defect in group.defects)
+        yield from table(["rule", "example", "beside it"], rows)
 
 
 def _glossary() -> Iterator[str]:
@@ -159,15 +158,11 @@ def _glossary() -> Iterator[str]:
         "",
         "Words that medtasks uses in a meaning of its own.",
         "",
-        "| word | meaning |",
-        "| --- | --- |",
     )
     terms = read_yaml(Path(registry.__file__).with_name("terms.yaml"))
-    yield from (f"| **{word}** | {_cell(meaning)} |" for word, meaning in sorted(terms.items()))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    yield from table(
+        ["word", "meaning"], ((f"**{word}**", meaning) for word, meaning in sorted(terms.items()))
+    )
 
 
 # ---------------------------------------------------------------------- ready files
@@ -183,16 +178,13 @@ def _models(folder: Path) -> Iterator[str]:
         "",
         "## Keys",
         "",
-        "| key | what the files hold |",
-        "| --- | --- |",
     )
-    keys = read_yaml(Path(registry.__file__).with_name("ready_files.yaml"))
-    for name, meaning in keys.items():
-        yield f"| {', '.join(f'`{part}`' for part in name.split(', '))} | {_cell(meaning)} |"
+    said = read_yaml(Path(registry.__file__).with_name("ready_files.yaml"))
+    keys = {", ".join(f"`{part}`" for part in name.split(", ")): meaning for name, meaning in said.items()}
+    yield from table(["key", "what the files hold"], keys.items())
     for title, part in (("Open models", "open"), ("APIs", "api")):
-        yield from ("", f"## {title}", "", f"| {' | '.join(_MODEL_COLUMNS)} |", "|" + " --- |" * 6)
-        for path in sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower()):
-            yield f"| {' | '.join(_model(path))} |"
+        files = sorted((folder / part).glob("*.yaml"), key=lambda path: path.stem.lower())
+        yield from ("", f"## {title}", "", *table(_MODEL_COLUMNS, map(_model, files)))
 
 
 def _model(path: Path) -> list[str]:
@@ -224,11 +216,12 @@ def _architecture(folder: Path) -> Iterator[str]:
         imports = {path.parent.name: _rooms_imported(path.parent) for path in inits}
         order = TopologicalSorter({room: sorted(own & imports.keys()) for room, own in imports.items()})
         yield from ("", f"## {title}", "", "Each room comes before all that it imports.", "")
-        yield from ("| room | holds | imports |", "| --- | --- | --- |")
+        rows = []
         for room in reversed([*order.static_order()]):
             holds = _docstring(folder / package / room / "__init__.py").split("\n\n")[0]
             names = ", ".join(f"`{name}`" for name in sorted(imports[room] & imports.keys()))
-            yield f"| `{room}` | {_cell(holds)} | {names} |"
+            rows.append((f"`{room}`", holds, names))
+        yield from table(["room", "holds", "imports"], rows)
 
 
 def _rooms_imported(room: Path) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from medtasks_ext.answers.formats import any_format
 from medtasks_ext.judge.jury import Adjudicator, Judge
+from medtasks_ext.markdown import cell, table
 from medtasks_ext.metrics.glossary import meanings, rules
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.datalock import DataLock, LockedDatabase, LockedFile, LockedPart, LockedRows, Seen
@@ -68,13 +69,16 @@ def _keys(tasks: Registry) -> Iterator[str]:
         yield from ("", f"## `{block}` of a task file")
         for name in [name for name in names if name in models]:  # some stand in the code of a suite
             yield from _section(models[name], f"`{name}`" if name != names[0] else "")
-    yield from ("", "## `answer` of a task file", "", "| kind | suites | an answer |", "| --- | --- | --- |")
+    yield from ("", "## `answer` of a task file", "")
     kinds = any_format().json_schema()["discriminator"]["mapping"]
     kinds = {kind: models[place.rpartition("/")[2]] for kind, place in sorted(kinds.items())}
     own = [suite for suite in tasks.suites.values() if suite.file.is_relative_to(tasks.root)]
-    for kind, model in kinds.items():
-        suites = ", ".join(suite.title for suite in own if kind in suite.answers) or "–"
-        yield f"| `{kind}` | {suites} | {_cell(model['description'].partition(chr(10) * 2)[0])} |"
+    suites = {kind: ", ".join(suite.title for suite in own if kind in suite.answers) for kind in kinds}
+    rows = (
+        (f"`{kind}`", suites[kind] or "–", model["description"].partition(chr(10) * 2)[0])
+        for kind, model in kinds.items()
+    )
+    yield from table(["kind", "suites", "an answer"], rows)
     for kind, model in kinds.items():
         yield from _section(model, f"`{kind}`", skip=("kind",))
     yield from ("", "## `suite.yaml`", *_section(described(Suite.model_json_schema()), ""))
@@ -83,9 +87,11 @@ def _keys(tasks: Registry) -> Iterator[str]:
     yield from _section(
         described(Adjudicator.model_json_schema()), "`adjudicator`: besides", skip=tuple(own_keys)
     )
-    yield from ("", "## Filters of fields and templates", "", "| filter | makes |", "| --- | --- |")
-    for name, made in FILTERS.items():
-        yield f"| `{name}` | {_cell((made.__doc__ or '').partition('Args:')[0].partition('Raises:')[0])} |"
+    yield from ("", "## Filters of fields and templates", "")
+    said = {f"`{name}`": (made.__doc__ or "").partition("Args:")[0] for name, made in FILTERS.items()}
+    yield from table(
+        ["filter", "makes"], ((name, text.partition("Raises:")[0]) for name, text in said.items())
+    )
     yield from ("", "## Sources of which rows are made", *_sources(tasks))
 
 
@@ -96,24 +102,20 @@ def _section(model: Mapping[str, Any], title: str, *, skip: tuple[str, ...] = ()
     properties = {key: part for key, part in model.get("properties", {}).items() if key not in skip}
     if not properties:
         return
-    yield from ("", "| key | meaning | default |", "| --- | --- | --- |")
-    for key, part in properties.items():
-        name = f"**`{key}`**" if key in model.get("required", ()) else f"`{key}`"
-        yield f"| {name} | {_cell(part.get('description', ''))} | {_default(part)} |"
+    names = {key: f"**`{key}`**" if key in model.get("required", ()) else f"`{key}`" for key in properties}
+    rows = ((names[key], part.get("description", ""), _default(part)) for key, part in properties.items())
+    yield from ("", *table(["key", "meaning", "default"], rows))
 
 
 def _default(part: Mapping[str, Any]) -> str:
     default = part.get("default")
     plain = isinstance(default, str | int | float) and default != ""
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`" if plain else ""
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    shown = str(default).lower() if isinstance(default, bool) else str(default).replace("\t", "\\t")
+    return f"`{shown}`" if plain else ""
 
 
 def _sources(tasks: Registry) -> Iterator[str]:
-    yield from ("", "| task | files | test part | pinned download |", "| --- | --- | --- | --- |")
+    rows = []
     for name, dataset in sorted(tasks.datasets.items()):
         if not dataset.folder.is_relative_to(tasks.root):
             continue
@@ -121,7 +123,8 @@ def _sources(tasks: Registry) -> Iterator[str]:
         if layouts:
             files = " or ".join(", ".join(f"`{file}`" for file in layout.patterns) for layout in layouts)
             pinned = "yes" if dataset.blocks["rows"].get("download") else "no"
-            yield f"| {name} | {files} | {_SPLITS[layouts[0].split]} | {pinned} |"
+            rows.append((name, files, _SPLITS[layouts[0].split], pinned))
+    yield from ("", *table(["task", "files", "test part", "pinned download"], rows))
 
 
 def _metrics() -> Iterator[str]:
@@ -132,9 +135,7 @@ def _metrics() -> Iterator[str]:
         "The modules of [medtasks_ext.metrics](../medtasks_ext/metrics/__init__.py) hold the rules and their",
         "sources, [known defects](known_defects.md) where official scorers err.",
         "",
-        "| metric | meaning |",
-        "| --- | --- |",
     )
-    yield from (f"| `{name}` | {_cell(text)} |" for name, text in meanings().items())
+    yield from table(["metric", "meaning"], ((f"`{name}`", text) for name, text in meanings().items()))
     yield from ("", "## How an answer is scored", "")
-    yield from (f"- {_cell(text)}" for text in rules())
+    yield from (f"- {cell(text)}" for text in rules())

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import typer
 
+from medtasks_ext.errors import MedtasksError
+
 #: Help of an option that several commands have.
 PROMPTS = "Prompt wording: official (the suite's own), own (ours), or auto: official where it is available."
 
@@ -117,3 +119,19 @@ def readable_line(
         f"{readable_shares(valid, readable)}; {'SAMPLE ' * sample}score {scores[0]},"
         f" {scores[1]} by that reading"
     )
+
+
+def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
+    """`ONE=OTHER`, as a mapping.
+
+    Args:
+        given: after the flag.
+        form: how it is written, for the message.
+
+    Raises:
+        MedtasksError: a part is missing.
+    """
+    found = {one: other for one, _, other in (item.partition("=") for item in given or ())}
+    if bad := [one for one, other in found.items() if not one or not other]:
+        raise MedtasksError(f"no name after {bad[0]}", where=flag, remedy=f"write {form}")
+    return found

@@ -80,12 +80,11 @@ def pin(dataset: Dataset, by: str = f"medtasks {__version__}") -> list[str]:
     files = {file.name: file for file in remote_files(source)}
     stated = dataset.config["rows"]["download"]
     follows = download.repo and not COMMIT.fullmatch(str(stated.get("revision", "")))
-    names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
     seen = Seen(day=time.strftime("%Y-%m-%d"), by=by)
     revision = _commit(files) if follows else None
     content = {
         key: _locked(remote_file(source, name), before.files.get(key), seen, revision)
-        for key, name in locked_names(names).items()
+        for key, name in locked_names(download.names).items()
         if name not in stated.get("digests", {})
     }
     known = None if "revision" in stated and not follows else download.revision

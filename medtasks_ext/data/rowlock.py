@@ -99,15 +99,11 @@ def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> tuple[Loc
     is_open = dataset.metadata.access == "open"
     test, pool = once(row_check.test), once(row_check.fewshot)
     lines = [str(document_hash(item)) for item in test] if is_open else []
-    profile = profile_of(dataset, test)
+    kept = {"folded": kept_hash(dataset, test)}
     if is_open:
-        content = documents_text(lines).encode()
-        kept = {"folded": folded(test), "documents": hashlib.sha256(content).hexdigest()}
-    elif len(test) >= FEWEST_FOLDED:
-        kept = {"folded": stretched(folded(test))}
-    else:
-        kept = {}
-    part = profile.model_copy(update=kept)
+        kept["documents"] = hashlib.sha256(documents_text(lines).encode()).hexdigest()
+    known = {name: hash_ for name, hash_ in kept.items() if hash_}
+    part = profile_of(dataset, test).model_copy(update=known)
     fewshot = LockedPart(n=len(pool), sketch=sketch(pool) if is_open else []) if pool else None
     return LockedRows(sample=sample_hash(dataset), seen=seen, test=part, fewshot=fewshot), lines
 

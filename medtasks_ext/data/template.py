@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.csvfile import csv_text
+from medtasks_ext.markdown import table
 from medtasks_ext.registry import Dataset
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.cells import NOTES
@@ -164,11 +165,12 @@ def _readme(dataset: Dataset, spec: DatasetSpec, columns: _Columns, form: Form) 
         f"Write your rows into `test.{form}`, in the form of `example.{form}`, which holds two invented rows",
         "and is not read; or let `medtasks data import FILE --task TASK` make it of yours. The columns:",
         "",
-        "| column | type | what it holds |",
-        "| --- | --- | --- |",
-        *(
-            f"| `{name}` | {column.expected} | {meaning}{'' if is_needed else ' (optional)'} |"
-            for name, (column, meaning, is_needed) in columns.items()
+        *table(
+            ["column", "type", "what it holds"],
+            (
+                (f"`{name}`", column.expected, meaning + ("" if is_needed else " (optional)"))
+                for name, (column, meaning, is_needed) in columns.items()
+            ),
         ),
         "",
         "In CSV and Excel cells lists and objects are JSON. No cell of a column that is needed is empty.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from medtasks_ext.markdown import cell, table
 from medtasks_ext.registry.citations import BibEntry, entries_of
 from medtasks_ext.registry.groups import Registry
 from medtasks_ext.registry.metadata import Metadata
@@ -54,7 +55,7 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
         "Every dataset with what is known of it. Each is a task in zero-shot, chain-of-thought (`TASK_cot`)",
         "and 5-shot (`TASK_5shot`). `medtasks ls` filters by the same facts; `medtasks cite` prints BibTeX.",
         "",
-        *_table(
+        *table(
             ["suite", "datasets", "open", "of them scoreable", "gated", "private"],
             [_access_row(suite, records) for suite, records in counted],
         ),
@@ -84,7 +85,7 @@ def _axis_table(axis: str, counted: _Counted) -> list[str]:
         for value, title in titles.items()
         if any(count[value] for count in counts)
     ]
-    return _table([_INDEXED[axis][1], *(suite.title for suite, _ in counted)], rows)
+    return table([_INDEXED[axis][1], *(suite.title for suite, _ in counted)], rows)
 
 
 # ---------------------------------------------------------------------- a suite's page
@@ -128,7 +129,7 @@ def _of_others(suite: Suite, datasets: list[Dataset]) -> list[str]:
     others = [item for item in datasets if item.suite.id != suite.id]
     rows = [
         [
-            f"[{_cell(item.metadata.name)}]({_link(suite, item)})",
+            f"[{item.metadata.name}]({_link(suite, item)})",
             item.suite.title,
             *(", ".join(axis.titles[value] for value in item.values(suite, name))
               for name, axis in suite.axes.items()),
@@ -136,7 +137,7 @@ def _of_others(suite: Suite, datasets: list[Dataset]) -> list[str]:
         for item in others
     ]  # fmt: skip
     header = ["dataset", "suite", *map(suite.title_of, suite.axes)]
-    return ["", "### Datasets of other suites", "", *_table(header, rows)] if rows else []
+    return ["", "### Datasets of other suites", "", *table(header, rows)] if rows else []
 
 
 def _link(suite: Suite, dataset: Dataset) -> str:
@@ -147,7 +148,7 @@ def _link(suite: Suite, dataset: Dataset) -> str:
 def _overview(suite: Suite, datasets: list[Dataset]) -> list[str]:
     rows = [
         [
-            f"[{_cell(item.metadata.name)}]({_link(suite, item)})",
+            f"[{item.metadata.name}]({_link(suite, item)})",
             item.metadata.language,
             f"`{item.metadata.primary_metric}`",
             f"{item.metadata.n_test:,}",
@@ -155,7 +156,7 @@ def _overview(suite: Suite, datasets: list[Dataset]) -> list[str]:
         ]
         for item in datasets
     ]
-    return _table(["dataset", "language", "score", "test rows", "access"], rows)
+    return table(["dataset", "language", "score", "test rows", "access"], rows)
 
 
 def _section(dataset: Dataset) -> list[str]:
@@ -189,7 +190,7 @@ def _section(dataset: Dataset) -> list[str]:
     return [
         f'<a id="{dataset.id}"></a>',
         "",
-        f"### {_cell(record.name)}",
+        f"### {cell(record.name)}",
         "",
         record.summary,
         "",
@@ -238,7 +239,7 @@ def _access(record: Metadata) -> str:
 def terms_words(record: Metadata, link: str = "{}") -> str:
     """Licence, what it allows, and where it stands; `link` is what stands for an address."""
     licence = record.licence
-    parts = [_cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
+    parts = [cell(licence.title), f"use: {licence.use}", f"text to a third party: {licence.third_party_api}"]
     if licence.evidence:
         seen = licence.evidence.seen
         parts.append(
@@ -252,7 +253,7 @@ def _mark(record: Metadata, axis: str) -> str:
     if record.assigned_by(axis) == "paper":
         return ""
     own = record.own_terms(axis)
-    return f" {ASSIGNED}" + (f" (suite: {_cell(', '.join(own))})" if own and own != record.axis(axis) else "")
+    return f" {ASSIGNED}" + (f" (suite: {cell(', '.join(own))})" if own and own != record.axis(axis) else "")
 
 
 def _reference(key: str, entries: Mapping[str, BibEntry]) -> str:
@@ -263,11 +264,3 @@ def _reference(key: str, entries: Mapping[str, BibEntry]) -> str:
     link = f" <{entry.link}>" if entry.link else ""
     doubt = " (not verified)" if entry.unverified else ""
     return f'- <a id="ref-{key}"></a>`{key}`: {entry.reference}{link}{doubt}'
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _table(header: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]

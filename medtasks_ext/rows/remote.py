@@ -284,8 +284,7 @@ def remote_files(source: Source) -> list[RemoteFile]:
     download, database = source.download, source.database
     if download is None:
         return []
-    names = [*download.test, *download.fewshot, *([download.test_ids] if download.test_ids else [])]
-    files = list(dict.fromkeys(remote_file(source, name) for name in names))
+    files = list(dict.fromkeys(remote_file(source, name) for name in download.names))
     if database:
         files.append(database_file(database))
     return files

@@ -266,6 +266,11 @@ class Download(Strict):
     terms: Terms | None = None
     digests: dict[str, Annotated[LockedFile, BeforeValidator(_as_pin)]] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """All that is downloaded, as the task file names it."""
+        return [*self.test, *self.fewshot, *([self.test_ids] if self.test_ids else [])]
+
     @model_validator(mode="before")
     @classmethod
     def _former_mirrors(cls, data: Any) -> Any:

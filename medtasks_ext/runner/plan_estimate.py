@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from medtasks_ext.results.prices import price_of
+from medtasks_ext.results.prices import Price, price_of
 from medtasks_ext.runner.plan import OUTPUT_SHARE, PEAK, PROMPT_SHARE, TaskPlan, gpu_hours, gpus_for
 
 if TYPE_CHECKING:
@@ -56,16 +56,31 @@ def estimate(
     return _of_gpus(model, prompt, output, cached, size, hardware)
 
 
-def task_costs(plans: Sequence[TaskPlan]) -> list[float]:
-    """What each task costs a GPU beside the others, as `gpu_hours` weighs new prompt tokens and output."""
+def task_costs(plans: Sequence[TaskPlan], price: Price | None = None) -> list[float]:
+    """What each task costs beside the others: a GPU, as `gpu_hours` weighs new prompt tokens and output.
+
+    Args:
+        price: of a provider: what each costs there, in US dollars.
+    """
+    if price is not None:
+        return [price.of(plan.prompt_tokens, plan.output_tokens, plan.cached_tokens) for plan in plans]
     return [
         (plan.prompt_tokens - plan.cached_tokens) / PROMPT_SHARE + plan.output_tokens / OUTPUT_SHARE
         for plan in plans
     ]
 
 
+def providers_price(model: PlannedModel) -> Price | None:
+    """What a provider takes for a model; None where nobody knows, or none is asked.
+
+    Raises:
+        MedtasksError: what the configuration states is no price.
+    """
+    return price_of(model.metadata, model.config or model.name) if model.provider else None
+
+
 def _of_tokens(model: PlannedModel, prompt: int, output: int, most: int, cached: int) -> RunCost:
-    price = price_of(model.metadata, model.config or model.name)
+    price = providers_price(model)
     if price is None:
         return RunCost("cost: no price is known; put metadata.price into a copy of the file")
     cost, highest = price.of(prompt, output, cached), price.of(prompt, most)

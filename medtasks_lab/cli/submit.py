@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.words import counted, say, say_next
+from medtasks_ext.cli.words import counted, pairs, say, say_next
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.registry import registry
 from medtasks_lab.submissions.record import read_record
@@ -114,7 +114,8 @@ def submit(
     from medtasks_lab.submissions.submission import AnswerFile
     from medtasks_lab.submissions.submission import submit as write
 
-    facts = dict(_fact(item) for item in about or [])
+    given = pairs(about, "--about", "NAME=VALUE, such as access=open")
+    facts = {name.strip(): value.strip() for name, value in given.items()}
     wish = AnswerFile(Path(answers) if answers else None, tuple(address or ()), given=not without)
     written = write(Path(folders[0]), Path(out), registry(), facts, wish)
     for fault in written.faults:
@@ -203,12 +204,3 @@ def _confirm(
     typer.echo(f"{file}: {agreed} of {counted(len(said.tasks), 'task')} confirmed, by {said.basis}")
     say_next("commit the file, open a pull request from your own account (docs/compare.md)")
     return 0
-
-
-def _fact(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise MedtasksError(
-            f"{text!r} is no NAME=VALUE", where="--about", remedy="such as --about access=open"
-        )
-    return name.strip(), value.strip()

@@ -734,6 +734,16 @@ def test_the_dearest_tasks_are_named(plan):
     assert line.count("%") == 10
 
 
+def test_the_tasks_that_are_dearest_at_a_provider_are_named(plan):
+    record = plan("anthropic", "--suite", "mlb")
+    [line] = [rule for rule in record["rules"] if rule.startswith("dearest, by price: ")]
+    dollars = {
+        task["task"]: 3 * task["prompt_tokens"] + 15 * task["output_tokens"] for task in record["tasks"]
+    }
+    first = max(dollars, key=dollars.get)
+    assert line.startswith(f"dearest, by price: {first} {dollars[first] / sum(dollars.values()):.0%}")
+
+
 def test_examples_that_do_not_fit_are_counted(plan, chip_ctc, tokenizers):
     given = ("ORG/Model-8B", "--tasks", "bridge_chip_ctc_5shot", "--max_gen_toks", 50)
     [whole] = plan(*given)["tasks"]

@@ -127,12 +127,12 @@ def test_a_later_score_keeps_the_words_that_were_asked(medtasks, tasks_of, tmp_p
     assert medtasks(*call).code == 0
     result = tmp_path / "run" / "tasks" / "medhelm_medqa.json"
     before = json.loads(result.read_text())["conditions"]["asked"]
-    edited(file, ("instruction: Answer", "instruction: With care, answer"), ("version: 4", "version: 9"))
+    edited(file, ("instruction: Answer", "instruction: With care, answer"), ("{version: ", "{version: 9"))
     forget()
     load._build.cache_clear()
     assert medtasks("rescore", "run").code == 0
     after = json.loads(result.read_text())["conditions"]["asked"]
-    assert after == {**before, "version": "9-A"}
+    assert after == {**before, "version": f"9{before['version']}"}
     found = verify(tmp_path / "run", registry())
     assert found.changes == [] and not any("scored later" in note for note in found.notes)
     assert medtasks(*call).code == 0  # which asks the words of now

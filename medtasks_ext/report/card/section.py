@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from medtasks_ext.markdown import table
 from medtasks_ext.registry.rights import restrictions
 from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles
@@ -150,7 +151,7 @@ def card_section(
         ]
     else:  # of suites whose tasks have no mean, or of none
         head, cells = _OF_TASKS, _task_cells(entry, tasks)[:_MOST_ROWS]
-    lines += _table(head, cells)
+    lines += table(head, cells)
     lines += ["", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if known := list(_known(entry, left_out, len(rows))):
         lines += [" ".join(known), ""]
@@ -195,7 +196,7 @@ def card_details(
     ]
     means = group_rows(entry, tasks)
     head = ("suite", "strategy", "score [95 % interval]", "tasks", "documents", "readable")
-    lines += _table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
+    lines += table(head, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
     lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
     lines += _listed(
         "left out: scored on a part of the rows or judgements",
@@ -207,8 +208,8 @@ def card_details(
         rows = [
             (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
         ]
-        lines += [*_folded("Means by language, kind of task and other axes", _table(head, rows)), ""]
-    lines += _folded("Every task", _table(_OF_TASKS, _task_cells(entry, tasks)))
+        lines += [*_folded("Means by language, kind of task and other axes", table(head, rows)), ""]
+    lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry, tasks)))
     if line := command(entry.manifest):
         lines += ["", "## How to repeat it", "", "```", line, "```", ""]
         lines += ["`medtasks-manifest.json` holds versions, revisions, prompt hashes and seeds.", ""]
@@ -381,13 +382,6 @@ def _score(row: Json, name: str) -> str:
 
 def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
-
-    return [line(head), "|" + " --- |" * len(head), *map(line, rows)]
 
 
 def _asked(items: Sequence[Experiment]) -> str:
