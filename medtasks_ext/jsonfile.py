@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -111,6 +111,12 @@ def write_json(path: Path, content: Any) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     with atomic_file(path) as file:
         file.write(Secrets.known().hidden(json_bytes(content, indent=1)))
+
+
+def write_lines(path: Path, items: Iterable[Any]) -> None:
+    """Write items as JSON, one a line, so that a reader, or a crash, sees all of them or what was there."""
+    with atomic_file(path) as file:
+        file.writelines(json_bytes(item) + b"\n" for item in items)
 
 
 def read_json(path: Path) -> Any:

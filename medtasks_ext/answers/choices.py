@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Reading, Repaired, repaired
+from medtasks_ext.answers.formats import (
+    AnswerFormat,
+    GoldError,
+    Lead,
+    Reading,
+    Repaired,
+    repaired,
+    repaired_from,
+)
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
@@ -76,14 +84,11 @@ class ExactLetter(AnswerFormat):
         letters = self._letters(document)
         options = document.get("options", ())
         reply = reply_of(text)
-        extraction = read_letters(reply, options, LETTERS if options else "".join(letters), several=False)
+        known = LETTERS if options else "".join(letters)
+        extraction = read_letters(reply, options, known, several=False)
         if extraction is NOTHING and self.words:
-            word = read_word(reply, dict(zip(self.words, letters, strict=False)))
-            return repaired(document, word.answer, word.span, word.why)
-        letter = (
-            None if extraction.answer is None else (LETTERS if options else letters)[extraction.answer[0]]
-        )
-        return repaired(document, letter, extraction.span, extraction.why)
+            return repaired_from(document, read_word(reply, dict(zip(self.words, letters, strict=False))))
+        return repaired_from(document, extraction, lambda places: known[places[0]])
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
@@ -131,8 +136,8 @@ class LabelWord(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        extraction = read_word(reply_of(text), {label.lower(): label.lower() for label in self.labels})
-        return repaired(document, extraction.answer, extraction.span, extraction.why)
+        names = {label.lower(): label.lower() for label in self.labels}
+        return repaired_from(document, read_word(reply_of(text), names))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The words."""
@@ -165,8 +170,7 @@ class MarkedLetters(AnswerFormat):
         """The texts of the options that the reply names."""
         options = document["options"]
         extraction = read_letters(reply_of(text), options, LETTERS, several=True)
-        chosen = None if extraction.answer is None else sorted(options[place] for place in extraction.answer)
-        return repaired(document, chosen, extraction.span, extraction.why)
+        return repaired_from(document, extraction, lambda places: sorted(options[place] for place in places))
 
     @property
     def lead(self) -> Lead:
@@ -238,10 +242,8 @@ class OptionLetter(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
-        options = document["options"]
-        extraction = read_letters(reply_of(text), options, LETTERS, several=False)
-        letter = None if extraction.answer is None else ascii_uppercase[extraction.answer[0]]
-        return repaired(document, letter, extraction.span, extraction.why)
+        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
+        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options."""
@@ -369,8 +371,7 @@ class RelationLabel(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        extraction = read_word(reply_of(text), self._names)
-        return repaired(document, extraction.answer, extraction.span, extraction.why)
+        return repaired_from(document, read_word(reply_of(text), self._names))
 
     def not_covered(self, golds: list[str]) -> list[str]:
         """Labels that are no row's gold."""

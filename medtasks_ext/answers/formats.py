@@ -13,11 +13,11 @@ from medtasks_ext.privacy import RowValueError
 from medtasks_ext.strict import Strict, fault_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from typing_extensions import NotRequired
 
-    from medtasks_ext.answers.tolerant.reply import Span
+    from medtasks_ext.answers.tolerant.reply import Extraction, Span
 
 
 def shortened(text: str, most: int) -> str:
@@ -93,6 +93,14 @@ def repaired(document: Mapping[str, Any], answer: Any, span: Span | None, why: s
     return {"gold": document.get("gold"), "answer": answer, "span": span, "why": why}
 
 
+def repaired_from(
+    document: Mapping[str, Any], extraction: Extraction, form: Callable[[Any], Any] = lambda answer: answer
+) -> Repaired:
+    """The same from what a tolerant reader made of the response, its answer in the form of the kind."""
+    answer = None if extraction.answer is None else form(extraction.answer)
+    return repaired(document, answer, extraction.span, extraction.why)
+
+
 class Parsed(TypedDict):
     """A response as its answer format reads it.
 
@@ -117,6 +125,8 @@ class Parsed(TypedDict):
 
 #: Kind -> its format. A format enters when its class is made; `medtasks_ext.answers` imports all of ours.
 KINDS: dict[str, type[AnswerFormat]] = {}
+#: `answer:` block, written out -> its format
+_BUILT: dict[str, AnswerFormat] = {}
 
 
 class AnswerFormat(Strict):
@@ -146,7 +156,7 @@ class AnswerFormat(Strict):
         if names := get_args(cls.model_fields["kind"].annotation):
             KINDS[names[0]] = cls
             any_format.cache_clear()
-            _build.cache_clear()
+            _BUILT.clear()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
         """Parse a gold answer.
@@ -276,9 +286,11 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
         MedtasksError: an unknown kind or key, or a missing one.
     """
     enter_kind(spec.get("kind"))
-    key = _freeze(spec)
+    key = repr(spec)  # tells `1`, `1.0` and `true` apart, which are one key of a dictionary
     try:
-        return _build(key)
+        if key not in _BUILT:
+            _BUILT[key] = any_format().validate_python(spec)
+        return _BUILT[key]
     except ValidationError as error:
         first = error.errors()[0]
         place = tuple(part for part in first["loc"] if part != spec.get("kind"))
@@ -287,26 +299,3 @@ def answer_format(spec: Mapping[str, Any], *, where: object = None) -> AnswerFor
             where=where,
             remedy="docs/keys.md lists the answer kinds and their keys",
         ) from None
-
-
-@lru_cache(maxsize=512)
-def _build(frozen: Any) -> AnswerFormat:
-    built: AnswerFormat = any_format().validate_python(_thaw(frozen))
-    return built
-
-
-def _freeze(value: Any) -> Any:
-    if isinstance(value, dict):
-        return ("dict", tuple((key, _freeze(item)) for key, item in value.items()))
-    if isinstance(value, (list, tuple)):
-        return ("list", tuple(_freeze(item) for item in value))
-    return ("value", value)
-
-
-def _thaw(frozen: Any) -> Any:
-    tag, value = frozen
-    if tag == "dict":
-        return {key: _thaw(item) for key, item in value}
-    if tag == "list":
-        return [_thaw(item) for item in value]
-    return value

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired_from
 from medtasks_ext.answers.normalise import after_result, strip_reasoning
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.numbers import Form, read_value
@@ -77,8 +77,7 @@ class MedCalc(AnswerFormat):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The value of the reply, written as the gold answers write values."""
         gold = document.get("gold")
-        extraction = read_value(reply_of(text), gold["form"] if gold else "number")
-        return {"gold": gold, "answer": extraction.answer, "span": extraction.span, "why": extraction.why}
+        return repaired_from(document, read_value(reply_of(text), gold["form"] if gold else "number"))
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Repaired, repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, Repaired, repaired_from
 from medtasks_ext.answers.languages import LISTS, Words, languages, words_of
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.folding import plain, script_of
@@ -188,8 +188,7 @@ class Choice(_Options):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label of the option that the reply names."""
         extraction = self._reader(document).read(reply_of(text), several=False)
-        label = None if extraction.answer is None else self.labels[extraction.answer[0]]
-        return repaired(document, label, extraction.span, extraction.why)
+        return repaired_from(document, extraction, lambda places: self.labels[places[0]])
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels of the options."""
@@ -218,8 +217,7 @@ class Choices(_Options):
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The labels of the options that the reply names."""
         extraction = self._reader(document).read(reply_of(text), several=True)
-        chosen = None if extraction.answer is None else [self.labels[place] for place in extraction.answer]
-        return repaired(document, chosen, extraction.span, extraction.why)
+        return repaired_from(document, extraction, lambda places: [self.labels[place] for place in places])
 
 
 class Number(OfNoPaper):
@@ -254,8 +252,7 @@ class Number(OfNoPaper):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The number that the reply gives."""
-        extraction = self._reader.read(reply_of(text))
-        return repaired(document, extraction.answer, extraction.span, extraction.why)
+        return repaired_from(document, self._reader.read(reply_of(text)))
 
 
 class OfNames(OfNoPaper):
@@ -318,8 +315,7 @@ class Category(OfNames):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The label that the reply gives."""
-        extraction = self._reader.read(reply_of(text))
-        return repaired(document, extraction.answer, extraction.span, extraction.why)
+        return repaired_from(document, self._reader.read(reply_of(text)))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels."""
@@ -346,9 +342,7 @@ class Ordinal(OfNames):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The place of the level that the reply gives."""
-        extraction = self._reader.read(reply_of(text))
-        place = None if extraction.answer is None else list(self.labels).index(extraction.answer)
-        return repaired(document, place, extraction.span, extraction.why)
+        return repaired_from(document, self._reader.read(reply_of(text)), list(self.labels).index)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The levels."""

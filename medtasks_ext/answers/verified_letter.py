@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired_from
 from medtasks_ext.answers.normalise import tagged
 from medtasks_ext.answers.tolerant import reply_of
 from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
@@ -123,10 +123,8 @@ class VerifiedLetter(AnswerFormat):
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
-        options = document["options"]
-        extraction = read_letters(reply_of(text), options, LETTERS, several=False)
-        letter = None if extraction.answer is None else LETTERS[extraction.answer[0]]
-        return repaired(document, letter, extraction.span, extraction.why)
+        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
+        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])]

@@ -47,7 +47,7 @@ _TURN_LIKE = re.compile(
 )
 #: what no turn marker is without; a look for it is quick
 _TURNS_BEGIN = ("<", "[", "]", "Human:", "Assistant:")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def fence_code(texts: Iterable[str]) -> str:
@@ -66,7 +66,7 @@ def escape_fences(text: str, code: str) -> str:
 @lru_cache(maxsize=64)  # an answer is shown beside each of its criteria
 def _without_marks(text: str) -> str:
     text = text.encode(errors="replace").decode()  # half a surrogate pair cannot be sent
-    text = _CONTROL.sub(" ", text)
+    text = CONTROL.sub(" ", text)
     if "<<<" in text or ">>>" in text:
         text = _FENCE_LIKE.sub(lambda found: " ".join(found[0]), text)
     if any(begins in text for begins in _TURNS_BEGIN):

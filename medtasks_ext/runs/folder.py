@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from medtasks_ext.atomic import atomic_file
-from medtasks_ext.jsonfile import json_bytes, read_json, write_json
+from medtasks_ext.jsonfile import read_json, write_json, write_lines
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.manifest import FILE, TaskEntry
 from medtasks_ext.runs.samples import read_samples
@@ -128,5 +127,4 @@ class RunFolder:
 
     def write_samples(self, task: str, samples: Iterable[Sample]) -> None:
         """Write lm-eval's records of a task."""
-        with atomic_file(self.samples_file(task)) as file:
-            file.writelines(json_bytes(sample) + b"\n" for sample in samples)
+        write_lines(self.samples_file(task), samples)

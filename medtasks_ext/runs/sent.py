@@ -16,10 +16,10 @@ from typing import TypeAlias
 from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from medtasks_ext.atomic import atomic_file, cannot_write
+from medtasks_ext.atomic import cannot_write
 from medtasks_ext.egress import AskedServer, Permission, Text
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes, numbered_lines
+from medtasks_ext.jsonfile import numbered_lines, write_lines
 
 FILE = "sent.jsonl"
 _LOCK = ".sent.lock"
@@ -92,10 +92,7 @@ class SentLog:
             return
         items = [*there.values(), *(item for key, item in new.items() if key not in there)]
         ordered = sorted(items, key=lambda item: item.since)
-        with atomic_file(self._path) as file:
-            file.writelines(
-                json_bytes(item.model_dump(mode="json", by_alias=True)) + b"\n" for item in ordered
-            )
+        write_lines(self._path, (item.model_dump(mode="json", by_alias=True) for item in ordered))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

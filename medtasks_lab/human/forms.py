@@ -6,7 +6,6 @@ import csv
 import hmac
 import io
 import json
-import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, read_json, write_json
+from medtasks_ext.judge.protocol import CONTROL
 from medtasks_ext.runner.run import Run
 from medtasks_ext.version import __version__
 from medtasks_lab.human.kinds import Kind, KindName, Language, Option, load_kind, page_words
@@ -34,8 +34,6 @@ KEY_FILE = "key.json"
 OPTIONS = "options"
 #: Excel's limit for a cell is 32,767 characters; it spreads longer ones over the sheet.
 LONGEST_CELL = 32_000
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def record_of(
 def clean(text: str) -> str:
     """A text that every program can show: no control characters or half surrogate pairs, one line break."""
     text = text.encode(errors="replace").decode().replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub(" ", text)
+    return CONTROL.sub(" ", text)
 
 
 def cell(text: str, language: Language) -> str:

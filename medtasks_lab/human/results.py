@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.atomic import atomic_file
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.jsonfile import read_json, write_json, write_lines
 from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.stats.agreement import Kappa, kappas
 from medtasks_ext.stats.bootstrap import METHOD, RESAMPLES
@@ -206,9 +204,9 @@ def write_points(folder: Path, figures: Sequence[Decision], read: Ingested, key:
         cases.setdefault(item.case, []).append(
             {"id": item.point, "weight": item.weight, "met": item.met, "votes": dict(item.votes)}
         )
-    lines = [json.dumps({"id": case, "points": points}, ensure_ascii=False) for case, points in cases.items()]
-    with atomic_file(folder / "decisions.jsonl") as file:
-        file.write("".join(f"{line}\n" for line in lines).encode())
+    write_lines(
+        folder / "decisions.jsonl", ({"id": case, "points": points} for case, points in cases.items())
+    )
     votes = [
         {"case": item.case, "point": item.point, "expert": expert, "decision": "met" if met else "not_met"}
         for item in figures

@@ -16,19 +16,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
-from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json, json_bytes, numbered_lines, write_json
+from medtasks_ext.jsonfile import Json, numbered_lines, write_json, write_lines
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import AXIS
-from medtasks_ext.seed import SEED
+from medtasks_ext.seed import SEED, random_rank
 from medtasks_ext.strict import validated
 
 TEST_SHARE = 0.1
@@ -260,7 +258,7 @@ def split_by_question(
     names: dict[int, str] = {}
     for case_id in sorted(groups):
         names.setdefault(groups[case_id], case_id)
-    order = sorted(names, key=lambda group: _rank(seed, names[group]))
+    order = sorted(names, key=lambda group: random_rank(seed, names[group]))
     if len(order) < 2:
         raise MedtasksError(
             "one question cannot be split", where="cases", remedy="give decided cases of several questions"
@@ -271,7 +269,7 @@ def split_by_question(
     sides: tuple[Side, ...] = ("train", "test")
     for side in sides:
         chosen = [case for case in used if (groups[case.id] in held_out) == (side == "test")]
-        chosen.sort(key=lambda case: _rank(seed, case.id))
+        chosen.sort(key=lambda case: random_rank(seed, case.id))
         split.cases[side] = [_decided_by_experts(case, decisions) for case in chosen]
         rows = [
             training_row(case, point, decisions[case.id, point.id])
@@ -279,7 +277,7 @@ def split_by_question(
             for point in case.points
             if (case.id, point.id) in decisions
         ]
-        split.rows[side] = sorted(rows, key=lambda row: _rank(seed, f"{row['case']}\x1f{row['point']}"))
+        split.rows[side] = sorted(rows, key=lambda row: random_rank(seed, f"{row['case']}\x1f{row['point']}"))
         split.n_questions[side] = len({groups[case.id] for case in chosen})
     return split
 
@@ -290,16 +288,12 @@ def _decided_by_experts(case: GoldCase, decisions: Mapping[PointKey, bool]) -> G
     return case.model_copy(update={"points": points, "decisions": own, "decided_by": EXPERT})
 
 
-def _rank(seed: int, name: str) -> bytes:
-    return sha256(f"{seed} {name}".encode()).digest()
-
-
 def write_split(folder: Path, split: Split, test_share: float, seed: int) -> Json:
     """Write `train.jsonl`, `test.jsonl`, `test_cases.jsonl` and `split.json`; returns what the last holds."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, rows in split.rows.items():
-        _write_lines(folder / f"{side}.jsonl", rows)
-    _write_lines(
+        write_lines(folder / f"{side}.jsonl", rows)
+    write_lines(
         folder / "test_cases.jsonl", [case.model_dump(exclude_defaults=True) for case in split.cases["test"]]
     )
     record = {
@@ -319,8 +313,3 @@ def write_split(folder: Path, split: Split, test_share: float, seed: int) -> Jso
     }
     write_json(folder / "split.json", record)
     return record
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with atomic_file(path) as file:
-        file.writelines(json_bytes(row) + b"\n" for row in rows)

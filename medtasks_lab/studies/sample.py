@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -20,7 +19,7 @@ from medtasks_ext.registry.row_labels import LEVELS, Level
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows
 from medtasks_ext.rows.spec import dataset_spec
-from medtasks_ext.seed import SEED
+from medtasks_ext.seed import SEED, random_rank
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
@@ -134,7 +133,7 @@ def draw(
             where="--size",
             remedy=f"ask for 1 to {enough}, or change --ratio",
         )
-    order = sorted(items, key=lambda item: _rank(seed, item.id))
+    order = sorted(items, key=lambda item: random_rank(seed, item.id))
     strata = Counter(item.stratum for item in items)
     coverage = apportioned(size, {name: strata[name] for name in sorted(strata)})
     preliminary: Counter[Cell] = Counter()
@@ -152,11 +151,6 @@ def draw(
             left[item.stratum, item.level] -= 1
             chosen.append(item)
     return _described(items, chosen, preliminary, coverage, apportioned(size, ratio))
-
-
-def _rank(seed: int, name: str) -> bytes:
-    """A random order of names that neither their number nor their order in a file changes."""
-    return sha256(f"{seed} {name}".encode()).digest()
 
 
 def _described(

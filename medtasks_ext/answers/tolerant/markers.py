@@ -170,13 +170,9 @@ def markers(text: str, begin: int, end: int) -> list[Marker]:
     marked = []
     for word, start in _places(low, _ASCII if low.isascii() else _ALL):
         place = begin + start
-        if word in _VERBS:
-            after = _CHOSEN.match(text, place + len(word), end)
-            if after and _VERBS[word].search(low[max(0, start - 12) : start]):
-                marked.append(Marker(place, after.end(), strong=False))
-        elif word in _CONCLUSIONS:
-            after = _CONCLUDED.match(text, place + len(word), end)
-            if after and _CONCLUSIONS[word].search(low[max(0, start - 1) : start]):
+        if before := _VERBS.get(word) or _CONCLUSIONS.get(word):
+            after = (_CHOSEN if word in _VERBS else _CONCLUDED).match(text, place + len(word), end)
+            if after and before.search(low[max(0, start - 12) : start]):
                 marked.append(Marker(place, after.end(), strong=False))
         elif marker := _announcement(text, low, word, start, begin, end):
             marked.append(marker)

@@ -147,12 +147,7 @@ class NameReader:
 
     def _ends(self, text: str, item: _Named) -> bool:
         """Whether nothing but words that say nothing follows a name."""
-        place = item.end
-        while match := self.phrases.skipped.match(text, place) or _MARKED.match(text, place):
-            if match.end() == place:
-                break
-            place = match.end()
-        return place >= len(text)
+        return self.phrases.past_skipped(text, item.end, _MARKED) >= len(text)
 
     def _marked(self, text: str) -> Extraction | None:
         """The one name that is a member of an object, stands behind a heading, or is set in bold."""

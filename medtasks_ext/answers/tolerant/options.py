@@ -705,15 +705,11 @@ class _Reading:
             if whole and whole.search(text):
                 found[number] = (begin, begin + len(said))
             elif self._is_long(rest := text.partition(" ")[2]):
-                for match in regex.compile(word(rest)).finditer(self.text):
-                    if not self.phrases.is_set_aside(self.text, *match.span()):
-                        found[number] = match.span()
+                found |= self._standing(number, regex.compile(word(rest)))
         if not found:
+            own = [plain(option) for option in self.reader.options]
             for text, pattern in inflected(self.reader.options).items():
-                number = [plain(option) for option in self.reader.options].index(text)
-                for match in pattern.finditer(self.text):
-                    if not self.phrases.is_set_aside(self.text, *match.span()):
-                        found[number] = match.span()
+                found |= self._standing(own.index(text), pattern)
         if self.several and found:
             said_of = {number for number, span in found.items() if not self._in_denial(*span)}
             return (
@@ -729,6 +725,12 @@ class _Reading:
         ((number, span),) = found.items()
         return Extraction([number], span, "a part of the option") if not self._in_denial(*span) else None
 
+    def _standing(self, number: int, pattern: regex.Pattern[str]) -> dict[int, tuple[int, int]]:
+        """The last place of an option's pattern that is not set aside; empty where there is none."""
+        spans = [match.span() for match in pattern.finditer(self.text)]
+        kept = [span for span in spans if not self.phrases.is_set_aside(self.text, *span)]
+        return {number: kept[-1]} if kept else {}
+
     @staticmethod
     def _is_long(part: str) -> bool:
         """Whether a part of an option may stand for it."""
@@ -738,9 +740,7 @@ class _Reading:
 
     def _only_skipped(self, place: int) -> bool:
         """Whether nothing but marks and words that say nothing follows a place."""
-        while match := self.phrases.skipped.match(self.text, place) or _SEPARATOR.match(self.text, place):
-            place = match.end()
-        return place >= len(self.text)
+        return self.phrases.past_skipped(self.text, place, _SEPARATOR) >= len(self.text)
 
     def _named_in_words(self) -> Extraction | None:
         """Where several may be right and no label stands there: the texts in clauses that deny nothing."""
@@ -889,11 +889,7 @@ class _Reading:
         """
         if apart and self.reader.label.match(self.text, place):
             return True
-        for _ in range(4):
-            match = self.phrases.skipped.match(self.text, place) or _BLANKS.match(self.text, place)
-            if not match or match.end() == place:
-                break
-            place = match.end()
+        place = self.phrases.past_skipped(self.text, place, _BLANKS, most=4)
         return self.text[place : place + 1] == ":"
 
     def _mentions(self) -> Iterator[tuple[int, int, int]]:

@@ -342,6 +342,14 @@ class Phrases:
             place = max(0, place - 24) + starts[0]
         return place
 
+    def past_skipped(self, text: str, place: int, marks: regex.Pattern[str], most: int | None = None) -> int:
+        """Behind the words that say nothing, at most so many, and the marks that follow a place."""
+        while most != 0 and (match := self.skipped.match(text, place) or marks.match(text, place)):
+            if match.end() == place:
+                break
+            place, most = match.end(), None if most is None else most - 1
+        return place
+
     def _turns(self, text: str, place: int) -> bool:
         """Whether a word that turns to what is meant stands at a place."""
         return bool(self.but.match(text, place + len(text[place:]) - len(text[place:].lstrip())))
