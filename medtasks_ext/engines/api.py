@@ -19,7 +19,7 @@ from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 from medtasks_ext.answers.tolerant.markers import ends_in_next_question
 from medtasks_ext.egress import AskedServer, Egress, bypass_proxies
 from medtasks_ext.engines.ends import few_with_ends, is_end, may_reason
-from medtasks_ext.engines.faults import withheld
+from medtasks_ext.engines.faults import NO_KEY, withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, option_answer, payload, prepared, reader_of
 from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, Request, Usage
@@ -192,4 +192,4 @@ def _key(lm: TemplateAPI) -> str:
     if lm._header and not isinstance(lm, AnthropicChat):
         return "the key in header"
     variable = _key_variable(lm)
-    return f"the key in {variable}" if os.environ.get(variable) else "a request without a key"
+    return f"the key in {variable}" if os.environ.get(variable) else NO_KEY

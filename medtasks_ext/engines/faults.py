@@ -38,6 +38,12 @@ _ROLES = re.compile(
     re.IGNORECASE,
 )
 _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNORECASE)
+#: How messages name the key where none is sent.
+NO_KEY = "a request without a key"
+_GIVE_KEY = (
+    "put the server's key into the environment (OPENAI_API_KEY; model_configs/README.md); "
+    "`api_key_env` of a jury file names that of a judge"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class ServerNames:
 
     url: str  # without secrets
     model: str = ""  # as the server is asked for it
-    key: str = "a request without a key"  # for example `the key in OPENAI_API_KEY`
+    key: str = NO_KEY  # for example `the key in OPENAI_API_KEY`
 
 
 def withheld(place: AskedServer, text: Text) -> Fault:
@@ -114,7 +120,8 @@ def _in_words(
 ) -> tuple[str, str]:
     """(reason, remedy)."""
     if kind is FaultKind.KEY:
-        return f"{asked.url} refuses {asked.key}{error_message(body, quote)}", "correct the key"
+        remedy = _GIVE_KEY if asked.key == NO_KEY else "correct the key"
+        return f"{asked.url} refuses {asked.key}{error_message(body, quote)}", remedy
     if kind is FaultKind.MONEY:
         how = "asks for payment" if status == 402 else "has no credit left"
         return f"{asked.url} {how} ({what})", "add credit"

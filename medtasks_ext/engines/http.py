@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
-from medtasks_ext.engines.faults import ServerNames, status_fault, withheld
+from medtasks_ext.engines.faults import NO_KEY, ServerNames, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
@@ -47,7 +47,7 @@ class Server:
 
     url: str  # of all requests, or what their paths are put behind
     model: str = ""  # as messages name it
-    key: str = "a request without a key"  # as messages name it, for example `the key in OPENAI_API_KEY`
+    key: str = NO_KEY  # as messages name it, for example `the key in OPENAI_API_KEY`
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # of every request
     connections: int = 8  # requests under way at most
     timeout: float = 300.0  # seconds that a request may take, reply included

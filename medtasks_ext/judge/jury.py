@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from medtasks_ext.egress import is_loopback
+from medtasks_ext.engines.faults import NO_KEY
 from medtasks_ext.engines.fields import check_refused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
@@ -89,7 +90,7 @@ class Judge(Strict):
     @property
     def key_words(self) -> str:
         """How messages name the key."""
-        return f"the key in {self.api_key_env}" if self.api_key_env else "a request without a key"
+        return f"the key in {self.api_key_env}" if self.api_key_env else NO_KEY
 
     def bind(self, keys: Keys) -> None:
         """Say which hosts may receive which key."""

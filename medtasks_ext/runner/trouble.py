@@ -11,18 +11,14 @@ from medtasks_ext.errors import MedtasksError
 IN_A_ROW = 20
 _NUMBER = re.compile(r"\d+")
 
+#: For faults that do not say themselves what to do.
 REMEDIES = {
     FaultKind.UNREACHABLE: "start the server, or correct base_url",
-    FaultKind.TIMEOUT: "raise --model_args timeout, or ask with fewer connections (num_concurrent)",
     FaultKind.BUSY: "ask with fewer connections (num_concurrent), or later",
     FaultKind.MALFORMED: "look at what base_url serves; it ends in /v1/chat/completions or /v1/completions",
     FaultKind.REFUSED: "correct what the server names; --gen_kwargs sets the decoding",
-    FaultKind.TOO_LONG: "raise max_model_len, or lower --gen_kwargs max_gen_toks",
-    FaultKind.ENGINE: "mend what the message names; `medtasks run … --limit 1` tries it quickly",
-    FaultKind.KEY: "put the provider's key into the environment (OPENAI_API_KEY; model_configs/README.md)",
-    FaultKind.MONEY: "add credit with the provider",
-    FaultKind.MODEL: "correct the model's name or base_url",
 }
+_LOOK = "mend what the message names; `medtasks run … --limit 1` tries it quickly"
 
 
 class Trouble:
@@ -96,5 +92,5 @@ def stopped(fault: Fault) -> MedtasksError:
     return MedtasksError(
         f"no request gets an answer: {fault.reason}",
         where=f"stopped ({fault.kind.value})",
-        remedy=f"{fault.remedy or REMEDIES[fault.kind]}; the same command continues",
+        remedy=f"{fault.remedy or REMEDIES.get(fault.kind, _LOOK)}; the same command continues",
     )

@@ -300,7 +300,8 @@ def test_faults_name_server_model_and_key_but_show_no_secret(server, clock, monk
         got = outcome_of(server, Reply({}, status), clock, base_url=url)
         assert words in got.reason and "127.0.0.1" in got.reason and "secret" not in repr(got)
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert "a request without a key" in outcome_of(server, Reply({}, 401), clock).reason
+    fault = outcome_of(server, Reply({}, 401), clock)
+    assert "a request without a key" in fault.reason and "OPENAI_API_KEY" in fault.remedy
 
 
 # ---------------------------------------------------------------------- anything at all

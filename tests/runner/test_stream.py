@@ -249,7 +249,7 @@ def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
 
 
 def test_a_folder_without_outcomes_takes_other_settings(medtasks, engine):
-    engine(wrong={f"test-{i}": Fault(FaultKind.KEY, "HTTP 401") for i in range(8)})
+    engine(wrong={f"test-{i}": Fault(FaultKind.KEY, "HTTP 401", "correct the key") for i in range(8)})
     assert medtasks(*CHIP_CTC).code != 0
     shutil.rmtree("run/responses")
     engine(wrong={})
