@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from medtasks_ext.registry import registry
+from medtasks_lab.site.gather import gather_site
+from medtasks_lab.site.write import write_site
 from tests.browser.chromium import Chromium, find_chromium
 from tests.browser.report_page import (  # noqa: F401  (fixtures)
     report,
@@ -13,6 +16,16 @@ from tests.browser.report_page import (  # noqa: F401  (fixtures)
     show,
 )
 from tests.human.conftest import export, made_runs, queue, runs  # noqa: F401  (fixtures)
+
+
+@pytest.fixture(scope="session")
+def published_site(made_once):
+    """The site of all published models: tests read it, and change nothing."""
+
+    def fill(folder):
+        write_site(folder / "site", gather_site(registry(), None))
+
+    return made_once("published-site", fill) / "site"
 
 
 @pytest.fixture

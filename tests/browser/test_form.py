@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.axe import LOOKS, violations
+from tests.browser.axe import DAILY, violations
 from tests.human.conftest import MODELS, TASK, key_of, read
 
 HOSTILE = (
@@ -183,7 +183,7 @@ def test_axe_finds_no_barrier_in_any_form(export, queue, runs, browse, medtasks)
     assert len(pages) >= 4
     browser = browse()
     for page in pages:
-        for width, dark in LOOKS:
+        for width, dark in DAILY:
             browser.screen(width, 900, dark=dark, phone=width < 500)
             browser.open(page)
             assert violations(browser) == [], (page, width, dark)

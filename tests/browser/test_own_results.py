@@ -14,8 +14,6 @@ from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.runs.conditions import Judge, Jury, Shots, Wording
 from medtasks_lab.site.boards import whole_of
-from medtasks_lab.site.gather import gather_site
-from medtasks_lab.site.write import write_site
 from medtasks_lab.submissions.read import submitted_entry
 from tests.browser.chromium import Chromium, find_chromium
 from tests.submissions.made import write_submission
@@ -25,15 +23,14 @@ DRAWN = 1000
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(tmp_path_factory, published_site):
     """The page for own results, in a browser."""
     if find_chromium() is None:
         pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
     folder = tmp_path_factory.mktemp("mine")
-    write_site(folder / "site", gather_site(registry(), None))
     browser = Chromium(folder / "profile", folder / "downloads")
     browser.screen(1440, 900)
-    browser.open(folder / "site" / "mine.html")
+    browser.open(published_site / "mine.html")
     yield browser
     browser.close()
 

@@ -3,25 +3,25 @@
 import csv
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import go, on_all, open_tables, table, texts, whole
+from tests.conftest import command
 
 #: billions of parameters: from, to
 SIZES = {"up to 4 B": (0, 4), "4 to 10 B": (4, 10), "10 to 35 B": (10, 35), "more than 35 B": (35, 1e9)}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(made_once):
     """The folder of the report."""
-    folder = tmp_path_factory.mktemp("published")
-    call = [sys.executable, "-m", "medtasks_ext", "report", "--published", "all", "-o", str(folder)]
-    subprocess.run(call, check=True, stdout=subprocess.DEVNULL)
-    return folder
+
+    def fill(folder):
+        command("report", "--published", "all", "-o", folder / "out")
+
+    return made_once("published", fill) / "out"
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.results.published import published_entries
-from medtasks_lab.site.gather import gather_site
-from medtasks_lab.site.write import write_site
 from tests.browser.chromium import THERE, Chromium, find_chromium
 from tests.submissions.made import write_submission
 
@@ -60,15 +58,14 @@ class Stranger:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def place(tmp_path_factory, published_site):
     """A site of published models, a file to place, and a browser."""
     if find_chromium() is None:
         pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
     folder = tmp_path_factory.mktemp("questions")
-    write_site(folder / "site", gather_site(registry(), None))
     write_submission(folder, "Org/Mine-8B", 0.4)
     browser = Chromium(folder / "profile", folder / "downloads")
-    yield browser, folder / "site", folder / "Org/Mine-8B/2026-05-01/submission.json"
+    yield browser, published_site, folder / "Org/Mine-8B/2026-05-01/submission.json"
     browser.close()
 
 
