@@ -34,7 +34,23 @@ if TYPE_CHECKING:
 _FIRST_TOKEN = re.compile(r"[A-Za-z0-9](?![^\W_])")
 
 
-class ExactLetter(AnswerFormat):
+class OfLetters(AnswerFormat):
+    """Base: the letter of one of the row's options."""
+
+    letters: list[str]
+    until_question: ClassVar[bool] = True
+
+    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
+        """The letter of the option that the reply names."""
+        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
+        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
+
+    def not_covered(self, golds: list[str]) -> list[str]:
+        """Letters that are no row's gold."""
+        return [letter for letter in self.letters if letter not in golds]
+
+
+class ExactLetter(OfLetters):
     """One option letter, compared by HELM's exact match.
 
     HELM asks for one token, so that of `D. text` it sees `D`. The answer is therefore the letter with
@@ -50,11 +66,9 @@ class ExactLetter(AnswerFormat):
     """
 
     kind: Literal["exact_letter"]
-    letters: list[str]
     words: list[str] = Field(default=[])
     one_token: bool = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter."""
@@ -96,10 +110,6 @@ class ExactLetter(AnswerFormat):
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options."""
         return self._letters(document)
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Letters that are no row's gold."""
-        return [letter for letter in self.letters if letter not in golds]
 
 
 class LabelWord(AnswerFormat):
@@ -203,7 +213,7 @@ _ARTICLE = re.compile(r"[^\S\n]+(?!(?:is|because|since|as|and|or)\b)[A-Za-z0-9]"
 _ANOTHER = re.compile(r"[*_`.)\]}\s]*(?:[,/&+]|\band\b|\bor\b)\s*(?:option\s+)?[(\[*]*([A-Z])(?![\w'’]|-\w)")
 
 
-class OptionLetter(AnswerFormat):
+class OptionLetter(OfLetters):
     """A letter of one of the row's options.
 
     The last `Answer:` decides, if there is one; else the last `answer is` before a letter; else the
@@ -218,9 +228,7 @@ class OptionLetter(AnswerFormat):
     """
 
     kind: Literal["option_letter"]
-    letters: list[str]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter, with or without `Answer:` before it.
@@ -240,18 +248,9 @@ class OptionLetter(AnswerFormat):
         letter = _named(reply, row["options"])
         return Reading(letter, True) if letter else Reading(None, False)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The letter of the option that the reply names."""
-        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
-        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
-
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The letters of the options."""
         return list(ascii_uppercase[: len(document["options"])])
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Letters that are no row's gold."""
-        return [letter for letter in self.letters if letter not in golds]
 
 
 def _named(reply: str, options: list[str]) -> str | None:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, Repaired, repaired_from
+from medtasks_ext.answers.choices import OfLetters
+from medtasks_ext.answers.formats import GoldError, Reading
 from medtasks_ext.answers.normalise import tagged
-from medtasks_ext.answers.tolerant import reply_of
-from medtasks_ext.answers.tolerant.letters import LETTERS, read_letters
 from medtasks_ext.privacy import excerpt
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ _SENTENCE_END = re.compile(r"[.!?]\s+|\n+")
 _TAIL, _AROUND = 64, 15  # words: of the end of a reply, and beside the text of an option
 
 
-class VerifiedLetter(AnswerFormat):
+class VerifiedLetter(OfLetters):
     """One option letter, as Medmarks' code compares it.
 
     Of the part of the reply that counts a letter alone decides; else one with which it begins (`B.`); else
@@ -85,10 +84,8 @@ class VerifiedLetter(AnswerFormat):
     """
 
     kind: Literal["verified_letter"]
-    letters: list[str]
     part: Literal["boxed", "tag", "all", "first"] = "boxed"
     announced_by: str | None = Field(default=None, min_length=1)
-    until_question: ClassVar[bool] = True
 
     def has_released_reader(self, *, cot: bool) -> bool:
         """Not where the first letter counts and the reply begins with reasoning."""
@@ -121,11 +118,6 @@ class VerifiedLetter(AnswerFormat):
                 return Reading(letter, True)
         return Reading(None, False)
 
-    def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The letter of the option that the reply names."""
-        extraction = read_letters(reply_of(text), document["options"], LETTERS, several=False)
-        return repaired_from(document, extraction, lambda places: LETTERS[places[0]])
-
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])]
 
@@ -140,10 +132,6 @@ class VerifiedLetter(AnswerFormat):
             return self._letters(document)
         before, _, behind = written.rpartition(letter)
         return [f"{before}{letter}{behind}" for letter in self._letters(document)]
-
-    def not_covered(self, golds: list[str]) -> list[str]:
-        """Letters that are no row's gold."""
-        return [letter for letter in self.letters if letter not in golds]
 
 
 def _counted(text: str, part: str) -> str:

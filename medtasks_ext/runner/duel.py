@@ -196,7 +196,7 @@ class _Apart(Design):
         elif half <= self.target.half:
             words = f"as good as {self.target.against}, within {100 * (abs(value) + half):.1f} points"
         else:
-            words = "not told apart yet"
+            words = f"not told apart {'by all documents' if self.n_asked == self.n_documents else 'yet'}"
         return Standing(name, value, half, words)
 
     def _is_settled(self, standing: Standing) -> bool:

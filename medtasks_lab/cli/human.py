@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 PANEL = "Judges"
 
-DONE, INCOMPLETE, INTERRUPTED = 0, 1, 130
-
 app = command_app()
 
 _Tasks = Annotated[str | None, typer.Option(help="Tasks, groups or tags that the runs have finished.")]

@@ -22,6 +22,7 @@ SWITCHES = ("enable_thinking", "thinking")
 #: Other switches, which are named alone: what they take is not for a machine to guess.
 _WORDED = ("thinking_mode", "reasoning_effort", "thinking_budget", "reasoning_mode", "builtin_tools")
 _CONTEXT = ("max_position_embeddings", "max_seq_len", "seq_length", "n_positions", "model_max_length")
+_DTYPE = ("dtype", "torch_dtype")
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 _TEXT = re.compile(r"ForCausalLM|ForConditionalGeneration|LMHeadModel")
 _PARSER = re.compile(r"--reasoning-parser[ =]+[\"']?([\w-]+)")
@@ -56,7 +57,6 @@ class Switch:
 class ModelFacts:
     """What the repository says; None is what it does not."""
 
-    architecture: Said[str] | None
     context: Said[int] | None
     weights: Said[str] | None  # their type, such as bfloat16
     quantised: Said[str] | None  # method, such as fp8
@@ -68,7 +68,6 @@ class ModelFacts:
     sampling: Said[Mapping[str, float]] | None
     parser: Said[str] | None
     licence: Said[str] | None
-    base: Said[str] | None
     #: one line each: what stands in the way of a run, and what cannot be known
     notes: tuple[str, ...] = ()
 
@@ -84,10 +83,11 @@ class _Reader:
         render = self.renderer(template) if template else None
         card = self.card()
         licence = card.get("license_name" if card.get("license") == "other" else "license")
+        self.check_architecture(config)
+        dtype = next((key for key in _DTYPE if isinstance(config.get(key), str)), None)
         facts = ModelFacts(
-            architecture=self.architecture(config),
             context=self.first_number(config),
-            weights=self.first_text(config, ("dtype", "torch_dtype")),
+            weights=Said(config[dtype], f"config.json: {dtype}") if dtype else None,
             quantised=self.quantised(config),
             gigabytes=self.gigabytes(),
             template=template,
@@ -99,18 +99,17 @@ class _Reader:
             sampling=self.sampling(),
             parser=self.parser(),
             licence=Said(licence, "README.md") if isinstance(licence, str) else None,
-            base=self.base(card),
         )
         if "auto_map" in config:
             self.notes.append("has code of its own, which is not run here; vLLM may need trust_remote_code")
         return ModelFacts(**{**vars(facts), "notes": tuple(self.notes)})
 
-    def architecture(self, config: Mapping[str, Any]) -> Said[str] | None:
+    def check_architecture(self, config: Mapping[str, Any]) -> None:
         named = self.repository.json("config.json").get("architectures")
         (first, *_) = named if isinstance(named, list) and named else (None,)
         if not isinstance(first, str):
             self.notes.append("architecture unknown: config.json names none")
-            return None
+            return
         if not _TEXT.search(first):
             raise MedtasksError(
                 f"{first} is no model that writes text", where=self.repository.name, remedy="name another one"
@@ -121,7 +120,6 @@ class _Reader:
             self.notes.append(
                 f"architecture {first} ({kind}) is unknown to the transformers that is installed here"
             )
-        return Said(first, "config.json")
 
     def first_number(self, config: Mapping[str, Any]) -> Said[int] | None:
         for key in _CONTEXT:
@@ -129,12 +127,6 @@ class _Reader:
                 return Said(value, f"config.json: {key}")
         self.notes.append("context unknown: config.json states none")
         return None
-
-    def first_text(self, config: Mapping[str, Any], keys: tuple[str, ...]) -> Said[str] | None:
-        return next(
-            (Said(config[key], f"config.json: {key}") for key in keys if isinstance(config.get(key), str)),
-            None,
-        )
 
     def quantised(self, config: Mapping[str, Any]) -> Said[str] | None:
         block, file = config.get("quantization_config"), "config.json: quantization_config"
@@ -275,11 +267,6 @@ class _Reader:
         except yaml.YAMLError:
             content = {}
         return content if isinstance(content, dict) else {}
-
-    def base(self, card: Mapping[str, Any]) -> Said[str] | None:
-        base = card.get("base_model")
-        named = base[0] if isinstance(base, list) and base else base
-        return Said(named, "README.md") if isinstance(named, str) else None
 
 
 _WAYS: Mapping[str, bool | None] = {"unset": None, "none": None, "on": True, "off": False}

@@ -374,8 +374,12 @@ class _Reading:
             return own
         if self._verdict(end) is False:
             return None
-        suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
-        return number, suffix.end() if suffix else end
+        return number, self._past_suffix(end)
+
+    def _past_suffix(self, end: int) -> int:
+        """Behind the word for an option that stands behind a label without a blank, as in `3번`."""
+        suffix = self.phrases.option.match(self.text, end)
+        return suffix.end() if suffix else end
 
     def _past_own_label(self, number: int, end: int) -> int:
         """Behind the label that stands in brackets behind an option's text, as in `Tremor (B)`."""
@@ -551,8 +555,7 @@ class _Reading:
         marks_first = bool(named) and self._mark_before(named[0][1]) is not None
         for number, start, end in named:
             own = self._text_at(self._past(end))
-            suffix = self.phrases.option.match(self.text, end)  # without a blank, as in `3번`
-            end = own[1] if own and own[0] == number else suffix.end() if suffix else end
+            end = own[1] if own and own[0] == number else self._past_suffix(end)
             verdict = self._mark_before(start) if marks_first else self._verdict_beside(end)
             if verdict is None:
                 untold.add(number)

@@ -181,12 +181,14 @@ class DatasetPage:
             ],
         }
 
-    def confusion(self) -> list[Confusion | None]:
+    def confusion(self) -> list[Json | None]:
         """The confusion matrix of each column; None where answers are no single labels."""
         if str(self.dataset.config["answer"]["kind"]) not in _SINGLE:
             return [None] * len(self.columns)
         return [
-            _confusion([column.pairs[row[number]] if row[number] >= 0 else None for row in self._rows])
+            asdict(
+                _confusion([column.pairs[row[number]] if row[number] >= 0 else None for row in self._rows])
+            )
             for number, column in enumerate(self.columns)
         ]
 
@@ -223,11 +225,6 @@ class DatasetPage:
             self._place[column.keys[at]] for column in self.columns for at in column.holding(words.casefold())
         }
         return sorted(found)
-
-
-def view_record(view: DocumentView) -> Json:
-    """A document as JSON."""
-    return asdict(view)
 
 
 def _confusion(pairs: Sequence[tuple[str, str] | None]) -> Confusion:

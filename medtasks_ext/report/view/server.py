@@ -22,7 +22,7 @@ from medtasks_ext.egress import is_loopback
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes, write_json
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.report.view.dataset_page import DatasetPage, view_record
+from medtasks_ext.report.view.dataset_page import DatasetPage
 from medtasks_ext.report.view.page import render
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def _dataset(viewer: Viewer, page: DatasetPage, documents: int) -> Json:
         "pages": viewer.datasets,
         "dataset": page.head(),
         "errors": page.errors(),
-        "confusion": [matrix and asdict(matrix) for matrix in page.confusion()],
+        "confusion": page.confusion(),
         "rows": [page.row(place) for place in held],
-        "views": [view_record(page.document(place)) for place in held],
+        "views": [asdict(page.document(place)) for place in held],
     }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.view.course import course
-from medtasks_ext.report.view.dataset_page import DatasetPage, view_record
+from medtasks_ext.report.view.dataset_page import DatasetPage
 from medtasks_ext.report.view.live import LiveRun, call_of
 from medtasks_ext.report.view.runs import Answers, Viewed, chosen_answers, open_runs
 from medtasks_ext.results.experiments import Fault
@@ -211,15 +211,13 @@ class Viewer:
         if what == "errors":
             return page.errors()
         if what == "confusion":
-            return [matrix and asdict(matrix) for matrix in page.confusion()]
+            return page.confusion()
         if what == "search":
             return page.search(query.get("q", ""))
         if what == "rows":
             return [page.row(place) for place in _places(query.get("places", ""), len(page.keys))]
         if what == "document":
-            return view_record(
-                page.document(self.place(page, query.get("document", "")), whole="whole" in query)
-            )
+            return asdict(page.document(self.place(page, query.get("document", "")), whole="whole" in query))
         raise MedtasksError(f"no such question: {what}", where="medtasks view", remedy="reload the page")
 
     @staticmethod
