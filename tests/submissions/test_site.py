@@ -274,9 +274,12 @@ def test_a_model_page_says_conditions_coverage_and_heads(site):
     assert all("not ranked among" in item["sentence"] for item in line["standings"])
 
 
-def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(site):
+def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(
+    medtasks, submission, tmp_path
+):
     """One task's rows are under MIT; of the other's terms nobody knows; the rest is not open at all."""
-    [page] = (site / "models").glob("org-random-label-*.html")
+    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
+    [page] = (tmp_path / "site" / "models").glob("org-random-label-*.html")
     [line] = data_of(page)["lines"]
     found = line["examples"]
     assert {name for name, *_ in found["shown"]} == {"MedQA"} and found["hidden"] == 1
@@ -285,7 +288,7 @@ def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_
     for _, terms, question, answer, gold, value in found["shown"]:
         assert terms.startswith("MIT") and "Quendel" in question
         assert (value == 10_000) == (answer.strip() == gold)
-    again = gather_site(registry(), site.parent / ROOT).lines[-1]  # as it was kept
+    again = gather_site(registry(), submission.parents[2]).lines[-1]  # as it was kept
     assert [item.answer for item in again.checked.examples] == [row[3] for row in found["shown"]]
 
 
