@@ -371,7 +371,7 @@ def test_one_refusal_holds_its_own_request_alone(server):
 
 
 def at_most(places, every=0):
-    """A server that refuses what it has no place for, and each n-th request, as one that fails now and then."""
+    """A server that refuses what it has no place for, and each n-th request."""
     under_way = asked_until_now = 0
 
     async def script(asked):
