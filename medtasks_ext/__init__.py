@@ -40,8 +40,8 @@ Choices worth knowing:
 - Umbrella groups hold partitions only: lm-eval averages over all leaves, so each task must occur equally
   often.
 
-Size: without blank lines, imports, docstrings and comments this package has 48,300 lines, `medtasks_lab`
-11,900. The aim was half of it. It stays, for these reasons:
+Size: without blank lines, imports, docstrings and comments this package has 49,500 lines, `medtasks_lab`
+12,100. The aim was half of it. It stays, for these reasons:
 
 - No code is repeated: functions that are equal but for names and texts come to some twenty lines.
 - Of 1,200 helpers with one caller, ten lines long in the median, some sixty are one short expression; the

@@ -35,7 +35,7 @@ def pages(tasks: Registry) -> dict[str, str]:
         "known_defects.md": _defects(),
         "glossary.md": _glossary(),
         "models.md": _models(folder / "model_configs"),
-        "architecture.md": _architecture(folder),
+        "architecture.md": _architecture(Path(__file__).parents[2]),
     }
     return {name: "\n".join(lines) + "\n" for name, lines in made.items()}
 

@@ -11,7 +11,8 @@ from tests.browser.chromium import Chromium
 
 #: the window widths and colours in which pages are checked: each of them every day, other pairs every night
 DAILY = [(1440, False), (420, True)]
-LOOKS = [*DAILY, *(pytest.param(*look, marks=pytest.mark.nightly) for look in ((1440, True), (420, False)))]
+NIGHTLY = [(1440, True), (420, False)]
+LOOKS = [*DAILY, *(pytest.param(*look, marks=pytest.mark.nightly) for look in NIGHTLY)]
 # Addresses of these pages say after `#` what is shown. The rule `skip-link` takes such a link for one that
 # skips to an element of that id, where a narrow screen has scrolled the link away.
 _RUN = """axe.run(document, {resultTypes: ["violations"], rules: {"skip-link": {enabled: false}}})

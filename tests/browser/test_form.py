@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.axe import DAILY, violations
+from tests.browser.axe import DAILY, NIGHTLY, violations
 from tests.human.conftest import MODELS, TASK, key_of, read
 
 HOSTILE = (
@@ -171,7 +171,8 @@ def test_nothing_is_wider_than_the_screen(export, browse):
             assert (sum(ink) > 384) == dark
 
 
-def test_axe_finds_no_barrier_in_any_form(export, queue, runs, browse, medtasks):
+@pytest.mark.parametrize("looks", [DAILY, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
+def test_axe_finds_no_barrier_in_any_form(looks, export, queue, runs, browse, medtasks):
     pages = [export("-n", 2, "--experts", 1) / "expert_1.html"]
     rated = ("--kind", "likert", "--tasks", TASK, "-n", 2, "--experts", 1, "-o", "ratings")
     assert medtasks("human", "export", MODELS[0], *rated).code == 0
@@ -183,7 +184,7 @@ def test_axe_finds_no_barrier_in_any_form(export, queue, runs, browse, medtasks)
     assert len(pages) >= 4
     browser = browse()
     for page in pages:
-        for width, dark in DAILY:
+        for width, dark in looks:
             browser.screen(width, 900, dark=dark, phone=width < 500)
             browser.open(page)
             assert violations(browser) == [], (page, width, dark)

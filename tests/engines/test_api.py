@@ -370,16 +370,16 @@ def test_one_refusal_holds_its_own_request_alone(server):
     assert order == [*(f"Is it? {i}" for i in range(40)), "Is it? 0"]
 
 
-def at_most(places, others=0.0):
-    """A server that refuses what it has no place for, and a share of the others at random."""
-    under_way, most, chance = 0, 0, random.Random(0)
+def at_most(places, every=0):
+    """A server that refuses what it has no place for, and each n-th request."""
+    under_way = asked_until_now = 0
 
     async def script(asked):
-        nonlocal under_way, most
-        if under_way >= places or chance.random() < others:
+        nonlocal under_way, asked_until_now
+        asked_until_now += 1
+        if under_way >= places or (every and asked_until_now % every == 0):
             return Reply({}, 429)
         under_way += 1
-        most = max(most, under_way)
         await asyncio.sleep(0.005)
         under_way -= 1
         return Reply(chat(asked.prompt))
@@ -394,8 +394,9 @@ def test_connections_follow_what_the_server_takes(server, clock):
     assert len(server.asked) < 1.5 * 1500  # without halving, most tries are refused
 
 
-def test_single_refusals_at_random_cost_no_connection(server, clock):
-    server.script = at_most(10**6, others=0.05)
+def test_single_refusals_cost_no_connection(server, clock):
+    """One of twenty is refused: of the last 32 replies, never as many as a full server would refuse."""
+    server.script = at_most(10**6, every=20)
     outcomes, engine = run(model(server, num_concurrent=32, max_retries=20), asking(1500), clock)
     assert all(isinstance(got, Answer) for got in outcomes.values())
     [endpoint] = engine._endpoints._all
