@@ -129,7 +129,7 @@ def _is_kept(inspected: InspectedSource, folder: Draft) -> bool:
 
 def _axes(given: list[str] | None) -> dict[str, str]:
     """Axis -> value, of `--axis NAME=VALUE`."""
-    values = pairs(given, "--axis", "--axis NAME=VALUE")
+    values = pairs(given, "--axis", "NAME=VALUE")
     if taken := [name for name in values if name in RESERVED]:
         raise MedtasksError(f"{taken[0]} is no axis of a suite", where="--axis", remedy="leave it out")
     return values

@@ -133,5 +133,6 @@ def pairs(given: Iterable[str] | None, flag: str, form: str) -> dict[str, str]:
     """
     found = {one: other for one, _, other in (item.partition("=") for item in given or ())}
     if bad := [one for one, other in found.items() if not one or not other]:
-        raise MedtasksError(f"no name after {bad[0]}", where=flag, remedy=f"write {form}")
+        what = f"no value after {bad[0]}" if bad[0] else "no name before ="
+        raise MedtasksError(what, where=flag, remedy=f"write {form}")
     return found

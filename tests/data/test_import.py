@@ -42,6 +42,8 @@ def test_rows_with_faults_are_said(medtasks, tmp_path):
         (("--map", "prompt=Fragen"), "which is no column of the file"),
         (("--map", "promt=Frage"), "which is no column of medhelm_hospice_referral"),
         (("--map", "prompt"), "write OURS=THEIRS"),
+        (("--map", "prompt"), "no value after prompt"),
+        (("--map", "=prompt"), "no name before ="),
         (("--map", "prompt=Frage", "--encoding", "ascii"), "line 2 is not ascii"),
         (("--map", "prompt=Frage", "--encoding", "utf8000"), "no encoding has the name"),
         (("--map", "prompt=Frage", "--split", "dev"), "use test or fewshot"),
