@@ -34,9 +34,7 @@ REPORT_VIEWS = "medtasks.report_views"
 LABELS = "medtasks.labels"
 #: What a jury is asked besides about a run's answers: `red-team` asks about bundled attacks.
 JUDGE = "medtasks.judge"
-#: Rows from files as a data owner distributes them: `rows` of a dataset, `records` of a file.
-ORIGINALS = "medtasks.originals"
-GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS, JUDGE, ORIGINALS)
+GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS, JUDGE)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.hooks import ORIGINALS, hook
 from medtasks_ext.rows.authors import authors_of
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.folders import data_dir
+from medtasks_ext.rows.originals.rows import original_rows, records_of
 from medtasks_ext.rows.places import row_file
 from medtasks_ext.rows.remote import remote_file, remote_files
 from medtasks_ext.rows.row import Origin, Row, Rows
@@ -114,7 +114,7 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
         if files is None:
             folder = original_folder(dataset, source)
             assert folder is not None  # find_origin said so
-            return _original("local", dataset, source, [folder], str(folder))
+            return original_rows("local", dataset, source, [folder], str(folder))
         return Rows(
             "local",
             files.authors.read(files.test) if files.authors else read_rows(files.test),
@@ -172,7 +172,7 @@ def _downloaded_original(dataset: Dataset, source: Source, download: Download) -
     places = [remote_file(source, name).get() for name in names]
     called = names if download.repo else [place.name for place in places]
     where = _where(source, download)
-    return _original("hub", dataset, source, places, where, names=called, revision=download.revision)
+    return original_rows("hub", dataset, source, places, where, names=called, revision=download.revision)
 
 
 def _where(source: Source, download: Download) -> str:
@@ -180,12 +180,6 @@ def _where(source: Source, download: Download) -> str:
     if download.repo:
         return f"{download.repo}@{download.revision}"
     return remote_file(source, download.test[0]).source
-
-
-def _original(*given: Any, **more: Any) -> Rows:
-    """Rows made from files as a data owner distributes them (`medtasks_lab.originals.rows.original_rows`)."""
-    made: Rows = hook(ORIGINALS, "rows")(*given, **more)
-    return made
 
 
 def _downloaded(source: Source, download: Download) -> Rows:
@@ -208,7 +202,7 @@ def _download(source: Source, download: Download, name: str) -> list[Row]:
     if download.reader is None:
         rows = read_rows(place, member or None)
     else:
-        rows = hook(ORIGINALS, "records")(download.reader, place, member or "*")
+        rows = records_of(download.reader, place, member or "*")
         if not rows:
             raise MedtasksError(
                 f"holds no rows of {name}", where=place, remedy="delete it, to fetch it again"

@@ -9,7 +9,7 @@ import pytest
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows import files
 from medtasks_ext.rows.files import read_rows
-from medtasks_lab.originals import files_below
+from medtasks_ext.rows.originals import files_below
 
 
 def test_a_member_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path):

@@ -26,10 +26,10 @@ from hypothesis import strategies as st
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
+from medtasks_ext.rows.originals import cl100k, ehrshot, files_below, medalign, read_original
+from medtasks_ext.rows.originals.cl100k import count, read_encoding, tail
+from medtasks_ext.rows.originals.tree import SourceFile
 from medtasks_ext.rows.spec import dataset_spec
-from medtasks_lab.originals import cl100k, ehrshot, files_below, medalign, read_original
-from medtasks_lab.originals.cl100k import count, read_encoding, tail
-from medtasks_lab.originals.tree import SourceFile
 from tests.rows.original_sources import workbook
 
 TASKS = registry().datasets
@@ -711,7 +711,7 @@ def test_stays_without_a_frequent_code_have_no_row(data_dir):
 
 @given(st.text(alphabet="aB1 2,\n-7é", max_size=30))
 def test_the_preprocessing_is_that_of_four_replacements_in_turn(text):
-    from medtasks_lab.originals.mimic_iv import _plain
+    from medtasks_ext.rows.originals.mimic_iv import _plain
 
     plain = regex.sub("[^A-Za-z0-9]+", " ", text.lower())
     plain = regex.sub(r"(\s\d+)+\s", " ", plain)

@@ -21,9 +21,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
 from medtasks_ext.rows.filters import spans
+from medtasks_ext.rows.originals import read_original
+from medtasks_ext.rows.originals.build import drawn, n_drawn, pool
 from medtasks_ext.rows.spec import Original, Source, dataset_spec
-from medtasks_lab.originals import read_original
-from medtasks_lab.originals.build import drawn, n_drawn, pool
 from tests.conftest import sft_row, write_jsonl
 from tests.rows.original_sources import SOURCES
 

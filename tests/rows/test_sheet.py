@@ -8,8 +8,8 @@ import pytest
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
 
-from medtasks_lab.originals.readers import sheet_cells
-from medtasks_lab.originals.tree import SourceFile
+from medtasks_ext.rows.originals.readers import sheet_cells
+from medtasks_ext.rows.originals.tree import SourceFile
 
 
 def cells(book: openpyxl.Workbook) -> list[list[str]]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text
+from medtasks_ext.rows.originals import cl100k
+from medtasks_ext.rows.originals.readers import Record, records, with_columns
+from medtasks_ext.rows.originals.tree import SourceFile, matching, only
 from medtasks_ext.rows.spec import TableReader
-from medtasks_lab.originals import cl100k
-from medtasks_lab.originals.readers import Record, records, with_columns
-from medtasks_lab.originals.tree import SourceFile, matching, only
 
 INSTRUCTIONS = "clinician-reviewed-model-responses.tsv"
 RESPONSES = "clinician-instruction-responses.tsv"

@@ -17,6 +17,8 @@ from medtasks_ext.jsonfile import parse_json
 from medtasks_ext.privacy import describe_columns
 from medtasks_ext.rows.files import parse_rows
 from medtasks_ext.rows.filters import spans
+from medtasks_ext.rows.originals.brat import Annotated, Entity, lines_of, read_brat
+from medtasks_ext.rows.originals.tree import AGAIN, UNCHANGED, WHOLE, SourceFile, matching, only
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import (
     BratReader,
@@ -29,8 +31,6 @@ from medtasks_ext.rows.spec import (
     TokensReader,
     XmlReader,
 )
-from medtasks_lab.originals.brat import Annotated, Entity, lines_of, read_brat
-from medtasks_lab.originals.tree import AGAIN, UNCHANGED, WHOLE, SourceFile, matching, only
 
 if TYPE_CHECKING:
     from openpyxl.cell import Cell

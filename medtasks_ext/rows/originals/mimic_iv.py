@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from medtasks_ext.rows.originals.readers import Record, records, with_columns
+from medtasks_ext.rows.originals.tree import SourceFile, only
 from medtasks_ext.rows.spec import RowsReader
-from medtasks_lab.originals.readers import Record, records, with_columns
-from medtasks_lab.originals.tree import SourceFile, only
 
 MIN_STAYS = 10
 _OTHER = re.compile(r"[^a-z0-9]+")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
+from medtasks_ext.rows.originals.build import read_original, recovered
+from medtasks_ext.rows.originals.readers import records
+from medtasks_ext.rows.originals.tree import files_below, missing_files
 from medtasks_ext.rows.row import Origin, Row, Rows
-from medtasks_lab.originals.build import read_original, recovered
-from medtasks_lab.originals.readers import records
-from medtasks_lab.originals.tree import files_below, missing_files
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset

@@ -14,7 +14,7 @@ from medtasks_ext.errors import MedtasksError
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-    from medtasks_lab.originals.tree import SourceFile
+    from medtasks_ext.rows.originals.tree import SourceFile
 
 NAME = "cl100k_base.tiktoken"
 URL = f"https://openaipublic.blob.core.windows.net/encodings/{NAME}"

@@ -11,7 +11,7 @@ from medtasks_ext.privacy import excerpt
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-    from medtasks_lab.originals.tree import SourceFile
+    from medtasks_ext.rows.originals.tree import SourceFile
 
 _REMEDY = "put the authors' .txt and .ann files there, unchanged"
 _ID = re.compile(r"[TRAM#]\d")

@@ -12,12 +12,12 @@ import jinja2
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, shows_text, what_happened
 from medtasks_ext.rows.expressions import UNFIT, Expression, Template
+from medtasks_ext.rows.originals.readers import Record, lacks, records
+from medtasks_ext.rows.originals.tree import UNCHANGED, WHOLE, SourceFile, matching
 from medtasks_ext.rows.overlap import NormalisedTexts, plain
 from medtasks_ext.rows.row import Row
 from medtasks_ext.rows.spec import Join, RowsReader, SourceReader
 from medtasks_ext.seed import SEED
-from medtasks_lab.originals.readers import Record, lacks, records
-from medtasks_lab.originals.tree import UNCHANGED, WHOLE, SourceFile, matching
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.spec import Original
@@ -210,7 +210,7 @@ def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
 def _records(original: Original, files: list[SourceFile], patterns: list[str]) -> Iterator[Record]:
     if isinstance(original.reader, SourceReader):
         # imported when needed: EHRSHOT's needs pyarrow, which takes its time
-        module = import_module(f"medtasks_lab.originals.{original.reader.kind}")
+        module = import_module(f"medtasks_ext.rows.originals.{original.reader.kind}")
         # the parts of a source are read apart
         records_read: Iterator[Record] = module.rows(matching(files, patterns) if original.fewshot else files)
     else:

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import describe_columns
-from medtasks_lab.originals import cl100k
-from medtasks_lab.originals.readers import Record
-from medtasks_lab.originals.tree import AGAIN, SourceFile, only
+from medtasks_ext.rows.originals import cl100k
+from medtasks_ext.rows.originals.readers import Record
+from medtasks_ext.rows.originals.tree import AGAIN, SourceFile, only
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_lab.originals.readers import Record
-from medtasks_lab.originals.tree import UNCHANGED, SourceFile, only
+from medtasks_ext.rows.originals.readers import Record
+from medtasks_ext.rows.originals.tree import UNCHANGED, SourceFile, only
 
 
 def rows(files: list[SourceFile]) -> Iterator[Record]:
