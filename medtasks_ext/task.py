@@ -306,6 +306,21 @@ class MedicalTask(ConfigurableTask):
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": record}
 
+    def build_all_requests(self, *, cache_requests: bool = False, **kwargs: Any) -> None:
+        """The requests of all documents.
+
+        Raises:
+            MedtasksError: of `--cache_requests`: lm-eval's key names neither rows nor wording nor decoding,
+                so that another data set's questions may be asked.
+        """
+        if cache_requests:
+            raise MedtasksError(
+                "lm-eval's cache does not tell rows, wording and decoding apart, and may ask other questions",
+                where=f"--cache_requests, {self.config.task}",
+                remedy="leave the flag out: prompts are built in seconds",
+            )
+        super().build_all_requests(**kwargs)
+
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
         """The prompt of a document.
 

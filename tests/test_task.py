@@ -125,6 +125,10 @@ def test_an_entry_of_a_group_changes_a_prompt(mine, tmp_path):
     (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
     found = results(loaded("my_group", include_path=tmp_path / "mine"))
     assert all("Does the second sentence follow?" in prompt for prompt in asked(found, "my_mednli"))
+    group["task"][0]["repeats"] = 3
+    (tmp_path / "mine" / "my_group.yaml").write_text(yaml.safe_dump(group))
+    with pytest.raises(MedtasksError, match="repeats: should be left out"):
+        loaded("my_group", include_path=tmp_path / "mine")
 
 
 def test_a_file_without_tags_joins_no_group_of_the_dataset_that_it_includes(mine):
@@ -287,6 +291,8 @@ WHOLE["about"] = dict(Dataset(MEDNLI).record)
         ({"answer": {}}, "answer.kind is None", "use one of: "),
         ({"about": {**WHOLE["about"], "langage": "en"}}, "about.langage: unknown key", "docs/keys.md"),
         ({"about": "x"}, "about: should be a mapping of keys", "docs/keys.md"),
+        ({"repeats": 3}, "repeats: should be left out: A document is asked once.", "docs/keys.md"),
+        ({"repeats": "1"}, "repeats: should be left out: A document is asked once.", "docs/keys.md"),
     ],
 )
 def test_a_wrong_key_is_refused_with_file_key_and_remedy(mine, said, key, remedy):
@@ -318,6 +324,14 @@ def test_rows_may_be_left_out_where_the_suite_says_where_they_are_and_nowhere_el
         built(path)
     assert "rows: name the accepted row schemas" in error.value.what
     assert str(error.value.where) == str(path) and "CONTRIBUTING.md shows" in error.value.remedy
+
+
+def test_a_cache_of_prompts_that_knows_neither_rows_nor_decoding_is_refused(mine):
+    """`lm_eval --cache_requests true` asked the questions of one data set with the gold of another."""
+    tasks = loaded(str(mine()))
+    with pytest.raises(MedtasksError, match="lm-eval's cache does not tell rows") as error:
+        evaluate(lm=Oracle(), task_dict=tasks, bootstrap_iters=0, cache_requests=True)
+    assert error.value.where == "--cache_requests, my_mednli" and "leave the flag out" in error.value.remedy
 
 
 # ---------------------------------------------------------------------- what results hold

@@ -93,7 +93,7 @@ TASK_KEYS: dict[str, Json] = {
     "metric_list": {**LIST, "description": "Metrics and how each is aggregated."},
     "output_type": {"enum": ["generate_until"], "description": "The strategy says how a task is asked."},
     "generation_kwargs": {**MAPPING, "description": "Settings of generation, such as max_gen_toks."},
-    "repeats": {"type": "integer", "minimum": 1},
+    "repeats": {"enum": [1], "description": "A document is asked once."},
     "filter_list": LIST,
     "should_decontaminate": {"type": "boolean"},
     "doc_to_decontamination_query": TEXT,
@@ -138,7 +138,7 @@ def check_types(config: Mapping[str, Any], *, where: Path) -> None:
         if isinstance(value, list) and not value:
             right, expected = False, "a list that holds something"
         if "enum" in known and value not in known["enum"]:
-            right, expected = False, "left out"  # what lm-eval can and no task here does
+            right, expected = False, f"left out: {known['description']}"  # lm-eval can, no task here does
         if not right:
             raise MedtasksError(f"{key}: should be {expected}", where=where, remedy=_KEYS)
 

@@ -292,7 +292,7 @@ FLAG: tuple[Setting, ...] = (
     ),
     _line(
         _HARMLESS,
-        "batch_size max_batch_size batch_sizes device use_cache cache_requests bootstrap_iters "
+        "batch_size max_batch_size batch_sizes device use_cache bootstrap_iters "
         "check_integrity write_out log_samples output_path show_config include_path verbosity "
         "wandb_args wandb_config_args hf_hub_log_args trackio_args trust_remote_code confirm_run_unsafe_code",
         "how a call works and what it writes",
