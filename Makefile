@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts pinned-chromium looks tasks site leaderboard lint sources lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts pinned-chromium looks tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -117,11 +117,6 @@ lint: $(STAMP)
 	$(BIN)/medtasks dev build --check
 	$(BIN)/medtasks dev lock --check
 	$(BIN)/pytest -q -n 0 tests/registry/test_wording.py
-
-# With internet: every place of every open source is tried, locks are written for what came, and the table of sources.
-# What is here already is not fetched again.
-sources: $(STAMP)
-	$(BIN)/python -m medtasks_ext.data.probe --pin docs/catalogue/sources.csv
 
 # The versions with which the tests last passed, for `pip install -r requirements/dev.txt`.
 UV := uv==0.13.9

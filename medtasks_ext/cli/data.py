@@ -19,7 +19,6 @@ from medtasks_ext.rows.sources import forced_origin
 
 if TYPE_CHECKING:
     from medtasks_ext.data.bring import Brought
-    from medtasks_ext.data.card import RowsCard
     from medtasks_ext.data.check import Cause, Checked, FolderReport
     from medtasks_ext.data.status import Status
     from medtasks_ext.registry import Dataset
@@ -34,7 +33,6 @@ def data() -> None:
 
 
 _SHOWN = 5  # causes of faults of a dataset, rows of a cause, and names in a list
-_LABELS = 8
 
 
 @app.command("template")
@@ -178,10 +176,6 @@ def _brought_lines(done: Brought) -> list[str]:
             f"left out: {counted(len(places), 'record')}, each of which {why} (record {ranges(places)})"
         )
     lines += [f"wrote {path}: {counted(n, 'row')}" for path, n in done.written.items()]
-    for (name, what), n in done.signs.items():
-        lines.append(
-            f"! column {name} may hold {what} in {counted(n, 'row')}: look before they leave the house"
-        )
     return lines + [f"proposal: {item}" for item in done.proposals]
 
 
@@ -354,45 +348,6 @@ def data_pin(
     return 0
 
 
-@app.command("hash")
-def data_hash(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TASK...]", help="Tasks, tags, groups; by default all whose rows are local."),
-    ] = None,
-    by: Annotated[
-        str, typer.Option("--by", metavar="TEXT", help="Who has the rows: a name that stands for the site.")
-    ] = "a site that did not sign",
-) -> int:
-    """Print what to add to `data.lock` of datasets whose rows are here.
-
-    Prints hashes alone: one of all rows, none of so few that answers could be guessed from it, and one of the
-    suite's words where rows carry them. Two sites with one hash, and a maintainer who signs, make the rows
-    confirmed.
-
-    Example: medtasks data hash bridge_mednli --by "Hospital of X"
-    """
-    from medtasks_ext.data.hashes import rows_hash
-    from medtasks_ext.registry.datalock import LOCK_FILE
-    from medtasks_ext.rows.missing import source_of
-    from medtasks_ext.rows.sources import find_origin
-
-    wanted = chosen(words) if words else list(registry().datasets.values())
-    here = [dataset for dataset in wanted if find_origin(dataset, source_of(dataset), None) == "local"]
-    if not here:
-        raise MedtasksError(
-            "no local rows of these datasets", where="medtasks data hash", remedy="medtasks data where TASK"
-        )
-    for dataset in here:
-        hashed = rows_hash(dataset, by)
-        typer.echo(f"{dataset.id}: {counted(hashed.n, 'document')}; {hashed.remark}")
-        if hashed.add:
-            typer.echo(f"  {dataset.metadata.suite}/{dataset.folder.name}/{LOCK_FILE}")
-            typer.echo(json.dumps(hashed.add, indent=2))
-    say_next("medtasks data check")
-    return 0
-
-
 #: After a file whose content nobody has stated.
 _UNPINNED = "  (unpinned: recorded at first use, other content is refused later)"
 
@@ -556,7 +511,10 @@ def _checked_lines(item: Checked, folder: Path) -> list[str]:
             f" `medtasks run {item.dataset} --drop-faulty` takes these alone"
         )
     lines += [f"    note: {note}" for note in item.notes]
-    return lines + (_card_lines(item.card) if item.card else [])
+    if oracle := item.oracle:
+        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
+        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
+    return lines
 
 
 def _in_rows(cause: Cause) -> str:
@@ -565,20 +523,3 @@ def _in_rows(cause: Cause) -> str:
     rest = [row.removeprefix(f"{kind} row ") for row in cause.rows[1:_SHOWN]]
     shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(cause.rows) > _SHOWN else "")
     return f": {len(cause.rows):,} rows ({shown})"
-
-
-def _card_lines(card: RowsCard) -> list[str]:
-    """What the rows are like."""
-    prompt, answer = card.prompt, card.answer
-    lines = [
-        f"    prompts of {prompt.shortest:,} to {prompt.longest:,} characters (median {prompt.median:,}),"
-        f" gold answers of {answer.shortest:,} to {answer.longest:,}"
-    ]
-    if card.labels:
-        most = sorted(card.labels.items(), key=lambda item: -item[1])
-        more = f", and {len(most) - _LABELS} other labels" if len(most) > _LABELS else ""
-        lines.append("    gold: " + ", ".join(f"{label} {n:,}" for label, n in most[:_LABELS]) + more)
-    if oracle := card.oracle:
-        highest = f", the highest score is {oracle.highest:.4f}" if oracle.highest is not None else ""
-        lines.append(f"    the gold answers themselves score {oracle.score:.4f}{highest}")
-    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from jinja2 import meta
 
 from medtasks_ext.atomic import atomic_file, check_regular, private_files
-from medtasks_ext.data.card import signs_in
 from medtasks_ext.data.export import PlacedRow, Table, joined, tables_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.rows.authors import authors_of
@@ -67,7 +66,6 @@ class Brought:
         not_read: sheet -> why it was not read.
         left_out: reason -> records that are in no row file.
         n_mended: cells whose text was encoded twice.
-        signs: (column, what it may hold) -> rows.
         proposals: what the user may want besides, in words.
     """
 
@@ -77,7 +75,6 @@ class Brought:
     not_read: dict[str, str]
     left_out: dict[str, list[str]]
     n_mended: int
-    signs: Counter[tuple[str, str]]
     proposals: list[str]
 
 
@@ -131,7 +128,6 @@ def bring(file: Path, dataset: Dataset, root: Path, options: ImportOptions) -> B
         not_read,
         left_out,
         sum(table.n_mended for table in taken),
-        _signs(made),
         _proposals(made, dataset, folder, options),
     )
 
@@ -368,17 +364,6 @@ def _gold(row: Row, dataset: Dataset) -> str:
 
 
 # ---------------------------------------------------------------------- what a user should know
-
-
-def _signs(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
-    """(column, what it may hold) -> rows whose text has a sign of it."""
-    return Counter(
-        (name, what)
-        for row in rows
-        for name, cell in row.items()
-        if isinstance(cell, str)
-        for what in signs_in(cell)
-    )
 
 
 def _proposals(rows: Sequence[Row], dataset: Dataset, folder: Path, wanted: ImportOptions) -> list[str]:

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from medtasks_ext.data.card import RowsCard, card_of
-from medtasks_ext.data.content import ContentCheck, errors_of
+from medtasks_ext.data.content import ContentCheck, Fault, errors_of
 from medtasks_ext.data.fetch import MANIFEST, damaged_files
+from medtasks_ext.data.oracle import Oracle, oracle_of
 from medtasks_ext.data.rowlock import compare_rows
 from medtasks_ext.data.strays import Stray, find_strays
-from medtasks_ext.data.texts import Fault
 from medtasks_ext.errors import MedtasksError, RowError, some
 from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.rows.digests import has_digest, sha256_of
@@ -27,7 +26,6 @@ from medtasks_ext.rows.sources import find_origin, local_files, original_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from medtasks_ext.data.oracle import Oracle
     from medtasks_ext.data.rowlock import RowsCompared
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.prompts.documents import Documents
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
-_LARGE = 50_000_000  # bytes of files whose rows fill the memory
 _OF_ONE_ROW = re.compile(
     r"\b(?:test|few-shot) row \d+(?:, item \d+)?(?: \(id [^)]*\))?| of \d+(?: characters?)?(?=>)"
 )
@@ -97,7 +94,7 @@ class Checked:
     n_fewshot: int  # rows of the few-shot pool
     faults: list[MedtasksError]  # what is wrong; rows with faults are not counted above
     notes: list[str]  # what is right but worth knowing
-    card: RowsCard | None = None  # what the rows are like; None where none can be used
+    oracle: Oracle | None = None  # what the gold answers score; None where judges do, or no row can be used
     n_usable: int = 0  # test documents that `--drop-faulty` leaves; 0 where a fault is of the whole file
 
     @property
@@ -117,7 +114,7 @@ class Checked:
             "causes": [item.record() for item in self.causes],
             "faults": [_fault(item) for item in self.faults],
             "notes": self.notes,
-            "card": self.card.record() if self.card else None,
+            "oracle": self.oracle.score if self.oracle else None,
         }
 
 
@@ -248,20 +245,13 @@ def _files(dataset: Dataset, folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in paths if path]
 
 
-def _bytes(folder: Path, files: list[str]) -> int:
-    """How large the files are, with those in folders."""
-    paths = [folder / file for file in files]
-    inner = [item for path in paths for item in (path.rglob("*") if path.is_dir() else [path])]
-    return sum(item.stat().st_size for item in inner if item.is_file())
-
-
 def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | None = None) -> Checked:
     if watch:
         watch(dataset.id, "reading its files")
     content = ContentCheck(dataset)
     row_check = check_rows(dataset, "local", partial(watch, dataset.id) if watch else None, content.look)
     n_test, n_fewshot = len(row_check.test), len(row_check.fewshot)
-    wrong = content.faults(large=_bytes(folder, files) > _LARGE)
+    wrong = content.faults()
     locked, remarks = (
         locked_faults(dataset, row_check.test) if row_check.test and not row_check.faults else ([], [])
     )
@@ -290,12 +280,25 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
         shared := [file for file in files if _is_shared(folder / file)]
     ):
         notes.append(f"others on this machine may read {some(shared)}: chmod -R go= {folder}")
-    card = card_of(dataset, row_check.test) if row_check.test else None
-    if card:
-        notes += card.notes()
-        if (oracle := card.oracle) and not oracle.is_enough(pinned=known.is_pinned):
-            faults = [*faults, _not_highest(oracle, row_check.test[0].loaded.record["where"])]
-    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, card, _usable(row_check.test, faults))
+    oracle = oracle_of(dataset, [item for item in row_check.test if item["gold"] is not None])
+    notes += _of_rows(dataset, row_check.test, oracle) if n_test else []
+    if oracle and not oracle.is_enough(pinned=known.is_pinned):
+        faults = [*faults, _not_highest(oracle, row_check.test[0].loaded.record["where"])]
+    usable = _usable(row_check.test, faults)
+    return Checked(dataset.id, files, n_test, n_fewshot, faults, notes, oracle, usable)
+
+
+def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> Iterator[str]:
+    """What is worth knowing of rows before a run."""
+    n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.metadata.n_test
+    if n != n_paper:
+        yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
+    if oracle and oracle.is_lost_by_the_suite:
+        answers = "1 gold answer" if oracle.n_lost == 1 else f"{oracle.n_lost:,} gold answers"
+        yield (
+            f"the suite's own reading loses a part of {answers}: perfect answers score {oracle.score:.4f},"
+            f" by the repaired reading {oracle.repaired:.4f}"
+        )
 
 
 def _without_gold(documents: Documents) -> list[MedtasksError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
 
 _TOLERANCE = 1e-9
-_MOST = 10_000  # scores that are kept: gold answers are few, or all different
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def oracle_of(dataset: Dataset, golds: Sequence[Document]) -> Oracle | None:
         metrics = process(document, answers.apply([[document["target"]]], [document]))
         return metrics.get("score"), metrics.get("score_repaired")
 
-    scores, repaired = zip(*_scores(golds, score), strict=True)
+    scores, repaired = zip(*map(score, golds), strict=True)
     if any(item is None for item in scores):
         return None
     has_repaired = "score_repaired" in aggregations and all(item is not None for item in repaired)
@@ -121,70 +120,6 @@ def _highest(dataset: Dataset, golds: Sequence[Document]) -> float | None:
         layout = answer_format(dataset.blocks["answer"], where=dataset.file)
         return float(sum(layout.ceiling(item["gold"]) for item in golds) / len(golds))
     return float(declared)
-
-
-def _scores(
-    documents: Sequence[Document], score: Callable[[Document], tuple[Any, Any]]
-) -> Iterator[tuple[Any, Any]]:
-    """Both scores of each document; those that agree in all that scoring looked at have the same."""
-    known: dict[tuple[str, ...], tuple[Any, Any]] = {}
-    looked_at: set[str] = set()
-    for document in documents:
-        key = tuple([repr(document.get(name)) for name in looked_at])
-        if key in known:
-            yield known[key]
-            continue
-        seen = _Watched(document)
-        pair = score(seen)
-        if not seen.looked_at <= looked_at or len(known) == _MOST:
-            looked_at |= seen.looked_at
-            known.clear()
-            key = tuple([repr(document.get(name)) for name in looked_at])
-        known[key] = pair
-        yield pair
-
-
-class _Watched(Document):
-    """A document that notes which of its fields are looked at."""
-
-    __slots__ = ("looked_at",)
-
-    def __init__(self, document: Document) -> None:
-        super().__init__(document)
-        self.looked_at: set[str] = set()
-        self.loaded = document.loaded
-
-    def __getitem__(self, name: str) -> Any:
-        self.looked_at.add(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As a dictionary."""
-        self.looked_at.add(name)
-        return super().get(name, default)
-
-    def __contains__(self, name: object) -> bool:
-        self.looked_at.add(str(name))
-        return super().__contains__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        self.looked_at.update(super().keys())
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        """As a dictionary; so for all views."""
-        self.looked_at.update(super().keys())
-        return super().keys()
-
-    def values(self) -> Any:
-        """As a dictionary."""
-        self.looked_at.update(super().keys())
-        return super().values()
-
-    def items(self) -> Any:
-        """As a dictionary."""
-        self.looked_at.update(super().keys())
-        return super().items()
 
 
 def _function(value: Any) -> Any:

@@ -11,7 +11,6 @@ from medtasks_ext.answers import AnswerFormat
 from medtasks_ext.data.check import Cause, causes_of
 from medtasks_ext.data.content import ContentCheck
 from medtasks_ext.data.declared import MIN_FEWSHOT, MIN_TEST, Check, DeclaredFolder, Step
-from medtasks_ext.data.review import Review
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.metrics.common import random_label
 from medtasks_ext.metrics.generation import tokeniser
@@ -80,7 +79,6 @@ class _Folder(DeclaredFolder):
         return [
             *self.static_steps(),
             (f"sample rows: at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test", self.samples, True),
-            ("prompts differ from row to row, and none tells the gold answer", self.review, True),
             ("a wrong answer gets less than the right one", self.wrong_answers, False),
             *(
                 (f"{strategy}: prompts, a perfect answer, a meaningless one", self._runs(strategy), False)
@@ -100,8 +98,7 @@ class _Folder(DeclaredFolder):
         if not self.dataset.sample_file.is_file():
             yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
             return
-        pool = [row for row in read_rows(self.dataset.sample_file) if row.get(SPLIT_KEY) == "fewshot"]
-        content = ContentCheck(self.dataset, right=pool)
+        content = ContentCheck(self.dataset)
         found = check_rows(self.dataset, "sample", examine=content.look)
         for cause in causes_of(found.faults):  # as `data check` says it of a user's rows
             yield str(cause.faults[0]) if len(cause.faults) == 1 else _in_rows(cause)
@@ -117,7 +114,19 @@ class _Folder(DeclaredFolder):
             )
         if absent := self._form.not_covered([document["gold"] for document in (*test, *fewshot)]):
             yield f"sample.jsonl: no row shows: {', '.join(absent)} → add a row for each"
+        yield from self._unused(test)
         yield from self._judging(test)
+
+    def _unused(self, documents: list[Any]) -> Iterator[str]:
+        """Sample rows that are not asked, or have no gold answer."""
+        n = sum(row.get(SPLIT_KEY) == "test" for row in read_rows(self.dataset.sample_file))
+        asked = {document.row.partition(",")[0] for document in documents}
+        left = [place for place in (f"test row {number + 1}" for number in range(n)) if place not in asked]
+        source = self._spec.rows
+        if left and not source.skip_blank and not any(form.where for form in source.schemas):
+            yield f"sample.jsonl: {some(left)}: left out by the task's own rules → write rows that count"
+        if without := [document.row for document in documents if document["gold"] is None]:
+            yield f"sample.jsonl: {some(without)}: no gold answer → write one"
 
     def _judging(self, documents: list[Any]) -> Iterator[str]:
         judge = self._spec.judge
@@ -132,10 +141,6 @@ class _Folder(DeclaredFolder):
                     f"{TASK_FILE}: judge.question is not rendered for row {document['id']}:"
                     f" {document['question'][:60]!r} → name fields of the row in it"
                 )
-
-    def review(self) -> Iterator[str]:
-        """What changed rows show."""
-        return (f"{TASK_FILE}: {problem}" for problem in Review(self.dataset).problems())
 
     def wrong_answers(self) -> Iterator[str]:
         """Each row answered with another row's gold answer: none may get what its own gets."""

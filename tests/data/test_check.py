@@ -145,19 +145,15 @@ def test_a_cell_that_holds_nothing_is_a_fault_unless_the_suite_leaves_its_row_ou
     assert "1 row left out, since the gold is blank" in blank["notes"]
 
 
-def test_the_card_says_what_rows_are_like_and_no_text_of_them(medtasks, data_dir):
+def test_a_check_says_what_the_gold_answers_score_and_no_text_of_rows(medtasks, data_dir):
     rows = [{**row, "label": "A", "id": f"ROSSI_MARIA_{n}"} for n, row in enumerate(good(7))]
-    rows[6]["context"] += " and more"
     hospice(data_dir, rows)
     printed = medtasks("data", "check").out
     assert "note: 7 test rows; the suite's own test part has 1,000" in printed
-    assert "note: all gold answers are A: any model that says so is right" in printed
-    assert "note: 7 ids look like names or record numbers" in printed and "ROSSI" not in printed
+    assert "all gold answers are the same: any model that says so is right" in printed
+    assert "ROSSI" not in printed
     assert "the gold answers themselves score 1.0000, the highest score is 1.0000" in printed
-    card = json.loads(medtasks("data", "check", "--json").out)["datasets"][0]["card"]
-    assert card["labels"] == {"A": 7} and card["answer"] == {"shortest": 1, "median": 1, "longest": 1}
-    prompt = card["prompt"]
-    assert prompt["shortest"] == prompt["median"] == prompt["longest"] - len(" and more")
+    assert json.loads(medtasks("data", "check", "--json").out)["datasets"][0]["oracle"] == 1
 
 
 @pytest.mark.parametrize(

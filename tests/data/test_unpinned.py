@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medtasks_ext.data import probe
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import forget, registry
@@ -164,42 +163,8 @@ def test_content_that_is_pinned_by_its_digest_is_taken_from_nobody_else(medtasks
     assert outcome.code == 1 and "sends other content than is pinned" in outcome.err
 
 
-def test_the_scheduled_look_pins_to_what_came(medtasks, hub, tmp_path):
-    root = tmp_path / "tasks"
-    files = dict(zip((URL, BRANCH, COMMIT, PINNED), (root / key / "data.lock" for key in KEYS), strict=True))
-    tasks = {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")}
-
-    def locks():
-        return {name: json.loads(file.read_text()) if file.is_file() else {} for name, file in files.items()}
-
-    before = locks()
-    names, commit = [URL, BRANCH, COMMIT], "d" * 40
-    hub.commits = {"main": commit}
-    hub.put("Larxel/healthqa-br", commit, "healthqa-br.parquet", as_parquet(rows_of(BRANCH)))
-    assert probe.main([str(tmp_path / "sources.csv"), *names]) == 0
-    assert locks() == before  # not asked for
-    assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    after = locks()
-    assert {name for name in names if after[name] != before[name]} == {URL, BRANCH, COMMIT}
-    assert before[BRANCH] == {} and after[BRANCH]["revision"] == commit
-    csv_, parquet = as_csv(rows_of(URL)), as_parquet(rows_of(BRANCH))
-    assert held(after[BRANCH]["files"]) == {"healthqa-br.parquet": content_of(parquet)}
-    assert held(after[URL]["files"]) == {"sct_cleaned_full.csv": content_of(csv_)}
-    assert after[URL]["rows"]["test"]["n"] == 16 and (root / KEYS[0] / "documents.lock").is_file()
-    assert {file: file.read_text(encoding="utf-8") for file in root.rglob("*.yaml")} == tasks
-    forget()
-    assert UNPINNED not in medtasks("data", "where", *names).out
-    assert "not pinned" not in medtasks("data", "status", *names).out
-    assert medtasks("dev", "validate", URL, BRANCH).code == 0
-    assert probe.main(["--pin", str(tmp_path / "sources.csv"), *names]) == 0
-    assert locks() == after
-    shutil.rmtree(tmp_path / "cache")
-    change(hub, "sct_cleaned_full.csv", lambda text: text.replace(b" the ", b" a "))
-    assert f" bytes, not {len(csv_):,}" in medtasks("data", "fetch", URL).err
-
-
 def on_another_machine(hub, folder, seed):
-    """Run what `make sources` runs, in a process of its own with nothing in its caches; its `tasks`."""
+    """Run `medtasks data pin` in a process of its own with nothing in its caches; its `tasks`."""
     folder.mkdir()
     for key in KEYS:
         shutil.copytree(folder.parent / "tasks" / key, folder / "tasks" / key)
@@ -214,7 +179,7 @@ def on_another_machine(hub, folder, seed):
     own = {"PYTHONHASHSEED": str(seed), "TZ": f"X{seed}", "LC_ALL": "C" if seed else "C.UTF-8"}
     left_out = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE"}
     outcome = subprocess.run(
-        [sys.executable, "-m", "medtasks_ext.data.probe", "--pin", str(folder / "sources.csv"), URL, BRANCH],
+        [sys.executable, "-m", "medtasks_ext", "data", "pin", URL, BRANCH],
         env={key: value for key, value in os.environ.items() if key not in left_out} | where | hosts | own,
         cwd=folder,
         capture_output=True,
@@ -235,8 +200,6 @@ def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tm
     for name in names:
         left, right = (day.sub(b"", (root / name).read_bytes()) for root in (one, other))
         assert left == right, name
-    table, again = ((root.parent / "sources.csv").read_bytes() for root in (one, other))
-    assert table == again and table.count(b",ok,") == 2
 
     # who has a lock and none of its files pins to what it says, the day and the name of who saw it first too
     before = {name: (one / name).read_bytes() for name in names}
