@@ -12,8 +12,9 @@ FOLDER = Path(__file__).parent / "corpus"
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "ko", "pt", "ru", "zh")
 UNREADABLE = "unreadable"
 FILES = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml"))
+    path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("??.yaml"))
 }
+TAGS = yaml.safe_load((FOLDER / "rules.yaml").read_text(encoding="utf-8"))["tags"]
 ENTRIES = [
     {**entry, "language": language, "set": file["sets"][entry["set"]]}
     for language, file in FILES.items()
@@ -68,6 +69,10 @@ def test_shapes_and_kinds_are_mixed(language):
     assert tags["rationale_names_others"] >= len(entries) / 3
     assert tags["trace"] >= 0.07 * len(entries)
     assert all(tags[tag] for tag in ("correction", "refusal", "cut", "two_answers", "json", "number", "long"))
+
+
+def test_every_tag_is_explained():
+    assert {tag for entry in ENTRIES for tag in entry["tags"]} == set(TAGS)
 
 
 def test_sets_are_complete_and_used():
