@@ -12,7 +12,7 @@ import time
 from common import Row
 
 BENCHMARKS = (
-    *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume", "store"),
+    *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
     *("verify", "report", "viewer", "leaderboard", "judge", "rubrics", "api", "stub", "stream_api"),
     *("endpoints", "watch", "stream_vllm", "ends", "prefixes"),
 )

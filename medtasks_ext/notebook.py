@@ -63,7 +63,7 @@ class Changes:
 
 
 def load(*paths: str | os.PathLike[str], published: str = "none") -> Loaded:
-    """Read runs, stores, or what lm-eval wrote.
+    """Read runs, or what lm-eval wrote.
 
     Args:
         paths: folders, as `medtasks report` takes them.

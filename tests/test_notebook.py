@@ -84,7 +84,6 @@ print("polars" in sys.modules, file=sys.stderr)
     [
         ("report", "oracle", "nearest-shot", "-o", "page"),
         ("compare", "oracle", "nearest-shot"),
-        ("ingest", "oracle", "--store", "store"),
         ("card", "oracle", "-o", "card"),
     ],
     ids=lambda command: command[0],

@@ -582,7 +582,7 @@ def fill(path: Path) -> None:
 
 
 def make_submitted(recorder: Recorder) -> None:
-    """A run on local rows, what may be public of it, a store."""
+    """A run on local rows, what may be public of it."""
     tasks = names(*(f"medhelm_{name}" for name in LOCAL))
     shared = ("--tasks", tasks, "--data", "local")
     recorder.call(
@@ -598,8 +598,6 @@ def make_submitted(recorder: Recorder) -> None:
         made=True,
         keep=(SUBMITTED,),
     )
-    recorder.call("made.store", "ingest", "oracle random served judged plain --store store", made=True)
-    recorder.call("made.store-again", "ingest", "served warm --store store --json", made=True)
 
 
 def make_labels(recorder: Recorder) -> None:
@@ -650,7 +648,7 @@ def read(recorder: Recorder) -> None:
 
 
 def read_reports(recorder: Recorder) -> None:
-    """Reports: of all runs, of a store, of plain results, of published models, by labels."""
+    """Reports: of all runs, of plain results, of published models, by labels."""
     call = recorder.call
     every = ("oracle", "random", "shot", "served", "warm", "two-shots", "merged", "filed", "killed")
     call("scores.all", "report", *every, "-o {out}")
@@ -659,8 +657,6 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.judged", "report", "judged judged-files disputed -o {out}")
     call("scores.own", "report", "own-run own-served -o {out}", env=OWN)
     call("scores.local", "report", "local --published medhelm -o {out} --include-text", env=OWN)
-    call("scores.store", "report", "store -o {out}")
-    call("scores.store-and-run", "report", "store two-shots --json")
     call("scores.plain", "report", "plain served -o {out}")
     call("scores.plain-other-arguments", "report", "plain plain-cache plain-stop --json")
     call(
@@ -673,11 +669,6 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.published-clinicbench", "report", "--published clinicbench --json")
     call("scores.none", "report", "no-such-folder")
     call("tables.store", "cite", "oracle")
-    if recorder.wants("tables.kept"):
-        recorder.entry("tables.kept", (), 0, made=False)
-        for place in sorted((recorder.runs / "store").glob("run-*")):
-            of = Path(json.loads((place / "run.json").read_text(encoding="utf-8"))["folder"]).name
-            recorder.keep("tables.kept", place, recorder.normal.text(of))
 
 
 def read_comparisons(recorder: Recorder) -> None:
@@ -689,7 +680,6 @@ def read_comparisons(recorder: Recorder) -> None:
     call("changes.settings", "compare", "served warm")
     call("changes.labels", "compare", "random served --by levels --json")
     call("changes.judged", "compare", "judged judged-files --all")
-    call("changes.stored", "compare", "store")
     call("changes.published", "compare", "GPT-4o Llama-3.1-8B-Instruct")
 
 

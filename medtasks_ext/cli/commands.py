@@ -20,7 +20,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
     "Evaluate": ("ls", "plan", "preview", "run", "batch", "merge", "rescore", "verify"),
-    "Results": ("report", "view", "compare", "card", "cite", "ingest"),
+    "Results": ("report", "view", "compare", "card", "cite"),
     "Leaderboard": (),
     "Judges": ("judge",),
     "Data": ("data", "prompts", "doctor"),
@@ -69,7 +69,7 @@ _MOVED = {
 #: A module of a package says it by `AFTER_INTERRUPT = "goes on"` or `"begins again"`.
 _AFTER_INTERRUPT = {
     **dict.fromkeys(("run", "judge run", "data fetch", "prompts fetch"), "goes on"),
-    **dict.fromkeys(("report", "ingest", "rescore", "merge", "verify", "data check"), "begins again"),
+    **dict.fromkeys(("report", "rescore", "merge", "verify", "data check"), "begins again"),
 }
 
 

@@ -29,7 +29,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[RUN...]",
-            help="Folders of runs or stores, or of lm_eval --output_path; none with --published.",
+            help="Folders of runs, or of lm_eval --output_path; none with --published.",
             show_default=False,
         ),
     ] = None,

@@ -1,6 +1,6 @@
 """What each document contributed to a task's score, without any text: `RUN/tasks/TASK.parquet`.
 
-Written when a task is scored, read by comparisons and by the store. From the counts the score follows
+Written when a task is scored, read by comparisons. From the counts the score follows
 under any weights, so paired tests and bootstraps need no responses.
 """
 

@@ -1,4 +1,4 @@
-"""Results of any origin as lines of a leaderboard: runs, output of plain `lm_eval`, and stores."""
+"""Results of any origin as lines of a leaderboard: runs, and output of plain `lm_eval`."""
 
 from __future__ import annotations
 
@@ -32,21 +32,15 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
 
     Args:
         paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
-            `results_….json` files, or stores.
+            or `results_….json` files.
 
     Raises:
         MedtasksError: a path holds no results at all.
     """
-    from medtasks_ext.results.store.layout import is_store
-
     results = Results()
     read: list[Entry] = []
     for path in paths:
-        if is_store(path):
-            from medtasks_ext.results.store.read import read_store
-
-            read.extend(read_store(path, tasks, results.faults))
-        elif runs := runs_below(path):
+        if runs := runs_below(path):
             read.extend(entry for run in runs for entry in _read_if_it_can(run, tasks, results.faults))
         else:
             read.extend(read_runs(path, tasks, results.faults))

@@ -1,4 +1,4 @@
-"""Results of any origin in one form: runs of `medtasks run`, of plain `lm_eval`, stores, published scores.
+"""Results of any origin in one form: runs of `medtasks run`, of plain `lm_eval`, published scores.
 
 An `Experiment` is one task of one model under one set of settings; an `Entry` is a line of a leaderboard,
 all experiments that were made in the same way. What cannot be used is a `Fault`, which is said, never

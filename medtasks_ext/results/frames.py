@@ -1,6 +1,6 @@
 """Frames: the tables that everything reads which shows results. The schema of each stands here as data.
 
-A frame is an Arrow table. Terminal, CSV, Parquet, the page, the store and notebooks take their columns from
+A frame is an Arrow table. Terminal, CSV, Parquet, the page and notebooks take their columns from
 it, and docs/columns.md lists them as `documented` does.
 """
 
@@ -81,7 +81,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("suite dataset name task strategy", "of the task"),
         Columns(
             "entry model kind sample:bool",
-            "label (in a store the run's id), model; medtasks, lm_eval or published; synthetic rows",
+            "label, model; medtasks, lm_eval or published; synthetic rows",
         ),
         _IDENTITY,
         Columns(
@@ -293,33 +293,6 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("pair task document", "a document whose score changed"),
         Columns("before:double after:double", "its scores"),
     ),
-    "tasks": (
-        Columns("entry suite dataset model strategy task", "as in the results"),
-        Columns(
-            "cut loaded conditions config",
-            "JSON: what did not fit the context, what was loaded, the conditions, lm-eval's configuration",
-        ),
-    ),
-    "documents": (
-        Columns("suite model strategy task entry sample:bool", "as in the results"),
-        Columns("document", "key, unique within the task"),
-        Columns("content", "hash of the document and its prompt; equal if two runs were asked the same"),
-        Columns("unit:int32", "documents with the same number are resampled together"),
-        Columns("scored:bool", "whether the document counts in the score: it has a gold answer, or a rating"),
-        Columns("score:double", "score of the document alone; empty if it has none"),
-        Columns(
-            "valid:double unclosed:double",
-            "whether an answer could be read; whether its reasoning never ended",
-        ),
-        Columns(
-            "counts:numbers",
-            "the numbers from which the task's score is computed; empty if that is the mean of `score`",
-        ),
-        Columns(
-            "confidence:double",
-            "by likelihood: probability of the likeliest possible answer; `score` says if it is right",
-        ),
-    ),
 }
 
 
@@ -389,9 +362,6 @@ ROW_OF: Mapping[str, str] = {
     "`labels.csv` of its `-o OUT`.",
     "task_changes": "One row per task: `tasks.csv`.",
     "flipped": "One row per document whose score changed: `flipped.csv`.",
-    "tasks": "One row per task of a store: what `report`, `compare` and `card` read of it besides its "
-    "results.",
-    "documents": "One row per task and document of a store, without texts.",
 }
 
 

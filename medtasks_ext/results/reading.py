@@ -65,14 +65,6 @@ def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
     ]
 
 
-def check_runs(path: Path) -> None:
-    """Refuse what `read_runs` refuses, as far as that shows without reading it all."""
-    if (run := run_folder(path)) is not None:
-        Manifest.read_whole(run)
-    else:
-        lm_eval_files(path)
-
-
 def run_folder(path: Path) -> Path | None:
     """The folder of a run of medtasks that a path names, itself or by its `results.json`; None of others.
 
@@ -435,7 +427,7 @@ def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
     """Which documents of a task a result stands over.
 
     Args:
-        manifest: its record. Plain `lm_eval`, and stores of former runs, have one choice for all tasks.
+        manifest: its record. Plain `lm_eval` has one choice for all tasks.
     """
     state = manifest.get("tasks", {}).get(task, {})
     if "choice" in state:

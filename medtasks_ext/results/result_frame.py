@@ -1,4 +1,4 @@
-"""The frame `results`: every metric of every task result, as reports and stores have it."""
+"""The frame `results`: every metric of every task result, as reports have it."""
 
 from __future__ import annotations
 

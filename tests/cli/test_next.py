@@ -50,7 +50,6 @@ def run(medtasks, ran, monkeypatch):
         (("view", "a", "bridge_chip_ctc"), "medtasks view a bridge_chip_ctc DOCUMENT"),
         (("judge", "a", "--jury", "local", "--dry-run"), "the same command without --dry-run"),
         (FORMS, "medtasks human ingest"),
-        (("ingest", "a", "--store", "store"), "medtasks report store"),
         (("dev", "validate", "bridge_chip_ctc"), "medtasks preview bridge_chip_ctc"),
         (("dev", "validate", "--static", "bridge_chip_ctc"), "medtasks dev validate bridge_chip_ctc"),
         (("data", "where", "bridge_mednli"), "medtasks data check"),

@@ -225,10 +225,9 @@ def test_a_setting_is_marked_in_every_output(medtasks, tmp_path, drawn):
     assert says(page, drawn)
     # compare names it
     assert re.search(r"1\.000  other (?!$)\w+", medtasks("compare", "usual", "more").out)
-    # the store says what the report says
-    assert medtasks("ingest", "usual", "more", "--store", "store").code == 0
-    stored = json.loads(medtasks("report", "store", "--published", "none", "--json").out)
-    assert (stored["pairs"] == []) is moves
+    # the two are tested against each other only where they are alike
+    both = json.loads(medtasks("report", "usual", "more", "--published", "none", "--json").out)
+    assert (both["pairs"] == []) is moves
     # card, hub
     assert medtasks("card", "more", "-o", "card").code == 0
     for name in ("medical-evaluation.md", "medtasks-manifest.json"):

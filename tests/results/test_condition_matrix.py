@@ -88,19 +88,17 @@ def payload(folder):
 def test_a_difference_that_can_move_a_score_is_named_and_neither_ranked_nor_tested(medtasks, tmp_path, pair):
     other, condition = pair
     title = condition.partition(",")[0]
-    medtasks("ingest", "base", other, "--store", "store")
-    for places in (("base", other), ("store",)):
-        outcome = medtasks("report", *places, "--published", "none", "-o", "out")
-        said = " ".join(outcome.out.split())
-        assert f"differ in the {title} of {TASK}_5shot" in said and "p = " not in said and "p < " not in said
-        assert len(re.findall(r" 1/1 ", outcome.out)) == 2 and "2/2" not in outcome.out
-        page = payload(tmp_path / "out")
-        assert page["comparisons"] == [] and any(title in item["text"] for item in page["differences"])
-        with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["metric"] == "score"]
-        assert len(rows) == 2
-        with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
-            assert {row["rank_of"] for row in csv.DictReader(file)} == {"1"}
+    outcome = medtasks("report", "base", other, "--published", "none", "-o", "out")
+    said = " ".join(outcome.out.split())
+    assert f"differ in the {title} of {TASK}_5shot" in said and "p = " not in said and "p < " not in said
+    assert len(re.findall(r" 1/1 ", outcome.out)) == 2 and "2/2" not in outcome.out
+    page = payload(tmp_path / "out")
+    assert page["comparisons"] == [] and any(title in item["text"] for item in page["differences"])
+    with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "score"]
+    assert len(rows) == 2
+    with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
+        assert {row["rank_of"] for row in csv.DictReader(file)} == {"1"}
     outcome = medtasks("compare", "base", other)
     assert (outcome.code == 2 and "so it is not compared" in outcome.text) or title in outcome.out
 
@@ -262,17 +260,17 @@ def test_runs_of_one_model_that_differ_in_a_condition_are_not_joined_though_scor
     write(tmp_path / "one", "base", GOOD, {})
     write(tmp_path / "twin", "base", GOOD, {})
     changes = {**MOVING, **CLOSE}[condition]
-    other = write(tmp_path / "other", "base", GOOD, changes) / "run.json"
-    other.write_text(other.read_text().replace("2026-01-02", "2026-01-03"))  # a store keeps both
-    medtasks("ingest", "one/base", "other/base", "--store", "store")
+    write(tmp_path / "other", "base", GOOD, changes)
     command = ("report", "--published", "none", "--json")
     [alone] = json.loads(medtasks(*command, "one/base", "twin/base").out)["entries"]
     assert alone["entry"] == "ORG/base"
-    for places in (("one/base", "twin/base", "other/base"), ("store",)):
-        labels = [entry["entry"] for entry in json.loads(medtasks(*command, *places).out)["entries"]]
-        assert len(labels) == 2 and len(set(labels)) == 2
-        title = "model arguments" if "arguments" in changes else condition.partition(",")[0]
-        assert all(f"{title}: " in label for label in labels)
+    labels = [
+        entry["entry"]
+        for entry in json.loads(medtasks(*command, "one/base", "twin/base", "other/base").out)["entries"]
+    ]
+    assert len(labels) == 2 and len(set(labels)) == 2
+    title = "model arguments" if "arguments" in changes else condition.partition(",")[0]
+    assert all(f"{title}: " in label for label in labels)
 
 
 @pytest.mark.parametrize(

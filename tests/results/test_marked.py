@@ -28,14 +28,11 @@ def planted(run, interval):
     file.write_text(json.dumps(content))
 
 
-def test_report_and_store_say_the_root(medtasks, run, tmp_path):
+def test_a_report_says_the_root(medtasks, run, tmp_path):
     root = look(run).root.root
     assert medtasks("report", "run", "--published", "none", "-o", "report").code == 0
-    assert medtasks("ingest", "run", "--store", "store").code == 0
-    assert medtasks("report", "store", "--published", "none", "-o", "again").code == 0
-    for folder in ("report", "again"):
-        with (tmp_path / folder / "results.csv").open() as file:
-            assert {row["root"] for row in csv.DictReader(file)} == {root}
+    with (tmp_path / "report/results.csv").open() as file:
+        assert {row["root"] for row in csv.DictReader(file)} == {root}
     assert medtasks("card", "run", "--parts", "-o", "card").code == 0
     assert json.loads((tmp_path / "card/medtasks-manifest.json").read_text())["root"] == root
     for name in ("medical-evaluation.md", "every_eval_ever.json"):
@@ -53,9 +50,6 @@ def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(med
     assert mark in (tmp_path / "report" / "report.html").read_text()
     assert medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "other").code == 0
     assert mark in medtasks("compare", "run", "other").text
-    medtasks("ingest", "run", "--store", "store")
-    assert medtasks("report", "store", "--published", "none", "-o", "again").code == 0
-    assert mark in (tmp_path / "again" / "report.html").read_text()
     for place in ("run", "run/results.json"):
         assert mark in medtasks("report", place, "--published", "none", "-o", "named").text, place
         for command in (
@@ -83,12 +77,8 @@ def test_a_number_of_documents_that_does_not_fit_leaves_its_task_out(medtasks, r
     file = run / "tasks" / f"{TASK}.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "n": content["n"] - 1}))
-    for command in (
-        ("report", "run", "--published", "none", "-o", "report"),
-        ("ingest", "run", "--store", "s"),
-    ):
-        outcome = medtasks(*command)
-        assert "says 7 documents, and run.json 8" in outcome.text
+    outcome = medtasks("report", "run", "--published", "none", "-o", "report")
+    assert "says 7 documents, and run.json 8" in outcome.text
 
 
 def test_percentiles_of_an_earlier_version_may_lie_beside_their_score(medtasks, run):

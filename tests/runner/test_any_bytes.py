@@ -94,7 +94,6 @@ def check(medtasks, hostile, tmp_path, given_replies):
         ("rescore", folder),
         ("report", folder, "-o", f"{folder}-report", "--published", "none"),
         ("verify", folder, "--scores"),
-        ("ingest", folder, "--store", f"{folder}-store", "--with-text"),
     ):
         done = medtasks(*step)
         assert done.code == 0, (first.text, step, done.text)

@@ -211,9 +211,6 @@ def test_a_report_and_a_card_say_the_documents_of_each_task(medtasks, chip_ctc, 
     medtasks(*RUN, *HERE)
     said = " ".join(medtasks("report", "run").out.split())
     assert f"only the first 2 of {COT} were asked" in said
-    medtasks("ingest", "run", "--store", "store")
-    stored = " ".join(medtasks("report", "store").out.split())
-    assert f"only the first 2 of {COT} were asked" in stored
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
     card = Path("card", "medical-evaluation.md").read_text()
     assert "documents: all or the first 2, by task" in card

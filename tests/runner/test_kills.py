@@ -15,7 +15,6 @@ import pytest
 
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.registry import registry
-from medtasks_ext.results.store.read import read_store
 from medtasks_ext.runner.verify import verify
 from tests.engines.server import Reply, Server, chat
 from tests.runs.faults import _Fault, _run
@@ -93,7 +92,7 @@ def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
 
 
 @pytest.mark.parametrize("n", NUMBERS)
-def test_rescores_merges_and_ingests(chip_ctc, tmp_path, n, monkeypatch):
+def test_rescores_and_merges(chip_ctc, tmp_path, n, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDTASKS_TASKS", "")
     made = ("--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
@@ -115,11 +114,6 @@ def test_rescores_merges_and_ingests(chip_ctc, tmp_path, n, monkeypatch):
     killed_again_and_again(("rescore", "run"), n, tmp_path, touched("run/.lease", "run/*", "run/tasks/*"))
     merge = ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole")
     killed_again_and_again(merge, n, tmp_path, touched("whole", "whole/*", ".whole*", ".whole*/*"))
-    ingest = ("ingest", "run", "--store", "store")
-    killed_again_and_again(ingest, n, tmp_path, touched("store", "store/*", "store/*/*"))
     for folder in ("run", "whole"):
         assert not verify(tmp_path / folder, registry()).changes
         assert json.loads((tmp_path / folder / "results.json").read_text())["results"] == scores
-    faults: list = []
-    [entry] = read_store(tmp_path / "store", registry(), faults)
-    assert not faults and set(entry.experiments) == {TASK}

@@ -229,11 +229,3 @@ def test_a_report_says_how_sure_the_model_is(medtasks, unsure, tmp_path):
     assert as_json["risks"][-1] == pytest.approx(1 - record["acc"]) and as_json["risks_sd"][-1] > 0
     differs = record["acc_norm"] != record["acc"]
     assert ("acc_norm" in outcome.out.partition("by likelihood: how sure")[2]) == differs
-
-
-def test_documents_keep_their_confidence_in_a_store(medtasks, unsure, tmp_path):
-    ask(medtasks)
-    assert medtasks("ingest", "run", "--store", "store").code == 0
-    one, other = (medtasks("report", name) for name in ("run", "store"))
-    words = [outcome.out.partition("by likelihood: how sure")[2].split("\n\n")[0] for outcome in (one, other)]
-    assert words[0] and words[0].split(": calibration")[1] == words[1].split(": calibration")[1]

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.results.store.read import read_store
 from medtasks_ext.runner.verify import verify
 from tests.conftest import ROOT
 
@@ -34,7 +33,7 @@ def at_once(n, *command, cwd):
 
 
 @pytest.mark.parametrize("n", NUMBERS)
-def test_run_rescore_merge_and_ingest(medtasks, tmp_path, n):
+def test_run_rescore_and_merge(medtasks, tmp_path, n):
     at_once(n, *RUN, "run", cwd=tmp_path)
     records = [json.loads(line) for line in (tmp_path / f"run/responses/{TASK}.jsonl").open()]
     assert len({item["key"] for item in records}) == len(records)
@@ -45,7 +44,3 @@ def test_run_rescore_merge_and_ingest(medtasks, tmp_path, n):
     at_once(n, "merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole", cwd=tmp_path)
     assert not verify(tmp_path / "whole", registry()).changes
     assert not list(tmp_path.glob(".whole*")), "a merge left something"
-    at_once(n, "ingest", "run", "--store", "store", cwd=tmp_path)
-    faults = []
-    [entry] = read_store(tmp_path / "store", registry(), faults)
-    assert not faults and set(entry.experiments) == {TASK}

@@ -121,8 +121,6 @@ def test_no_command_writes_or_prints_a_secret(
         ("verify", "run", "--egress"),
         ("report", "run", "other", "judged", "-o", "report", "--published", "none"),
         ("compare", "run", "other", "-o", "compare"),
-        ("ingest", "run", "--store", "store"),
-        ("ingest", "other", "--store", "store", "--with-text"),
         ("card", "run", "-o", "card"),
         ("card", "run", "-o", "card", "--parts"),
         ("export", "bridge", "run", "-o", "export", "--own-words"),
@@ -138,7 +136,7 @@ def test_no_command_writes_or_prints_a_secret(
         done_well |= {*command[:2]} if done.code == 0 else set()
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
-    wanted = {"preview", "run", "out", "merge", "judge", "rescore", "verify", "report", "ingest", "card"}
+    wanted = {"preview", "run", "out", "merge", "judge", "rescore", "verify", "report", "card"}
     assert done_well >= wanted | {"export", "difficulty"}
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()

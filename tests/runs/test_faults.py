@@ -9,7 +9,6 @@ import pytest
 
 from medtasks_ext.cli.run import run_command
 from medtasks_ext.registry import registry
-from medtasks_ext.results.store.read import read_store
 from medtasks_ext.runner.verify import verify
 from tests.runs.faults import at_every_operation, fresh
 
@@ -67,16 +66,3 @@ def test_merge(made, tmp_path):
 
     shards = [str(made / name) for name in SHARDS]
     at_every_operation(["merge", *shards, "-o", str(place)], tmp_path, lambda: fresh(place), check)
-
-
-def test_ingest(made, tmp_path):
-    place = tmp_path / "store"
-
-    def check(said: str) -> None:
-        faults: list = []
-        [entry] = read_store(place, registry(), faults)
-        assert not faults and set(entry.experiments) == {TASK}, said
-
-    at_every_operation(
-        ["ingest", str(made / "run"), "--store", str(place)], place, lambda: fresh(place), check
-    )

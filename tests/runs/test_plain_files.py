@@ -17,7 +17,6 @@ COMMANDS = {
     "verify": ("verify", "copy"),
     "report": ("report", "copy", "-o", "report"),
     "compare": ("compare", "copy", "run"),
-    "ingest": ("ingest", "copy", "--store", "store"),
     "view": ("view", "copy", "-o", "view"),
     "card": ("card", "copy", "-o", "card", "--parts"),
     "rescore": ("rescore", "copy"),

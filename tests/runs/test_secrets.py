@@ -87,7 +87,6 @@ def test_a_run_records_no_secret_in_any_file(medtasks, chip_ctc, port, tmp_path)
     assert outcome.code == 0, outcome.text
     for command in (
         ("report", "run", "-o", "report"),
-        ("ingest", "run", "--store", "store"),
         ("card", "run", "-o", "card", "--parts"),
         ("rescore", "run"),
     ):
