@@ -154,11 +154,12 @@ class RunPlanner(TaskPlanner[RunWork]):
 
     def requests_of(self, work: RunWork) -> Generator[Request, None, None]:
         """The requests of the documents that this process asks."""
-        claimed = self._claims.of(list(self._works).index(work.name))
-        if self._ranks.shared:  # others may have taken all of it
-            if (one := next(claimed, None)) is None:
+        claimed: Iterable[range] = (range(len(work.places)),)
+        if self._ranks.shared:  # tasks are claimed in their order, and others may have taken all of this one
+            taken = self._claims.of(list(self._works).index(work.name))
+            if (one := next(taken, None)) is None:
                 return
-            claimed = chain((one,), claimed)
+            claimed = chain((one,), taken)
         builder = self.builder(work)
         work.log.load()
         if work.log.unsure:
@@ -192,7 +193,7 @@ class RunPlanner(TaskPlanner[RunWork]):
 
     def _may_claim(self, rest: Callable[[], bool]) -> bool:
         """Wait until the engine wants more than it was given; False if nothing is wanted any more."""
-        if not self._ranks.shared or not self._given:
+        if not self._given:
             return True
         self._given = False
         return rest()
