@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from medtasks_ext.egress import shown_url
 from medtasks_ext.registry.yamlfile import Config
+from medtasks_ext.runs.settings import is_known
 from medtasks_ext.secret_values import note
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
@@ -23,20 +24,14 @@ _WORDS = frozenset(
     {"key", "apikey", "token", "secret", "password", "passwd", "pwd", "authorization", "auth", "bearer"}
     | {"header", "headers", "cookie", "credential", "credentials", "signature", "sig"}
 )
-#: Arguments of models whose names hold such a word and that are no secret.
-_HARMLESS = frozenset(
-    {"think_end_token", "think_start_token", "add_bos_token", "add_eos_token", "eos_token", "bos_token"}
-    | {"pad_token", "unk_token", "prefix_token_id", "custom_prefix_token_id", "eos_token_id", "pad_token_id"}
-    | {"bos_token_id", "stop_token_ids", "token_type_ids", "max_tokens_key"}
-)
 _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 #: an address; several of one model stand with `+` between them
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9.-]*://(?:(?!\+https?://)[^\s'\"])+")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of such a name says how to log in."""
-    return name not in _HARMLESS and any(part.lower() in _WORDS for part in _SPLIT.split(name))
+    """Whether the value of such a name says how to log in: of a known setting it does not."""
+    return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and not is_known(name)
 
 
 def note_secrets(content: Any, name: str = "") -> None:
@@ -78,10 +73,15 @@ def without_secrets(content: Any, salt: str, name: str = "") -> Any:
     return content
 
 
-def dropped_secrets(content: Any) -> Any:
-    """The same content without secrets, at any depth: what can be compared between runs."""
+def dropped_secrets(content: Any, *, fields: bool = False) -> Any:
+    """The same content without secrets, at any depth: what can be compared between runs.
+
+    Args:
+        fields: its keys name fields of answers, as below `properties` of a JSON schema, and no logins.
+    """
     if isinstance(content, dict):
-        return {key: dropped_secrets(value) for key, value in content.items() if not is_secret(str(key))}
+        kept = ((key, value) for key, value in content.items() if fields or not is_secret(str(key)))
+        return {key: dropped_secrets(value, fields=key == "properties") for key, value in kept}
     if isinstance(content, list | tuple):
         return [dropped_secrets(value) for value in content]
     if isinstance(content, str) and "://" in content:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from medtasks_ext.runs.settings import GENERATION, LISTS, MODEL, Effect, Setting, effect, setting_of
+from medtasks_ext.runs.settings import LISTS, Effect, Setting, effect, setting_of
 from tests.engine.tiny_model import LINES, make
 
 pytestmark = pytest.mark.engine
@@ -82,7 +82,7 @@ def assert_harmless(ask: Asked, known: set[str]) -> None:
     """Answers stay as they are with each harmless value that the engine takes; of each key it takes one."""
     usual, answered, changed = ask({}), set(), []
     names = set()
-    for name, value in tried(GENERATION, known=known):
+    for name, value in tried(LISTS["generation"], known=known):
         names.add(name)
         try:
             found = ask({name: value})
@@ -244,9 +244,9 @@ def asked_with(tiny, environment) -> Iterator[Callable[[tuple[tuple[str, Any], .
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("name", "value"), list(tried(MODEL, known={"max_num_seqs", "max_num_batched_tokens", "enforce_eager",
-                                               "disable_log_stats", "enable_prefix_caching",
-                                               "enable_chunked_prefill"}))
+    ("name", "value"), list(tried(LISTS["model"], known={
+        "max_num_seqs", "max_num_batched_tokens", "enforce_eager", "disable_log_stats",
+        "enable_prefix_caching", "enable_chunked_prefill"}))
 )  # fmt: skip
 def test_harmless_arguments_of_vllm_change_no_answer(asked_with, name, value):
     assert asked_with(((name, value),)) == asked_with(())

@@ -16,7 +16,7 @@ from medtasks_ext.runs.settings import LISTS, Effect, effect, read_value, settin
 
 #: Model arguments that were no part of the identity of any run: the keys of requests hang on the others.
 NEVER_IN_KEYS = [
-    "base_url", "header", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path",
+    "base_url", "num_concurrent", "max_retries", "timeout", "verify_certificate", "ca_cert_path",
     "batch_size", "max_batch_size", "max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization",
     "device", "device_map", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder",
     "tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size", "enable_expert_parallel",

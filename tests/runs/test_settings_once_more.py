@@ -87,7 +87,7 @@ SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
         """),
         (Effect.CLOSE, (True, None,), "tokenized_requests"),
         (Effect.HARMLESS, (), """
-            base_url header verify_certificate ca_cert_path num_concurrent max_retries timeout
+            base_url verify_certificate ca_cert_path num_concurrent max_retries timeout
             batch_size max_batch_size max_num_seqs max_num_batched_tokens gpu_memory_utilization
             swap_space cpu_offload_gb kv_cache_memory_bytes device device_map parallelize
             max_memory_per_gpu max_cpu_memory offload_folder tensor_parallel_size data_parallel_size
@@ -111,7 +111,10 @@ SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
         (Effect.MOVES, ('auto', None,), "kv_cache_dtype"),
         (Effect.MOVES, ('left', None,), "truncation_side"),
         (Effect.MOVES, (False, None,), "truncate truncation"),
-        (Effect.MOVES, (None,), "add_bos_token prefix_token_id custom_prefix_token_id eos_string"),
+        (Effect.MOVES, (None,), """
+            add_bos_token add_eos_token bos_token eos_token unk_token pad_token prefix_token_id
+            custom_prefix_token_id eos_string
+        """),
         (Effect.MOVES, (None, 'auto', {},), "generation_config override_generation_config"),
         (Effect.MOVES, (None, {}, [],), "hf_overrides logits_processors"),
         (Effect.SAID, (), """
