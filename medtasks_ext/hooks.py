@@ -32,9 +32,7 @@ RATERS = "medtasks.raters"
 REPORT_VIEWS = "medtasks.report_views"
 #: Readers of files that label documents: `read(path, tasks)` gives `Labels`, or None where it is not theirs.
 LABELS = "medtasks.labels"
-#: What a jury is asked besides about a run's answers: `red-team` asks about bundled attacks.
-JUDGE = "medtasks.judge"
-GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS, JUDGE)
+GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS)
 
 
 @dataclass(frozen=True)

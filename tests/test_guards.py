@@ -117,7 +117,6 @@ READERS = {
     "medtasks_lab/cli/prompt_candidates.py": _OF_USER,
     "medtasks_lab/human/ingest.py": _LOOKS,
     "medtasks_lab/human/kinds.py": _BUNDLED,
-    "medtasks_lab/judge/calibrate.py": _LOOKS,
     "medtasks_lab/models/ready.py": _OF_USER,
     "medtasks_lab/models/repository.py": "a model's folder, which its user names, or the hub's cache",
     "medtasks_ext/rows/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",

@@ -36,9 +36,7 @@ from golden_words import Words
 #: name of an act -> its words now and before; which exist is asked of `--help`.
 WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "judge": (("judge", "run"), ("judge",)),
-    "calibrate": (("judge", "calibrate"), ("judge-calibrate",)),
     "gold": (("judge", "gold"), ("judge-gold",)),
-    "votes": (("judge", "votes"), ("judge-votes",)),
     "judge data": (("judge", "data"), ("judge-data",)),
     "judge eval": (("judge", "eval"), ("judge-eval",)),
     "batch out": (("batch", "out"), ("requests",)),

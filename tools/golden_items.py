@@ -162,20 +162,6 @@ def lay_out(runs: Path) -> None:
     ]
     lines(runs / "cases.jsonl", case)
     lines(runs / "queue.jsonl", [{k: v for k, v in item.items() if "deci" not in k} for item in case[:3]])
-    lines(
-        runs / "votes.jsonl",
-        [
-            {
-                "prompt": [{"role": "user", "content": f"Is case {n} an emergency?"}],
-                "completion": f"Call an ambulance, {n}.",
-                "rubric": f"Criterion {n}",
-                "category": "urgent" if n < 5 else "hedging",
-                "binary_labels": [n % 2 == 0, n % 3 == 0, True][: 1 + n % 3],
-                "anonymized_physician_ids": ["A", "B", "C"][: 1 + n % 3],
-            }
-            for n in range(8)
-        ],
-    )
 
 
 def lines(path: Path, rows: list[Any]) -> None:
@@ -454,45 +440,12 @@ def make_judged(recorder: Recorder) -> None:
     recorder.asked("physician", made=True)
     file = jury(recorder, "own", *JUDGES)
     recorder.call("made.own-jury", "judge", "own-run own-served --jury", file, env=OWN, made=True)
-    recorder.call("made.own-attacks", "judge", "own-run --jury", file, "--red-team", env=OWN, made=True)
     recorder.asked("own", made=True, item="asked.own-jury")
-    recorder.call(
-        "made.sheet",
-        "calibrate",
-        "own-run own-served --sheet anchors.csv",
-        env=OWN,
-        made=True,
-        keep=("anchors.csv",),
-    )
-    sheet = recorder.runs / "anchors.csv"
-    if sheet.exists():
-        head, *table = csv_rows(sheet)
-        rated = [dict(zip(head, cells, strict=True)) for cells in table]
-        for row in rated:
-            row.update(rating=str(1 + number(row["document"]) % 5), rater="physicians")
-        with sheet.open("w", newline="", encoding="utf-8") as out:
-            writer = csv.DictWriter(out, fieldnames=head)
-            writer.writeheader()
-            writer.writerows(rated)
-    recorder.call(
-        "made.calibrated", "calibrate", "own-run own-served --anchors anchors.csv", env=OWN, made=True
-    )
     file = jury(recorder, "gold", "checker")
     recorder.call(
         "made.gold", "gold", "own-run own-served --jury", file, "-o gold", env=OWN, made=True, keep=("gold",)
     )
     recorder.asked("gold", made=True)
-    file = jury(recorder, "votes", *JUDGES)
-    recorder.call(
-        "made.votes",
-        "votes",
-        "votes.jsonl --task healthbench_full --jury",
-        file,
-        "-o votes --prompts own",
-        made=True,
-        keep=("votes",),
-    )
-    recorder.asked("votes", made=True)
     recorder.call(
         "made.cases",
         "judge data",
@@ -550,20 +503,6 @@ def make_people(recorder: Recorder) -> None:
             made=True,
             keep=(f"people-{kind}",),
         )
-    file = jury(recorder, "pairs", *JUDGES)
-    recorder.call(
-        "made.people-jury",
-        "human jury",
-        "own-run own-served --tasks",
-        ASKED,
-        "-n 4 --jury",
-        file,
-        "-o people-jury",
-        env=OWN,
-        made=True,
-        keep=("people-jury",),
-    )
-    recorder.asked("pairs", made=True)
 
 
 def fill(path: Path) -> None:

@@ -62,7 +62,7 @@ _MOVED = {
     "path": "dev path",
     "new-suite": "new suite",
     "check-submission": "submit --check",
-    **{f"judge-{name}": f"judge {name}" for name in ("calibrate", "gold", "votes", "data", "eval")},
+    **{f"judge-{name}": f"judge {name}" for name in ("gold", "data", "eval")},
     **{name: f"study {name}" for name in ("contamination", "difficulty", "departments", "sample")},
 }
 #: The core's commands whose next call goes on where an interrupted one ended, and long ones that begin again.

@@ -31,7 +31,7 @@ from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
 from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.hooks import JUDGE, RATERS, Hook, attempt, hook, loaded
+from medtasks_ext.hooks import RATERS, Hook, attempt, loaded
 from medtasks_ext.registry import registry
 
 if TYPE_CHECKING:
@@ -94,10 +94,6 @@ def judge(
         list[str] | None,
         typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
     ] = None,
-    red_team: Annotated[
-        bool,
-        typer.Option("--red-team", help="Ask about bundled attacks instead; results are in RUN/red_team."),
-    ] = False,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -133,11 +129,6 @@ def judge(
         Egress.of(allow_host or []),
         prompt_source_of(prompts),
     )
-    if red_team:
-        _check_red_team(tasks, ratings, decisions, requests, responses)
-        check_prices(jury, max_cost, allow_field)
-        attack = hook(JUDGE, "red-team")
-        return int(attack(folders, jury, egress, source, max_cost=max_cost, dry_run=dry_run))
     check_prices(jury, max_cost, allow_field)
     wanted = _wanted(tasks)
     state: State = "rated" if ratings or decisions else "judged"
@@ -195,15 +186,6 @@ def judge(
         again = _WRITE_AGAIN if responses else _ASK_AGAIN
         code = _finish(jury, runs, to_judge, outcome, people, budget, again)
         return code if sound else code or INCOMPLETE
-
-
-def _check_red_team(*others: object) -> None:
-    if any(others):
-        raise MedtasksError(
-            "attacks are asked one by one, and all of them",
-            where="--red-team",
-            remedy="leave out --tasks, --ratings, --decisions, --requests and --responses",
-        )
 
 
 def check_flags(

@@ -18,7 +18,6 @@ from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.report.judged import calibrated_scores
 from medtasks_ext.report.standing import strip_of
 from medtasks_ext.results.confirmed import State, confirmed_words
 from medtasks_ext.results.drawn import Nearness
@@ -99,7 +98,6 @@ def print_report(report: Report, *, files: bool) -> None:
             "by likelihood: how sure the model is, means over tasks",
             calibration_words(report.calibration, report.tasks),
         ),
-        ("judged scores on the scale of other raters; in no rank", _calibrated(report)),
         ("without a score", _lacking(report)),
         ("cost", _costs(report)),
         ("to know before comparing", report.differences),
@@ -409,16 +407,6 @@ def _within(report: Report) -> list[str]:
 def _difference(row: Json) -> str:
     p = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
     return f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}], {p}"
-
-
-def _calibrated(report: Report) -> list[str]:
-    return [
-        f"{entry.label}, {item.task}: {item.score or 0:.4f} by the jury, "
-        f"{item.metrics['score_calibrated']:.4f} on the scale of {how['rater']} "
-        f"({how['anchors']} anchors, out of sample {how['error']:.3f} off)"
-        for entry in report.own
-        for item, how in calibrated_scores(entry)
-    ]
 
 
 def _lacking(report: Report) -> list[str]:

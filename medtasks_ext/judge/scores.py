@@ -267,7 +267,6 @@ def keep_scores(
     )
     stored = run.files.read_task(task.name)
     former = stored.get("judged_metrics", [])
-    stored.pop("calibrated", None)
     for name in former:
         stored["metrics"].pop(name, None)
         stored["intervals"].pop(name, None)

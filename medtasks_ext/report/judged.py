@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json
-from medtasks_ext.results.experiments import Entry, Experiment, Fault
+from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.frames import table_of
 from medtasks_ext.runs.folder import RunFolder
 
@@ -60,15 +60,3 @@ def _figures(entry: Entry, folder: Path) -> Iterator[Json]:
             if (figure.table, figure.task) == ("judges", name) and figure.item in (COMPOSITE, POOLED):
                 pair = figure.between.split(" + ")
                 yield {**shared, "judges": pair, "measure": figure.measure, "value": figure.value}
-
-
-def calibrated_scores(entry: Entry) -> Iterator[tuple[Experiment, dict[str, Any]]]:
-    """Experiments with a score on the scale of other raters, and how that was learned."""
-    for item in entry.experiments.values():
-        for folder in entry.folders if "score_calibrated" in item.metrics else ():
-            files = RunFolder(folder)
-            if files.task_file(item.task).is_file() and "calibrated" in (
-                record := files.read_task(item.task)
-            ):
-                yield item, record["calibrated"]
-                break

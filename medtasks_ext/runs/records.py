@@ -127,7 +127,6 @@ class TaskRecord(_TaskRecord, total=False):
     estimate: EstimateRecord
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
     jury: str  # who judged, in words; of former versions
-    calibrated: dict[str, Any]  # whose scale `score_calibrated` is on, by how many anchors, and how near
 
 
 class ShardRecord(_AnyTask):

@@ -32,13 +32,11 @@ from medtasks_ext.runs.manifest import FolderSeal, Manifest
 
 FILE = "seal.jsonl"
 #: Why a folder has a root: what the call did that ended with it.
-State: TypeAlias = Literal[
-    "written", "resumed", "extended", "merged", "judged", "rated", "calibrated", "rescored", "found"
-]
+State: TypeAlias = Literal["written", "resumed", "extended", "merged", "judged", "rated", "rescored", "found"]
 #: What of `run.json` says itself which root the folder has.
 _SEALS = ("seal", "roots")
 #: Folders of appended files, and prompts of the further processes of a run.
-_APPENDED = ("responses/*.jsonl", "judgements/*.jsonl", "red_team/judgements/*.jsonl")
+_APPENDED = ("responses/*.jsonl", "judgements/*.jsonl")
 _OF_RANKS = re.compile(r"prompts/.+\.rank[1-9][0-9]*\.jsonl")
 _SHORT = 12
 _CHANGED = "was changed after it was written"

@@ -15,7 +15,6 @@ from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.seed import SEED
-from medtasks_lab.cli.jury_study import Asking, JuryStudy, asks_jury, run_study
 
 if TYPE_CHECKING:
     from medtasks_lab.human.forms import Export
@@ -120,56 +119,6 @@ def ingest(
         say_read(read, key)
         TAKEN[key["kind"]](folder, read, key)
     typer.echo(f"results: {folder}")
-
-
-@app.command("jury")
-@asks_jury("Jury file, or a bundled one: medhelm, local.")
-def jury(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN_A RUN_B", help="Two runs.")],
-    out: Annotated[str, out_option("Folder for judgements and figures.")],
-    tasks: _Tasks = None,
-    documents: _Documents = None,
-    seed: Annotated[int, typer.Option(help="Of the draw: as in `export`.")] = SEED,
-    *,
-    asking: Asking,
-) -> int:
-    """Put the experts' questions to a jury of models.
-
-    In both orders; resumable. No human figure.
-
-    Example: medtasks human jury runs/MODEL runs/GPT4 --tasks clinicbench_patient_education --jury local
-    -o jury
-
-    Exit code 1: comparisons are missing.
-    """
-    from medtasks_lab.cli.human_tables import print_agreement, print_rates
-    from medtasks_lab.human.jury import JuryFigures, comparisons, jury_figures, write_jury
-
-    say_changed(map(Path, runs))
-    drawn = _drawn(runs, tasks, documents, seed)
-    compared = comparisons(drawn)
-
-    def show(figures: JuryFigures) -> None:
-        criteria = [item.criterion for item in figures.verdicts]
-        print_rates("jury of models (not a human evaluation)", criteria, drawn.record)
-        print_agreement([(f"{item.task} {item.criterion}", item.agreement) for item in criteria])
-        if figures.decided:
-            typer.echo(
-                f"{figures.decided:,} comparisons with an empty answer: it loses, and no judge was asked"
-            )
-
-    study = JuryStudy(
-        command="medtasks human jury",
-        what="comparisons",
-        panels=[(asking.jury, compared)],
-        figures=lambda verdicts: jury_figures(drawn, compared, asking.jury, verdicts),
-        write=lambda folder, found: write_jury(folder, found, drawn, asking.jury),
-        show=show,
-        missing=lambda found: sum(found.missing.values()),
-        then=lambda found: ["medtasks human export RUN_A RUN_B -o forms"],
-        private=not all(task.open_access for task in compared),
-    )
-    raise typer.Exit(run_study(study, asking, Path(out)))
 
 
 # ---------------------------------------------------------------------- export

@@ -1,3 +1,3 @@
-"""Ready model files, and a small model for a first try."""
+"""A small model for a first try."""
 
 PANEL = "Evaluate"

@@ -1,1 +1,1 @@
-"""Models for trying things out."""
+"""A model for trying things out."""

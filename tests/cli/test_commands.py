@@ -112,7 +112,7 @@ def test_the_command_of_a_group_may_be_left_out_where_runs_are_named(medtasks):
     )
     assert named.code == short.code == 2 and "nowhere/run.json: no such file" in named.err == short.err
     assert "nowhere/run.json" in medtasks("judge", "--jury", "local", "nowhere").err
-    assert "calibrate" in medtasks("judge", "--help").out
+    assert "gold" in medtasks("judge", "--help").out
 
 
 def test_a_command_is_declared_once(medtasks):

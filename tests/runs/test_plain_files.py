@@ -77,13 +77,10 @@ GIVEN = {
     "prompts choose": ("prompts", "choose", "chosen", "run"),
     "judge run --jury": ("judge", "run", "run", "--jury", "pipe"),
     "judge eval": ("judge", "eval", "pipe", "--judge", "pipe"),
-    "judge votes": ("judge", "votes", "pipe", "--task", "healthbench_full", "--jury", "local", "-o", "votes"),
     "judge data": ("judge", "data", "pipe"),
     "study sample": ("study", "sample", "pipe", "-n", "3"),
     "study contamination --table": ("study", "contamination", "--table", "pipe"),
     "human ingest --key": ("human", "ingest", "form.csv", "--key", "pipe", "-o", "ingested"),
-    "model check": ("model", "check", "pipe"),
-    "model new": ("model", "new", "model"),
     "submit --check": ("submit", "--check", "org/model/2026-11-01"),
 }  # fmt: skip
 SAID = "is no plain file|is no file|no such file|not found|holds no|no contamination.json|no configuration"
@@ -96,7 +93,7 @@ def test_a_pipe_that_a_call_names_is_never_waited_for(medtasks, chip_ctc, tmp_pa
                  for item in suite.official.artefacts.values()} - {""}  # fmt: skip
     for place in (
         "pipe", "pipe.json", "pipe.csv", "chosen/candidates.yaml", "chosen/candidates.json",
-        "model/config.json", "org/model/2026-11-01/submission.json",
+        "org/model/2026-11-01/submission.json",
         "org/model/2026-11-01/documents.parquet",
         *(f"artefacts/{name}" for name in artefacts),
     ):  # fmt: skip

@@ -48,7 +48,7 @@ def test_each_file_names_functions_that_there_are(path):
 
 
 def test_studies_that_ask_models_are_files():
-    names = {"gold", "votes", "departments", "judge_evaluation", "red_team_study", "probe"}
+    names = {"gold", "departments", "judge_evaluation", "probe"}
     assert {path.stem for path in FILES} == names
 
 
