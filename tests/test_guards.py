@@ -115,10 +115,7 @@ READERS = {
     "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
     "medtasks_lab/cli/prompt_candidates.py": _OF_USER,
-    "medtasks_lab/human/ingest.py": _LOOKS,
-    "medtasks_lab/human/kinds.py": _BUNDLED,
-    "medtasks_lab/models/ready.py": _OF_USER,
-    "medtasks_lab/models/repository.py": "a model's folder, which its user names, or the hub's cache",
+    "medtasks_ext/studies/forms/__init__.py": _BUNDLED,
     "medtasks_ext/rows/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/tree.py": "an owner's file, of those that are files",
@@ -140,7 +137,6 @@ CONNECTIONS = {
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
     "medtasks_ext/data/hub_dataset.py": "files of a dataset of the hub: no text leaves",
     "medtasks_ext/runner/plan_model.py": "a model's configuration from the hub: no text leaves",
-    "medtasks_lab/models/repository.py": "small files of a model from the hub: no text leaves",
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
 }
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from golden_server import number
-from golden_words import csv_rows
 
 if TYPE_CHECKING:
     from golden import Recorder
@@ -488,9 +487,7 @@ def make_people(recorder: Recorder) -> None:
             made=True,
             keep=(folder,),
         )
-        files = sorted((recorder.runs / folder).glob("*.csv"))
-        for file in files:
-            fill(file)
+        files = fill(recorder.runs / folder)
         recorder.call(
             f"made.filled-{kind}",
             "human ingest",
@@ -505,19 +502,24 @@ def make_people(recorder: Recorder) -> None:
         )
 
 
-def fill(path: Path) -> None:
-    """Answer every question of a form by a rule: its head names the values in brackets."""
-    head, *table = csv_rows(path)
-    for cells in table:
-        for place, title in enumerate(head):
-            if " [" in title:
-                values = title.partition(" [")[2].rstrip("]").split("|")
-                shown = " ".join(cells[3:place])
-                if values == ["options"]:  # each row has its own
-                    values = cells[head.index("options")].split("|")
-                cells[place] = values[number(shown, title) % len(values)]
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        csv.writer(file).writerows([head, *table])
+def fill(folder: Path) -> list[Path]:
+    """Answer all forms of a folder by a rule; the CSV files that their pages would export."""
+    path = folder / "key.json"
+    key = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"forms": {}}
+    asked = {"pairwise": ["factuality", "completeness", "preference", "safety"], "points": ["decision"],
+             "likert": ["rating"], "review": ["verdict"], "survey": ["answer"]}  # fmt: skip
+    files = []
+    for form, rows in key["forms"].items():
+        questions = asked[key["kind"]]
+        table = [["form", "row", *questions]]
+        for row, record in rows.items():
+            values = record["values"] or ["A remark."]
+            said = [values[number(str(record["about"]), name) % len(values)] for name in questions]
+            table.append([f"{key['export']}/{form}", row, *said])
+        files.append(folder / f"{form}.csv")
+        with files[-1].open("w", newline="", encoding="utf-8-sig") as file:
+            csv.writer(file).writerows(table)
+    return files
 
 
 def make_submitted(recorder: Recorder) -> None:

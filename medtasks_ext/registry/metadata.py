@@ -267,7 +267,7 @@ class Card(Strict):
             that belongs to no paper needs none.
         n_test: number of test documents that the paper states.
         open_questions: what could not be settled, one sentence each.
-        reviewed: who has read it as a native speaker (`Reviewed`), as `medtasks human ingest` writes it.
+        reviewed: who has read it as a native speaker (`Reviewed`).
         control_of: the dataset whose rows this one asks in another form, as a control, in no group.
         draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
             group.

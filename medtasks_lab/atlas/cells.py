@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
     from medtasks_ext.results.experiments import Entry
     from medtasks_ext.results.prices import Price
+    from medtasks_ext.studies.forms.results import ExpertRate
     from medtasks_lab.atlas.models import PaperModel
     from medtasks_lab.atlas.spec import PrintedFigures
-    from medtasks_lab.human.results import ExpertRate
 
 
 @dataclass(frozen=True)

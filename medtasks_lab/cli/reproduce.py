@@ -16,12 +16,12 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures.draw import is_possible
 from medtasks_ext.results.labels import label_scores, read_labels
 from medtasks_ext.results.prices import Price, prices
+from medtasks_ext.studies.forms.results import is_pairwise, read_rates
 from medtasks_lab.atlas.cells import Cell, Data
 from medtasks_lab.atlas.models import own_models, published_models
 from medtasks_lab.atlas.spec import Atlas, atlases
 from medtasks_lab.atlas.statistics import CheckedClaim, cells_of, checked
 from medtasks_lab.atlas.write import best, check_words, decimals, text, wide, write_all, write_item
-from medtasks_lab.human.results import is_pairwise, read_rates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.browser.axe import DAILY, NIGHTLY, violations
-from tests.human.conftest import MODELS, TASK, key_of, read
+from tests.human.conftest import MODELS, TASK, key_of
 
 HOSTILE = (
     '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script><b>x</b> <!-- &amp; 中文 "\'\\'
@@ -48,7 +48,7 @@ def on_page(browser):
 
 def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     folder = export("-n", 3, "--experts", 1)
-    rows = read(folder / "expert_1.csv")[1:]
+    rows = list(key_of(folder)["forms"]["expert_1"])
     browser = browse()
     browser.screen(1400, 900)
     browser.open(folder / "expert_1.html")
@@ -73,7 +73,7 @@ def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     browser = browse()  # another day
     browser.open(folder / "expert_1.html")
     checked = "[...document.querySelectorAll('input:checked')].map((input) => [input.name, input.value])"
-    assert browser.js(checked) == [[f"{rows[1][1]} factuality", "B"], [f"{rows[1][1]} safety", "tie"]]
+    assert browser.js(checked) == [[f"{rows[1]} factuality", "B"], [f"{rows[1]} safety", "tie"]]
 
     # an export with open questions warns first
     browser.click("#export")
@@ -96,19 +96,15 @@ def test_fill_reload_export_ingest(hostile, export, runs, browse, medtasks):
     file = downloaded(runs, "expert_1.csv")
 
     assert browser.complaints() == [] and browser.requests() == [] and browser.js("window.hit") is None
-    given = [row[3:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
+    given = [row[2:] for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines())][1:]
     assert given == [["A", "tie", "B", "A"], ["B", "tie", "tie", "tie"], ["B"] * 4]
-    done = medtasks(
-        "human", "ingest", file, folder / "expert_1.csv", "--key", folder / "key.json", "-o", "out"
-    )
+    done = medtasks("human", "ingest", file, "--key", folder / "key.json", "-o", "out")
     assert done.code == 0, done.text
-    votes = list(csv.DictReader((runs / "out" / "votes.csv").open()))
-    key = key_of(folder)["forms"]["expert_1"]
-    for row, answers in zip(rows, given, strict=True):
-        about = key[row[1]]["about"]
-        [vote] = [vote for vote in votes if vote["document"] == about["document"]]
-        outcome = {"tie": "tie", about["first_run_is"]: "win"}
-        assert [vote[name] for name in QUESTIONS] == [outcome.get(answer, "loss") for answer in answers]
+    rates = {row["criterion"]: row for row in csv.DictReader((runs / "out" / "rates.csv").open())}
+    sides = [row["about"]["first_run_is"] for row in key_of(folder)["forms"]["expert_1"].values()]
+    for name, answers in zip(QUESTIONS, zip(*given, strict=True), strict=True):
+        wins = sum(answer == side for answer, side in zip(answers, sides, strict=True))
+        assert float(rates[name]["win"]) == wins / 3 and float(rates[name]["tie"]) == answers.count("tie") / 3
 
 
 def test_a_copy_brings_the_answers_to_another_browser(export, runs, browse):
@@ -232,7 +228,7 @@ def test_ratings_from_1_to_5_are_given_by_keys_and_hostile_text_stays_text(hosti
     assert done.code == 0, done.text
     rows = list(csv.DictReader((runs / "out" / "ratings.csv").open()))
     key = key_of(folder)["forms"]["expert_1"].values()
-    assert [row["document"] for row in rows] == [row["about"]["document"] for row in key]
+    assert [row["document"] for row in rows] == [row["about"]["unit"].split("\t")[1] for row in key]
     assert [(row["axis"], row["score"]) for row in rows] == list(
         zip(["accuracy", "completeness", "clarity"] * 2, "541223", strict=True)
     )
@@ -267,4 +263,5 @@ def test_words_of_ones_own_may_stay_out_and_digits_in_them_choose_nothing(runs, 
     with (runs / "out" / "comments.csv").open(newline="") as table:
         assert [row["text"] for row in csv.DictReader(table)] == f"'{WORDS}2".splitlines()  # no formula
     results = json.loads((runs / "out" / "results.json").read_text())
-    assert results["comprehensiveness_mean"] == 4 and results["comments"] == 2
+    values = {row["measure"]: row["value"] for row in results["summary"]}
+    assert values["comprehensiveness_mean"] == 4 and values["comments"] == 2

@@ -184,7 +184,7 @@ def test_run_takes_names_of_tasks_by_themselves(medtasks, tmp_path, arguments):
         (["run", "bridge_mie", "--modle", "oracle"], "did you mean --model"),
         (["plan", "Qwen/Qwen3-8B", "-t", "bridge"], "did you mean --tasks"),
         (["judge", "run", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
-        (["human", "jury", "a", "b", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
+        (["judge", "gold", "a", "--jury", "local", "--allow-gated"], "--allow-host HOST"),
     ],
 )
 def test_an_unknown_option_gets_a_hint(medtasks, arguments, hint):
@@ -359,7 +359,7 @@ def test_templates_of_several_datasets_are_written_by_one_command(medtasks, tmp_
         (("judge", "runs/a"), "For example: medtasks judge run runs/MODEL --jury medhelm --dry-run"),
         (("view",), "For example: medtasks view runs/A runs/B"),
         (("data", "template"), "For example: medtasks data template medhelm_clear"),
-        (("human", "ingest"), "For example: medtasks human ingest forms/*.csv"),
+        (("human", "ingest"), "For example: medtasks human ingest filled/*.csv"),
     ],
 )
 def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example):

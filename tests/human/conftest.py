@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -88,25 +88,23 @@ def key_of(folder: Path) -> dict:
     return json.loads((folder / "key.json").read_text(encoding="utf-8"))
 
 
-def read(path: Path) -> list[list[str]]:
-    """All cells of a form."""
-    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
-
-
-def write(path: Path, table: list[list[str]], **dialect) -> None:
+def write(folder: Path, expert: str, choose) -> Path:
+    """Fill a form as its page exports it: `choose(about)` answers each question of a row."""
+    key = key_of(folder)
+    page = data_of(folder / f"{expert}.html")
+    table = [["form", "row", *page["columns"]]]
+    for row, record in key["forms"][expert].items():
+        given = (choose(record["about"], question) for question in page["columns"])
+        table.append([f"{key['export']}/{expert}", row, *given])
+    path = folder.parent / f"{folder.name}_{expert}.csv"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file, **dialect).writerows(table)
+        csv.writer(file).writerows(table)
+    return path
 
 
-def asked(header: list[str]) -> list[tuple[int, str]]:
-    """Column and name of each question."""
-    return [(place, name.split(" [")[0]) for place, name in enumerate(header) if " [" in name]
-
-
-def fill(path: Path, choose) -> None:
-    """Answer every question: `choose(row id, question)`."""
-    table = read(path)
-    for cells in table[1:]:
-        for place, question in asked(table[0]):
-            cells[place] = choose(cells[1], question)
-    write(path, table)
+def data_of(page: Path) -> dict:
+    """The form inside a page."""
+    content = page.read_text(encoding="utf-8")
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', content, re.S)[1]
+    )

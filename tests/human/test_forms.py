@@ -1,120 +1,117 @@
-"""What `medtasks human export` hands out, and what it keeps."""
+"""Forms of each kind: what they show and keep, what filled ones amount to, and what is refused."""
 
 import csv
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
-from tests.human.conftest import GATED, MODELS, QUEUE, TASK, N, key_of, read, text_of
+from medtasks_ext.registry import registry
+from tests.conftest import write_jsonl
+from tests.human.conftest import GATED, MODELS, QUEUE, TASK, N, data_of, key_of, text_of, write
+from tests.judge.made import AXES
 
-FILES = [f"expert_{number}.{ending}" for number in (1, 2, 3) for ending in ("csv", "html")]
-
-
-def shown(folder, expert):
-    """(document, text A, text B, run that is A) of each row, with the key's help."""
-    key = key_of(folder)["forms"][expert]
-    header, *table = read(folder / f"{expert}.csv")
-    found = []
-    for cells in table:
-        row = dict(zip(header, cells, strict=True))
-        about = key[row["row"]]["about"]
-        found.append((about["document"], row["answer_a"], row["answer_b"], "AB".index(about["first_run_is"])))
-    return found
+EXPERTS = ("expert_1", "expert_2", "expert_3")
 
 
-def data_of(page):
-    """The form inside a page."""
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+def results(folder):
+    return json.loads((folder / "results.json").read_text())
 
 
-def test_every_expert_gets_the_same_documents_in_an_order_and_with_sides_of_their_own(export):
+def about_of(folder, expert):
+    return [row["about"] for row in key_of(folder)["forms"][expert].values()]
+
+
+@pytest.fixture
+def ingest(medtasks, tmp_path):
+    """`ingest(folder, choose)` fills all forms by `choose(number of the expert, about, question)`."""
+
+    def call(folder, choose, *options):
+        files = [
+            write(folder, expert, lambda *asked, expert=expert: choose(int(expert[-1]), *asked))
+            for expert in key_of(folder)["forms"]
+        ]  # fmt: skip
+        done = medtasks("human", "ingest", *files, "--key", folder / "key.json", "-o", "out", *options)
+        return done, tmp_path / "out"
+
+    return call
+
+
+# ---------------------------------------------------------------------- pairs
+
+
+def test_every_expert_sees_the_same_pairs_in_an_order_and_with_sides_of_their_own(export):
     folder = export()
-    forms = {expert: shown(folder, expert) for expert in ("expert_1", "expert_2", "expert_3")}
-    for rows in forms.values():
-        assert sorted(row[0] for row in rows) == sorted(f"d{i}" for i in range(N))
-        assert Counter(row[3] for row in rows) == {0: N / 2, 1: N / 2}  # either run is A half of the time
-        for document, a, b, side in rows:
-            texts = [text_of(run, int(document[1:])) or "(no answer was given)" for run in (0, 1)]
-            assert [a, b] == [
-                f"'{text}" if text[0] == "A" else text for text in (texts[side], texts[1 - side])
-            ]
-    assert len({tuple(row[0] for row in rows) for rows in forms.values()}) == 3
-    assert len({tuple(sorted((row[0], row[3]) for row in rows)) for rows in forms.values()}) == 3
+    forms = {}
+    for expert in EXPERTS:
+        pages = data_of(folder / f"{expert}.html")["pages"]
+        forms[expert] = [(about["unit"], about["first_run_is"]) for about in about_of(folder, expert)]
+        assert sorted(unit for unit, _ in forms[expert]) == sorted(f"d{i}" for i in range(N))
+        assert Counter(side for _, side in forms[expert]) == {"A": N / 2, "B": N / 2}
+        for page, (unit, side) in zip(pages, forms[expert], strict=True):
+            first = side == "A"
+            texts = [text_of(run, int(unit[1:])) or "(no answer was given)" for run in (0, 1)]
+            assert [item["text"] for item in page["answer"]] == (texts if first else texts[::-1])
+            assert len(page["prompts"]) == 4
+    assert len({tuple(rows) for rows in forms.values()}) == 3
 
 
-def test_forms_name_no_run_model_task_or_document_and_show_no_trace(export):
+def test_forms_name_no_run_model_task_or_document_show_no_trace_and_run_nothing(export):
     folder = export()
-    for name in FILES:
-        text = (folder / name).read_text(encoding="utf-8-sig")
+    for expert in EXPERTS:
+        text = (folder / f"{expert}.html").read_text(encoding="utf-8")
         for secret in ("llama", "gpt-x", "oracle", "trace of", "<think>", TASK, "first_run"):
             assert secret not in text
         assert not re.search(r"\bd\d+\b", text)
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+        assert "default-src 'none'" in policy
     assert [run["folder"] for run in key_of(folder)["runs"]] == list(MODELS)
-
-
-def test_the_page_asks_what_the_csv_asks(export):
-    folder = export()
-    header, *table = read(folder / "expert_2.csv")
-    page = data_of((folder / "expert_2.html").read_text(encoding="utf-8"))
-    assert [column["header"] for column in page["columns"]] == header[6:]
-    assert header[6:] == [
-        f"{name} [A|tie|B]" for name in ("factuality", "completeness", "preference", "safety")
-    ]
-    assert page["digests"] == {cells[1]: cells[2] for cells in table}
-    for cells, sheet in zip(table, page["pages"], strict=True):
-        assert [item["text"] for item in sheet["above"] + sheet["answer"]] == [
-            c.lstrip("'") for c in cells[3:6]
-        ]
-        assert {prompt["row"] for prompt in sheet["prompts"]} == {cells[1]} and len(sheet["prompts"]) == 4
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
 def test_the_seed_decides_documents_orders_and_sides(export):
-    one, again, other = (
-        export("-n", 6, "--seed", seed, out=f"forms{number}") for number, seed in enumerate((1, 1, 2))
-    )
-    rows = [[shown(folder, expert) for expert in ("expert_1", "expert_2")] for folder in (one, again, other)]
-    assert rows[0] == rows[1] != rows[2]
-    # but not the ids and digests, which belong to one export
-    assert {cells[2] for cells in read(one / "expert_1.csv")[1:]}.isdisjoint(
-        cells[2] for cells in read(again / "expert_1.csv")[1:]
-    )
+    drawn = []
+    for number, seed in enumerate((1, 1, 2)):
+        folder = export("-n", 6, "--seed", seed, out=f"forms{number}")
+        drawn.append([about_of(folder, expert) for expert in EXPERTS])
+        assert Counter(about["task"] for about in drawn[-1][0]) == {TASK: 6}
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
-@pytest.mark.parametrize(("n", "drawn"), [(5, 5), (N, N), (100, N)])
-def test_n_documents_of_each_task_are_drawn(export, n, drawn):
-    folder = export("-n", n, tasks=f"{TASK},{GATED}", out="both")
-    counts = Counter(record["about"]["task"] for record in key_of(folder)["forms"]["expert_1"].values())
-    assert counts == {TASK: drawn, GATED: drawn}
+def test_votes_become_rates_of_the_first_run_and_agreement(export, ingest):
+    votes = {
+        1: ["win", "win", "tie", "loss"] * 3,
+        2: ["win", "tie", "tie", "loss"] * 3,
+        3: ["win", "loss", "tie", "win"] * 3,
+    }
 
+    def choose(expert, about, question):
+        vote = votes[expert][int(about["unit"][1:])]
+        other = {"A": "B", "B": "A"}[about["first_run_is"]]
+        return {"win": about["first_run_is"], "loss": other, "tie": "tie"}[vote]
 
-def test_a_form_with_text_that_is_not_open_says_so(export, runs, medtasks):
-    assert (
-        "Handle it as the agreement"
-        not in (export() / "expert_1.html").read_text(encoding="utf-8").split('"notices"')[1].split("]")[0]
-    )
-    done = medtasks("human", "export", *MODELS, "--tasks", GATED, "-o", "gated")
-    notices = data_of((runs / "gated" / "expert_1.html").read_text(encoding="utf-8"))["notices"]
-    assert (
-        len(notices) == 1 and "agreement for the data" in notices[0] and "agreement for the data" in done.err
-    )
-
-
-def test_nothing_outside_the_page_can_be_reached_or_run(export, runs):
-    page = (export() / "expert_1.html").read_text(encoding="utf-8")
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
-    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    assert rules["default-src"] == "'none'" and set(rules) == {
-        "default-src", "style-src", "script-src", "base-uri", "form-action",
-    }  # fmt: skip
-    assert all(re.fullmatch(r"'sha256-[\w+/=]+'", rules[name]) for name in ("style-src", "script-src"))
-    outside = re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.S)
-    assert not re.search(r"https?:|src=|href=|\son\w+=|style=", outside)
+    done, out = ingest(export(), choose)
+    assert done.code == 0, done.text
+    rates = {row["by"]: row for row in results(out)["rates"] if row["criterion"] == "safety"}
+    assert rates["expert_1"]["win"] == 1 / 2 and rates["expert_3"]["win_tie"] == 3 / 4
+    everything = [vote for by in votes.values() for vote in by]
+    assert rates["mean"]["win"] == pytest.approx(everything.count("win") / len(everything))
+    # of four documents: won, split in three (a tie), tied, lost
+    assert [rates["majority"][name] for name in ("win", "tie", "loss")] == [1 / 4, 1 / 2, 1 / 4]
+    assert rates["mean"]["win_tie_low"] < rates["mean"]["win_tie"] < rates["mean"]["win_tie_high"]
+    [kappa] = [
+        row["value"]
+        for row in results(out)["agreement"]
+        if (row["criterion"], row["between"]) == ("safety", "expert_1, expert_3")
+    ]
+    assert kappa == pytest.approx(cohen_kappa_score(votes[1], votes[3]))
+    assert "medtasks reproduce NAME out" in done.err and "win + tie" in done.out
 
 
 def change(runs, run, edit):
-    """Edit the records of a run's documents."""
     path = runs / run / f"samples_{TASK}.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(line) + "\n" for line in edit(lines)))
@@ -129,145 +126,278 @@ def with_doc(field, value):
 
 
 @pytest.mark.parametrize(
-    ("edit", "difference"),
+    ("edit", "said"),
     [
-        (lambda lines: lines[:-2], "2 documents are in runs/llama-med alone (first: d10)"),
-        (lambda lines: [*lines, {**lines[0], "doc": {**lines[0]["doc"], "id": "new"}}], "(first: new)"),
-        (with_doc("question", "Another question?"), "document d4 has another input"),
-        (with_doc("target", "Another reference."), "document d4 has another reference"),
-        (with_doc("data", "sample"), "document d4 has another origin of the data"),
+        (lambda lines: lines[:-2], "2 are others (first: d10)"),
+        (with_doc("question", "Another question?"), "1 are others (first: d4)"),
+        (with_doc("target", "Another reference."), "1 are others (first: d4)"),
+        (with_doc("data", "sample"), "1 are others (first: d4)"),
     ],
 )
-def test_runs_on_other_documents_are_refused_with_the_difference(runs, medtasks, edit, difference):
+def test_runs_on_other_documents_are_refused(runs, medtasks, edit, said):
     change(runs, MODELS[1], edit)
     done = medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms")
-    assert done.code == 2 and difference in done.err and done.err.count("medtasks:") == 1
-    assert not (runs / "forms").exists()
-
-
-def test_an_instruction_in_front_of_one_models_input_makes_no_other_document(runs, medtasks):
-    def without_question(prompt):
-        def edit(lines):
-            for line in lines:
-                text = line["doc"].pop("question")
-                line["doc"].update(system="", prompt=prompt.format(text))
-            return lines
-
-        return edit
-
-    change(runs, MODELS[0], without_question("{}"))
-    change(runs, MODELS[1], without_question("Answer the question.\n\nInput:\n{}"))
-    assert medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms").code == 0
-    assert {path.stat().st_mode & 0o777 for path in (runs / "forms").iterdir()} == {0o600}  # with the key
+    assert done.code == 2 and said in done.err and not (runs / "forms").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("export", MODELS[0], "--tasks", TASK, "-o", "x"), "name two runs"),
-        (("export", MODELS[0], MODELS[0], "--tasks", TASK, "-o", "x"), "the same folder"),
-        (("export", MODELS[0], "nowhere", "--tasks", TASK, "-o", "x"), "no such file"),
-        (("export", *MODELS, "-o", "x"), "no tasks given"),
-        (("export", *MODELS, "--tasks", "medhelm_qa_cot", "-o", "x"), "not among the finished tasks"),
-        (("export", *MODELS, "--tasks", "nonsense", "-o", "x"), "nonsense"),
-        (("export", "--kind", "poll", *MODELS, "-o", "x"), "no kind 'poll'"),
-        (("export", "--kind", "points", *MODELS, "-o", "x"), "one JSONL file"),
-        (("export", "--kind", "points", "nowhere.jsonl", "-o", "x"), "no such file"),
+        ((MODELS[0], "--tasks", TASK), "two runs"),
+        ((MODELS[0], MODELS[0], "--tasks", TASK), "two runs"),
+        ((MODELS[0], "nowhere", "--tasks", TASK), "no such file"),
+        (MODELS, "--tasks"),
+        ((*MODELS, "--tasks", "medhelm_qa_cot"), "not among the finished tasks"),
+        ((*MODELS, "--tasks", "nonsense"), "nonsense"),
+        (("--kind", "poll", *MODELS), "no kind 'poll'"),
+        (("--kind", "points", *MODELS), "takes one source"),
+        (("--kind", "points", "nowhere.jsonl"), "no such file"),
+        (("--kind", "review", "no_such_task"), "no_such_task"),
+        (("--kind", "review", TASK, "--tasks", TASK), "--tasks names what of runs is shown"),
+        (("--kind", "survey", "bridge"), "no suite with a taxonomy"),
+        (("--kind", "likert", *MODELS, "--tasks", TASK, "--raters", "5"), "5 of 2 experts"),
     ],
 )
 def test_wrong_arguments_get_one_message(runs, medtasks, arguments, message):
-    done = medtasks("human", *arguments)
-    assert done.code == 2 and message in done.err and not (runs / "x").exists()
+    done = medtasks("human", "export", *arguments, "-o", "x")
+    assert done.code == 2 and message in done.err and not (runs / "x").exists(), done.text
 
 
-def test_answers_that_are_no_texts_are_refused(runs, medtasks):
+def test_answers_that_are_no_texts_and_a_second_export_are_refused(export, runs, medtasks):
+    before = {path.name: path.read_bytes() for path in export().iterdir()}
+    call = ("human", "export", *MODELS, "--tasks", TASK, "-o")
+    assert "another folder" in medtasks(*call, "forms").err
+    assert {path.name: path.read_bytes() for path in (runs / "forms").iterdir()} == before
+
     def edit(lines):
         lines[0]["filtered_resps"][0]["answer"] = [["fever", "symptom"]]
         return lines
 
     change(runs, MODELS[0], edit)
-    done = medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms")
-    assert done.code == 2 and "are not texts" in done.err
+    assert "are not texts" in medtasks(*call, "others").err
 
 
-def test_an_export_is_never_written_over(export, runs, medtasks):
-    before = {path.name: path.read_bytes() for path in export().iterdir()}
-    done = medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms")
-    assert done.code == 2 and "another folder" in done.err
-    assert {path.name: path.read_bytes() for path in (runs / "forms").iterdir()} == before
+def test_a_form_with_text_that_is_not_open_says_so(runs, medtasks):
+    done = medtasks("human", "export", *MODELS, "--tasks", GATED, "-o", "gated")
+    [notice] = data_of(runs / "gated" / "expert_1.html")["notices"]
+    assert "agreement for the data" in notice and "agreement for the data" in done.err
 
 
-def test_no_text_becomes_a_formula_a_number_or_an_overflow_in_a_spreadsheet(runs, medtasks):
-    awkward = [
-        "=1+1",
-        "- rest\n- drink",
-        "+49 30 1",
-        "@SUM(A1)",
-        "3/4",
-        "x" * 40_000,
-        "plain",
-        'a "b", c;\td',
-    ]
-
-    def edit(lines):
-        for line, text in zip(lines, awkward, strict=False):
-            line["filtered_resps"][0]["answer"] = text
-        return lines
-
-    change(runs, MODELS[0], edit)
-    done = medtasks("human", "export", *MODELS, "--tasks", TASK, "-o", "forms", "--experts", 1)
-    assert "too long for a cell" in done.err
-    cells = [cell for row in read(runs / "forms" / "expert_1.csv")[1:] for cell in row]
-    assert all(len(cell) < 32_767 and not cell.startswith(("=", "+", "-", "@")) for cell in cells)
-    assert {"'=1+1", "'- rest\n- drink", "'+49 30 1", "'@SUM(A1)", "'3/4", "plain", 'a "b", c;\td'} <= set(
-        cells
-    )
-    page = data_of((runs / "forms" / "expert_1.html").read_text(encoding="utf-8"))
-    assert set(awkward) <= {item["text"] for sheet in page["pages"] for item in sheet["answer"]}
+# ---------------------------------------------------------------------- what comes back
 
 
-def test_a_queue_becomes_a_form_in_the_language_of_its_texts(queue, tmp_path, medtasks):
-    done = medtasks("human", "export", "--kind", "points", queue, "-o", "forms", "--experts", 2)
-    assert done.code == 0, done.text
-    header, *table = read(tmp_path / "forms" / "expert_1.csv")
-    assert header == ["form", "row", "digest", "question", "answer", "point", "decision [met|not_met]"]
-    assert len(table) == sum(len(case["points"]) for case in QUEUE)
-    page = data_of((tmp_path / "forms" / "expert_1.html").read_text(encoding="utf-8"))
-    assert page["language"] == "zh" and [option["label"] for option in page["options"][0]] == [
-        "满足",
-        "不满足",
-    ]
-    asked = {
-        sheet["answer"][0]["text"]: [prompt["label"] for prompt in sheet["prompts"]]
-        for sheet in page["pages"]
-    }
-    assert asked == {case["answer"]: [point["text"] for point in case["points"]] for case in QUEUE}
+def refused(medtasks, folder, edit, *options):
+    """The message about a form with something wrong in it."""
+    path = write(folder, "expert_1", lambda about, question: "tie")
+    table = list(csv.reader(path.open(encoding="utf-8-sig", newline="")))
+    edit(table)
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=";").writerows(table)
+    return medtasks("human", "ingest", path, "--key", folder / "key.json", "-o", "out", *options)
+
+
+def at(row, column, value):
+    return lambda table: table[row].__setitem__(column, value)
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("edit", "said"),
     [
-        ("{", "line 2"),
-        ('{"id": "c9", "question": "q", "answer": "a"}', "case.points: missing key"),
-        ('{"id": "c9", "question": "q", "answer": "a", "points": []}', "case.points"),
-        (json.dumps({**QUEUE[1], "points": [{"id": "p", "text": "t", "weight": -1}]}), "weight"),
-        ('{"id": "c9", "question": "q", "answer": "a", "points": [], "score": 1}', "line 2"),
-        (json.dumps(QUEUE[0]), "case c0 occurs twice"),
+        (at(1, 0, "mt000/expert_1"), "belongs to another export (mt000"),
+        (at(1, 1, "E9R999"), "expert_1 has no such row"),
+        (at(1, 2, "C"), "factuality is 'C', not A or tie or B"),
+        (lambda table: table.append(table[1]), "given twice"),
+        (at(3, 5, ""), "1 of 12 rows have no answer"),
+        (at(0, 2, "truth"), "columns are missing: factuality"),
     ],
 )
-def test_a_line_that_is_no_case_is_named(tmp_path, medtasks, line, message):
-    path = tmp_path / "queue.jsonl"
-    path.write_text(json.dumps(QUEUE[0]) + "\n" + line + "\n", encoding="utf-8")
+def test_a_wrong_form_is_refused_with_the_place_and_nothing_is_written(export, runs, medtasks, edit, said):
+    done = refused(medtasks, export("--experts", 1), edit)
+    assert done.code == 2 and said in done.err and not (runs / "out").exists(), done.text
+
+
+def test_complete_rows_are_taken_where_that_is_wanted(export, medtasks, runs):
+    done = refused(medtasks, export("--experts", 1), at(3, 5, ""), "--partial")
+    assert done.code == 0 and "1 of 12 rows are missing from all figures" in done.err, done.text
+    assert {row["documents"] for row in results(runs / "out")["rates"]} == {11}
+
+
+def test_a_key_that_is_none_is_refused(export, medtasks):
+    folder = export("--experts", 1)
+    form = write(folder, "expert_1", lambda about, question: "tie")
+    (folder / "other.json").write_text("{}")
+    for name, said in (("nowhere.json", "no such file"), ("other.json", "not the key of an export")):
+        done = medtasks("human", "ingest", form, "--key", folder / name, "-o", "out")
+        assert done.code == 2 and said in done.err
+
+
+# ---------------------------------------------------------------------- points
+
+
+def test_a_queue_becomes_a_form_in_the_language_of_its_texts_and_decisions(queue, medtasks, ingest, tmp_path):
+    done = medtasks("human", "export", "--kind", "points", queue, "-o", "forms", "--experts", 3)
+    assert done.code == 0, done.text
+    page = data_of(tmp_path / "forms" / "expert_1.html")
+    assert [option["label"] for option in page["options"][0]] == ["满足", "不满足"]
+    asked = {
+        sheet["answer"][0]["text"]: [item["label"] for item in sheet["prompts"]] for sheet in page["pages"]
+    }
+    assert asked == {case["answer"]: [point["text"] for point in case["points"]] for case in QUEUE}
+
+    def choose(expert, about, question):
+        return "met" if about["unit"] == "p0" or (about["unit"] == "p1" and expert > 1) else "not_met"
+
+    done, out = ingest(tmp_path / "forms", choose)
+    assert done.code == 0, done.text
+    cases = [json.loads(line) for line in (out / "decisions.jsonl").read_text().splitlines()]
+    assert [[point["met"] for point in case["points"]] for case in cases] == [
+        [True], [True, True], [True, True, False]
+    ]  # fmt: skip
+    assert "judge run RUN --jury NAME --decisions out/decisions.jsonl" in done.err
+
+
+def test_experts_who_are_divided_leave_a_point_undecided(queue, medtasks, ingest, tmp_path):
+    medtasks("human", "export", "--kind", "points", queue, "-o", "forms", "--experts", 2)
+    done, out = ingest(tmp_path / "forms", lambda expert, *_: "met" if expert == 1 else "not_met")
+    assert done.code == 0 and {row["met"] for row in results(out)["decisions"]} == {None}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        '{"id": "c9", "question": "q", "answer": "a"}',
+        '{"id": "c9", "question": "q", "answer": "a", "points": []}',
+        json.dumps({**QUEUE[1], "points": [{"id": "p", "text": "t", "weight": 1}] * 2}),
+        json.dumps(QUEUE[0]),
+    ],
+)
+def test_a_line_that_is_no_case_is_named(tmp_path, medtasks, line):
+    path = write_jsonl(tmp_path / "queue.jsonl", QUEUE[:1])
+    path.write_text(path.read_text() + line + "\n")
     done = medtasks("human", "export", "--kind", "points", path, "-o", "forms")
-    assert (
-        done.code == 2 and "line 2" in done.err and message in done.err and not (tmp_path / "forms").exists()
-    )
+    assert done.code == 2 and "line 2" in done.err, done.text
 
 
-def test_the_csv_is_one_that_spreadsheets_read(export):
-    raw = (export() / "expert_1.csv").read_bytes()
-    assert raw.startswith(b"\xef\xbb\xbf") and raw.count(b"\r\n") == N + 1
-    rows = list(csv.DictReader(raw.decode("utf-8-sig").splitlines()))
-    assert all(
-        not re.fullmatch(r"[\d.eE+-]+", row[name]) for row in rows for name in ("form", "row", "digest")
-    )
+# ---------------------------------------------------------------------- ratings
+
+
+def opinion(expert, about):
+    """What an expert thinks of an answer, 1-5."""
+    document, axis = int(about["unit"].split("\td")[1]), list(AXES).index(about["criterion"])
+    return 1 + (document * (1 + axis) + (expert == 3)) % 5
+
+
+def test_each_answer_has_as_many_raters_as_wanted_and_ratings_become_figures(runs, medtasks, ingest):
+    call = ("human", "export", *MODELS, "--kind", "likert", "--tasks", TASK, "--experts", 3)
+    assert medtasks(*call, "--raters", 2, "-o", "some").code == 0
+    raters = defaultdict(set)
+    for form in EXPERTS:
+        for about in about_of(runs / "some", form):
+            raters[about["unit"]].add(form)
+    # the second run left one document without an answer, which nobody rates in either run
+    assert len(raters) == 2 * (N - 1) and {len(found) for found in raters.values()} == {2}
+    assert medtasks(*call, "-o", "forms").code == 0
+    prompts = data_of(runs / "forms" / "expert_1.html")["pages"][0]["prompts"]
+    assert [(item["label"], item["help"]) for item in prompts] == [
+        (axis.capitalize(), f"{question}\n1: very poor; 5: the best") for axis, question in AXES.items()
+    ]
+    done, out = ingest(runs / "forms", lambda expert, about, question: str(opinion(expert, about)))
+    assert done.code == 0, done.text
+    rows = list(csv.DictReader((out / "ratings.csv").open()))
+    assert len(rows) == 3 * 2 * (N - 1) * len(AXES) and {row["run"] for row in rows} == set(MODELS)
+    abouts = [about for about in about_of(runs / "forms", "expert_1") if about["criterion"] == "clarity"]
+    table = np.array([[opinion(expert, about) for expert in (1, 2, 3)] for about in abouts], dtype=float)
+    z = (table - table.mean(axis=0)) / table.std(axis=0, ddof=1)
+    cases = 3 * np.var(z.mean(axis=1), ddof=1)
+    error = ((z - z.mean(axis=1, keepdims=True)) ** 2).sum() / ((len(table) - 1) * 2)
+    figures = {(row["axis"], row["measure"]): row for row in results(out)["agreement"]}
+    assert figures["clarity", "ICC(3,k)"]["value"] == pytest.approx((cases - error) / cases)
+    assert figures["mean of axes", "mean of pairs' ICC"]["n"] == 3
+    assert ("mean of axes", "kappa") not in figures  # a mean is no value of the scale
+    pairs = [(table[:, i], table[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    quadratic = [cohen_kappa_score(*pair, weights="quadratic") for pair in pairs]
+    assert figures["clarity", "kappa"]["value"] == pytest.approx(np.mean(quadratic))
+    [score] = [r for r in results(out)["scores"] if (r["axis"], r["run"]) == ("clarity", MODELS[0])]
+    mine = [about["unit"].startswith(MODELS[0]) for about in abouts]
+    assert score["mean"] == pytest.approx(table[mine].mean())
+    done = medtasks("judge", "run", *MODELS, "--jury", "local", "--ratings", out / "ratings.csv", "--dry-run")
+    assert done.code == 0, done.text
+
+
+# ---------------------------------------------------------------------- items, and a taxonomy
+
+CHOICE, OPEN = "mlb_maexam", "mlb_maethic"
+
+
+def test_items_are_asked_about_what_they_have_and_are_accepted_failed_or_disputed(
+    medtasks, ingest, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MEDTASKS_DATA", "sample")
+    done = medtasks("human", "export", CHOICE, OPEN, "--kind", "review", "-n", 3, "-o", "forms")
+    assert done.code == 0, done.text
+    asked = defaultdict(list)
+    for about in about_of(tmp_path / "forms", "expert_1"):
+        asked[about["task"], about["unit"]].append(about["criterion"])
+    assert len(asked) == 6
+    for (task, _), criteria in asked.items():
+        own = "distractors" if task == CHOICE else "rubric"
+        assert criteria == ["natural", "valid", "answer", own, "remark"]
+    failed, disputed, accepted = sorted(unit for task, unit in asked if task == CHOICE)
+
+    def choose(expert, about, question):
+        if about["criterion"] == "remark":
+            return "=改为每日一次" if about["unit"] == failed and about["task"] == CHOICE else ""
+        doubt = about["task"] == CHOICE and about["criterion"] == "answer"
+        no = doubt and (about["unit"] == failed or (about["unit"] == disputed and expert == 1))
+        return "no" if no else "yes"
+
+    done, out = ingest(tmp_path / "forms", choose)
+    assert done.code == 0, done.text
+    rows = {(row["task"], row["criterion"]): row for row in results(out)["criteria"]}
+    assert (rows[CHOICE, "answer"]["met"], rows[CHOICE, "answer"]["met_by_all"]) == (3 / 6, 1 / 3)
+    with (out / "items.csv").open(newline="") as file:
+        items = {(row["task"], row["item"]): row for row in csv.DictReader(file)}
+    assert [items[CHOICE, unit]["outcome"] for unit in (failed, disputed, accepted)] == [
+        "failed", "disputed", "accepted"
+    ]  # fmt: skip
+    assert items[CHOICE, failed]["remarks"] == "'=改为每日一次\n=改为每日一次"  # no formula
+    assert "items: 4 accepted, 1 failed, 1 disputed" in done.out and "SAMPLE" in done.out
+
+
+def test_answers_to_the_survey_that_give_the_papers_figures_give_them(medtasks, ingest, tmp_path):
+    """96.7 % of all assignments, 4.21 with s.d. 0.675 of 29 clinicians, and comments by lines."""
+    medtasks("human", "export", "medhelm", "--kind", "survey", "--experts", 29, "-o", "forms")
+    key = key_of(tmp_path / "forms")
+    intended, axis = key["intended"], registry().suites["medhelm"].axes["subcategory"]
+    page = data_of(tmp_path / "forms" / "expert_1.html")["pages"]
+    assert sorted(item["label"] for item in page[0]["prompts"]) == sorted(axis.titles.values())
+    wrong = 29 * len(intended) - round(0.967 * 29 * len(intended))
+    stars = [3] * 4 + [4] * 15 + [5] * 10  # the only counts without a 1 or 2 that give mean and s.d.
+    number = {expert: place for place, expert in enumerate(key["forms"])}
+
+    def choose(place, about):
+        if about["criterion"] == "comprehensiveness":
+            return str(stars[place])
+        if about["criterion"] == "comments":
+            return "- one thing\n\nanother; thing" if place < 2 and not about["unit"] else ""
+        right = intended[about["unit"]]
+        off = place < wrong and about["unit"] == "care_coordination_and_planning"
+        return next(value for value in intended.values() if value != right) if off else right
+
+    files = [
+        write(tmp_path / "forms", expert, lambda about, _, place=place: choose(place, about))
+        for expert, place in number.items()
+    ]
+    done = medtasks("human", "ingest", *files, "--key", "forms/key.json", "-o", "out")
+    assert done.code == 0, done.text
+    summary = {row["measure"]: row for row in results(tmp_path / "out")["summary"]}
+    assert summary["agreement_rate"]["value"] == pytest.approx(1 - wrong / (29 * len(intended)))
+    assert f"{summary['comprehensiveness_mean']['value']:.2f}" == "4.21"
+    assert f"{summary['comprehensiveness_sd']['value']:.3f}" == "0.675" and summary["comments"]["value"] == 4
+    assert [float(summary[name]["published"]) for name in ("agreement_rate", "comprehensiveness_sd")] == [
+        0.967,
+        0.675,
+    ]
+    fleiss = [row for row in results(tmp_path / "out")["agreement"] if row["measure"] == "fleiss_kappa"]
+    assert 0.8 < fleiss[0]["value"] < 1 and fleiss[0]["n"] == 22

@@ -1,13 +1,13 @@
 "use strict";
 // The form is data: {export, form, title, introduction, notices, words, options: [[{value, label}]],
-// columns: [{question, header}], digests: {row: digest}, pages: [{above, answer: [{label, text}],
+// columns: [question], rows: [row], pages: [{above, answer: [{label, text}],
 // prompts: [{row, question, label, help, options}]}]}. A prompt names its place in `options`; where there are
 // none, the expert may write. Texts only ever become text nodes.
 
 const form = JSON.parse(document.getElementById("data").textContent);
 const words = form.words;
 const optionsOf = (prompt) => form.options[prompt.options];
-const questions = form.columns.map((column) => column.question);
+const questions = form.columns;
 const all = form.pages.flatMap((page, number) => page.prompts.map((prompt) => ({ ...prompt, page: number })));
 const key = `medtasks-human ${form.export}/${form.form}`;
 
@@ -309,9 +309,9 @@ function writeCsv() {
   // a spreadsheet takes what begins so for a formula
   const safe = (value) => (/^[=+\-@]/.test(value) ? `'${value}` : value);
   const quoted = (value) => `"${safe(value).replaceAll('"', '""')}"`;
-  const lines = [["form", "row", "digest", ...form.columns.map((column) => column.header)]];
-  for (const [row, digest] of Object.entries(form.digests)) {
-    lines.push([`${form.export}/${form.form}`, row, digest, ...questions.map((name) => (answers[row] || {})[name] || "")]);
+  const lines = [["form", "row", ...questions]];
+  for (const row of form.rows) {
+    lines.push([`${form.export}/${form.form}`, row, ...questions.map((name) => (answers[row] || {})[name] || "")]);
   }
   const content = lines.map((line) => line.map(quoted).join(",") + "\r\n").join("");
   download(`${form.form}.csv`, "text/csv;charset=utf-8", `\ufeff${content}`);

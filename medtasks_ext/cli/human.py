@@ -1,0 +1,134 @@
+"""`medtasks human`: forms for experts, and what the filled ones say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks_ext.atomic import private_files
+from medtasks_ext.cli.app import command_app, out_option
+from medtasks_ext.cli.arguments import out_folder, quiet
+from medtasks_ext.cli.studies import show_tables
+from medtasks_ext.cli.words import names_in, say, say_changed, say_next
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.seed import SEED
+from medtasks_ext.studies.forms import KINDS, kind_of
+
+PANEL = "Judges"
+app = command_app()
+
+
+@app.callback()
+def human() -> None:
+    """Blinded forms for experts, and their votes."""
+
+
+@app.command("export")
+def export(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Runs; for points one JSONL file of cases, for review tasks, for survey a suite.",
+        ),
+    ],
+    out: Annotated[str, out_option("Folder for forms and key.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="pairwise: answers of two runs, four questions; points: one answer, its scoring points; "
+            "likert: answers of runs, rated on the axes of their jury; review: test items, five criteria; "
+            "survey: a suite's taxonomy."
+        ),
+    ] = "pairwise",
+    tasks: Annotated[str | None, typer.Option(help="What of the runs: tasks, groups or tags.")] = None,
+    documents: Annotated[int, typer.Option("-n", "--documents", min=1, help="Documents per task.")] = 100,
+    experts: Annotated[
+        int | None, typer.Option(min=1, max=99, help="Forms.  [default: 3; likert, review 2; others 1]")
+    ] = None,
+    raters: Annotated[
+        int | None, typer.Option(min=1, help="likert: experts who rate an answer.  [default: all]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw, the orders and the sides.")] = SEED,
+) -> None:
+    """Write the forms of experts.
+
+    One HTML page per expert, and the key that stays with you.
+
+    Example: medtasks human export runs/MODEL runs/GPT4 --tasks clinicbench_patient_education -o forms
+    """
+    quiet()
+    from medtasks_ext.studies.forms import export as forms
+    from medtasks_ext.studies.forms.sheet import write_forms
+
+    if kind not in KINDS:
+        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
+    of_runs, known, n = kind in ("pairwise", "likert"), registry(), experts or forms.EXPERTS[kind]
+    if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
+        raise MedtasksError(
+            "--tasks names what of runs is shown" if of_runs or tasks else "takes one source",
+            where=f"--kind {kind}",
+            remedy="`medtasks human export --help` says what each kind takes",
+        )
+    named = names_in(tasks if of_runs else ",".join(sources)) if of_runs or kind == "review" else []
+    names = known.leaves_of(named)
+    if of_runs:
+        say_changed(map(Path, sources))
+    if kind == "pairwise":
+        made = forms.pairwise(sources, names, known, documents, n, seed)
+    elif kind == "likert":
+        made = forms.likert(sources, names, known, documents, n, seed, raters or n)
+    elif kind == "points":
+        made = forms.points(Path(sources[0]), n, seed)
+    elif kind == "review":
+        made = forms.review(names, known, documents, n, seed)
+    else:
+        made = forms.survey(sources[0], known, n, seed)
+    with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
+        *pages, key = write_forms(made, kind, Path(out))
+    typer.echo("\n".join(f"wrote {path}" for path in pages))
+    if "gated" in made["notices"]:
+        say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
+    typer.echo(f"keep {key} to yourself: it says which answer is whose")
+    say_next("have them filled", f"medtasks human ingest *.csv --key {key} -o {out}_results")
+
+
+@app.command("ingest")
+def ingest(
+    files: Annotated[list[Path], typer.Argument(metavar="FORM.csv...", help="What the pages exported.")],
+    key_file: Annotated[Path, typer.Option("--key", help="key.json of the export.")],
+    out: Annotated[str, out_option("Folder for the results.")],
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take complete rows although others are missing.")
+    ] = False,
+) -> None:
+    """Read filled forms.
+
+    They are checked against the key; then rates, intervals and agreement are computed.
+
+    Example: medtasks human ingest filled/*.csv --key forms/key.json -o results
+    """
+    from medtasks_ext.studies.forms.results import tables_of, write_results
+    from medtasks_ext.studies.forms.sheet import read_forms, read_key
+
+    key = read_key(key_file)
+    rows, missing = read_forms(files, key, partial=partial)
+    tables = tables_of(rows, key)
+    with private_files(True):
+        write_results(out_folder(out), key, rows, missing, tables)
+    for form, some_rows in missing.items():
+        say(f"{form}: {len(some_rows)} of {len(key['forms'][form])} rows are missing from all figures")
+    show_tables(kind_of(key["kind"])["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))
+    typer.echo(f"results: {out}")
+    of_runs = " ".join(run["folder"] for run in key.get("runs", ()))
+    goes_on = {
+        "pairwise": f"medtasks reproduce NAME {out}",
+        "points": f"medtasks judge run RUN --jury NAME --decisions {out}/decisions.jsonl",
+        "likert": f"medtasks judge run {of_runs} --jury NAME --ratings {out}/ratings.csv",
+        "review": f"read {out}/items.csv and mend the items",
+        "survey": f"read {out}/comments.csv",
+    }
+    say_next(goes_on[key["kind"]])

@@ -1,1 +1,0 @@
-"""Human evaluation: blinded forms for experts, and what their votes amount to."""
