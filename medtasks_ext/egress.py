@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.keys import host_of
 
 #: Variable that names trusted hosts and networks, separated by commas.
 TRUSTED_HOSTS = "MEDTASKS_TRUSTED_HOSTS"
@@ -28,6 +30,8 @@ SERVICES = {
     "lm_eval.models.ibm_watsonx_ai": "https://watsonx.ai",
     "lm_eval.models.litellm_llms": "https://litellm.invalid",
 }
+#: Where a connection ends that no permission covers.
+LEFT = "an address that is neither of this machine nor of a trusted network"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 #: Datasets that a message names.
 _SHOWN = 5
@@ -68,8 +72,8 @@ class AskedServer:
 
     host: str  # name or address, in lower case
     way: Permission  # what it may receive
-    #: the permission rests on the addresses of the name, which are looked at again when a connection is
-    #: opened
+    #: the permission rests on the addresses of the host: whoever opens a connection looks whether it leads
+    #: to one of them
     by_address: bool = False
     encrypted: bool = False  # whether it is asked over https
 
@@ -137,15 +141,15 @@ class Egress:
 
         Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no other
         name can be permitted.
+
+        Raises:
+            MedtasksError: its host cannot be read in one way alone.
         """
-        parts = urlsplit(url)
-        host = (parts.hostname or "").lower().rstrip(".")
-        encrypted = parts.scheme == "https"
+        host = host_of(url)
+        encrypted = urlsplit(url).scheme == "https"
         names, networks = self._names_and_networks
         if is_loopback(url):
-            return AskedServer(
-                host, Permission.LOOPBACK, by_address=_address(host) is None, encrypted=encrypted
-            )
+            return AskedServer(host, Permission.LOOPBACK, by_address=True, encrypted=encrypted)
         if host in names:
             return AskedServer(host, Permission.TRUSTED, encrypted=encrypted)
         if host in self.allowed:
@@ -155,7 +159,7 @@ class Egress:
         if not ways or Permission.OPEN_ONLY in ways:
             return AskedServer(host, Permission.OPEN_ONLY, encrypted=encrypted)
         way = Permission.LOOPBACK if ways == {Permission.LOOPBACK} else Permission.TRUSTED
-        return AskedServer(host, way, by_address=_address(host) is None, encrypted=encrypted)
+        return AskedServer(host, way, by_address=True, encrypted=encrypted)
 
     def holds(self, address: str) -> bool:
         """Whether an address is one of this machine or of a trusted network."""
@@ -189,14 +193,38 @@ class Egress:
         )
 
 
-def bypass_proxies(place: AskedServer) -> None:
-    """Have clients of other packages ask without the proxies of the environment, where none may carry it."""
-    if place.uses_proxy:
-        return
-    for name in ("NO_PROXY", "no_proxy"):
-        hosts = [host for host in os.environ.get(name, "").split(",") if host]
-        if place.host not in hosts:
-            os.environ[name] = ",".join([*hosts, place.host])
+def hold(place: AskedServer, egress: Egress) -> None:
+    """Have clients of other packages ask a server in the way that its permission covers, from now on.
+
+    They take no proxy of the environment where none may carry the text, and where the permission rests on
+    addresses, they connect to such addresses alone: a name may have another one by then.
+    """
+    if not place.uses_proxy:
+        for name in ("NO_PROXY", "no_proxy"):
+            hosts = [host for host in os.environ.get(name, "").split(",") if host]
+            if place.host not in hosts:
+                os.environ[name] = ",".join([*hosts, place.host])
+    if place.by_address:
+        look_up: Any = socket.getaddrinfo
+        if not isinstance(look_up, _HeldNames):
+            vars(socket)["getaddrinfo"] = look_up = _HeldNames(look_up)
+        look_up.held[place.host] = egress
+
+
+class _HeldNames:
+    """Looks up the addresses of hosts; those of a host that is held have to be permitted."""
+
+    def __init__(self, look_up: Callable[..., Any]) -> None:
+        self._look_up = look_up
+        self.held: dict[str, Egress] = {}
+
+    def __call__(self, host: str | bytes | None, *rest: Any, **more: Any) -> Any:
+        found = self._look_up(host, *rest, **more)
+        name = host.decode(errors="replace") if isinstance(host, bytes) else str(host)
+        egress = self.held.get(name.lower().rstrip("."))
+        if egress and not all(egress.holds(str(item[4][0])) for item in found):
+            raise socket.gaierror(socket.EAI_FAIL, f"{name} leads to {LEFT}")
+        return found
 
 
 def remedy_for(host: str) -> str:
@@ -207,31 +235,26 @@ def remedy_for(host: str) -> str:
     )
 
 
-def shown_url(url: str) -> str:
-    """An address as messages show it: without user info and query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "an address that cannot be read"
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
-
-
 def addresses(base_url: object) -> list[str]:
     """The addresses that `base_url` names: one, or several of the same model with `+` between them."""
     return re.split(r"\+(?=https?://)", str(base_url)) if base_url else []
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine."""
-    host = urlsplit(url).hostname or ""
+    """Whether an address is on this machine; one that cannot be read is not."""
+    try:
+        host = host_of(url)
+    except MedtasksError:
+        return False
     address = _address(host)
     return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text is; an IPv4 address in the form of IPv6 is the former."""
+    """The address that a text is, without its zone; an IPv4 address in the form of IPv6 is the former."""
+    bare = host.partition("%")[0] if ":" in host else host
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address(bare)
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
@@ -253,7 +276,10 @@ def _allowed_host(given: str) -> str:
     if _address(bare):
         return bare
     if not _NAME.fullmatch(host):
-        named = urlsplit(given if "//" in given else f"//{given}").hostname
+        try:
+            named = host_of(given if "//" in given else f"//{given}")
+        except MedtasksError:
+            named = ""
         raise MedtasksError(
             f"{given!r} is not the name of a host",
             where="--allow-host",

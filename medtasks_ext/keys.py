@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from medtasks_ext.errors import MedtasksError
 
@@ -19,6 +19,13 @@ from medtasks_ext.errors import MedtasksError
 KEYS = "MEDTASKS_KEYS"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _BINDING = re.compile(rf"({NAME})@(\[[0-9a-f:.]+\]|[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?)")
+# a label of a name; a zone is that of an interface, behind `%` or `%25`
+_LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_SERVER = re.compile(
+    r"(?:[\w.~!$&'()*+,;=:%-]*@)?"
+    rf"(?:\[(?P<address>[0-9a-f:.]*:[0-9a-f:.]*(?:%[\w.-]+)?)\]|(?P<name>{_LABEL}(?:\.{_LABEL})*)\.?)(?::\d{{0,5}})?",
+    re.ASCII | re.IGNORECASE,
+)
 _OF_PROVIDERS = frozenset({("OPENAI_API_KEY", "api.openai.com"), ("ANTHROPIC_API_KEY", "api.anthropic.com")})
 
 
@@ -63,8 +70,37 @@ class Keys:
 
 
 def host_of(url: str) -> str:
-    """The host of an address, as it is compared."""
-    return (urlsplit(url).hostname or "").lower().rstrip(".")
+    """The host of an address, in lower case: a name without a dot at its end, or an address without brackets.
+
+    Clients read odd spellings in ways of their own: some decode `%2e`, some end a host at a backslash. So
+    a host of other characters than names and addresses have is no host.
+
+    Raises:
+        MedtasksError: it cannot be read in one way alone.
+    """
+    try:
+        server = urlsplit(url).netloc if url.isascii() and url.isprintable() and " " not in url else ""
+    except ValueError:
+        server = ""
+    match = _SERVER.fullmatch(server)
+    address = match["address"] or "" if match else ""
+    if match is None or unquote(zone := address.replace("%25", "%")) != zone:
+        raise MedtasksError(
+            "names no host that all programs read alike",
+            where=shown_url(url),
+            remedy="write a name of letters, digits, hyphens and dots (an international one in its form with "
+            "xn--), or an address such as 127.0.0.1 or [::1]",
+        )
+    return (address or match["name"]).lower()
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without user info and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 
 
 def _binding(given: str, where: str) -> tuple[str, str]:

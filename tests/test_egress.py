@@ -4,15 +4,21 @@ Names of hosts are looked up in a table, and connections to the addresses of the
 scripted server of this machine.
 """
 
+import ipaddress
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakKeyDictionary
 
 import pytest
+import requests as requests_library
 import yaml
+from lm_eval.api.instance import Instance
 from lm_eval.api.registry import register_model
+from lm_eval.models.api_models import JsonChatStr
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.tasks import TaskManager
+from yarl import URL
 
 from medtasks_ext.egress import TRUSTED_HOSTS, AskedServer, Egress, Permission, Text
 from medtasks_ext.engines import Request
@@ -22,7 +28,7 @@ from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.runs.manifest import Manifest
 from medtasks_ext.runs.sent import SentLog, read_sent
-from tests.conftest import sft_row, write_jsonl
+from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.engines import server as scripted
 from tests.engines.made import ListFeed
 from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
@@ -31,6 +37,7 @@ from tests.judge.server import Reply, coded
 from tests.studies.contamination_models import Words
 
 GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
+ADDRESSES = yaml.safe_load((ROOT / "tests" / "addresses.yaml").read_text(encoding="utf-8"))
 OPEN, CLOSED = Text("medhelm_qa", is_open=True), Text("medhelm_gated", is_open=False)
 
 
@@ -49,7 +56,8 @@ def names(monkeypatch):
     """Names of hosts; addresses of two networks lead to this machine."""
     table = Names({GPU: "10.1.2.3", OUTSIDE: "203.0.113.5"})
     table.contacts = []
-    real, connect = socket.getaddrinfo, socket.socket.connect
+    real, connect, peer = socket.getaddrinfo, socket.socket.connect, socket.socket.getpeername
+    meant = WeakKeyDictionary()  # socket -> the invented address that it believes to be connected to
 
     def getaddrinfo(host, port, *rest, **more):
         host = host.decode() if isinstance(host, bytes) else host
@@ -61,11 +69,13 @@ def names(monkeypatch):
     def connected(self, address):
         table.contacts.append(str(address[0]))
         if address[0].startswith(("10.", "203.0.113.")):
+            meant[self] = address
             address = ("127.0.0.1", *address[1:])
         return connect(self, address)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     monkeypatch.setattr(socket.socket, "connect", connected)
+    monkeypatch.setattr(socket.socket, "getpeername", lambda self: meant.get(self) or peer(self))
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -84,31 +94,32 @@ def model_server(names):
 # ---------------------------------------------------------------------- the policy
 
 
-@pytest.mark.parametrize(
-    ("url", "way"),
-    [
-        ("http://127.0.0.1:8000/v1", Permission.LOOPBACK),
-        ("http://[::1]:8000/v1", Permission.LOOPBACK),
-        ("http://[::ffff:127.0.0.1]/v1", Permission.LOOPBACK),
-        ("http://localhost:8000/v1", Permission.LOOPBACK),
-        (f"http://{GPU}/v1", Permission.TRUSTED),
-        ("http://10.200.0.1/v1", Permission.TRUSTED),
-        ("http://[::ffff:10.200.0.1]/v1", Permission.TRUSTED),
-        ("https://Judge.Hospital.LAN./v1", Permission.TRUSTED),
-        ("https://permitted.example/v1", Permission.ALLOWED),
-        (f"https://{OUTSIDE}/v1", Permission.OPEN_ONLY),
-        ("https://11.0.0.1/v1", Permission.OPEN_ONLY),
-        ("https://nowhere.example/v1", Permission.OPEN_ONLY),
-        ("https://localhost.example/v1", Permission.OPEN_ONLY),
-        (f"https://{GPU}@{OUTSIDE}/v1", Permission.OPEN_ONLY),
-        ("https://sub.judge.hospital.lan/v1", Permission.OPEN_ONLY),
-    ],
-)
-def test_what_a_server_may_receive_follows_from_its_name_and_its_addresses(names, monkeypatch, url, way):
+def is_this_machine(host):
+    address = ipaddress.ip_address(host)
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def way_of(url):
+    try:
+        return Egress.of().place(url).way.value
+    except MedtasksError as refused:
+        assert "write a name of letters" in refused.remedy
+        return "refused"
+
+
+def test_each_spelling_of_an_address_is_read_as_clients_read_it(names, monkeypatch):
+    """What is permitted leads where the policy says, by the clients that lm-eval asks with, too."""
     monkeypatch.setenv(TRUSTED_HOSTS, "judge.hospital.lan, 10.0.0.0/8")
-    place = Egress.of(["Permitted.example"]).place(url)
-    assert place.way is way
-    assert place.permits(OPEN) and place.permits(CLOSED) is (way is not Permission.OPEN_ONLY)
+    assert sum(map(len, ADDRESSES.values())) > 100
+    wrong = {url: found for way, urls in ADDRESSES.items() for url in urls if (found := way_of(url)) != way}
+    assert not wrong
+    for url in (url for url in ADDRESSES["loopback"] if url.startswith("http")):
+        for host in (URL(url).host, URL(requests_library.Request("POST", url).prepare().url).host):
+            bare = host.rstrip(".")
+            assert bare.rpartition(".")[2] == "localhost" or is_this_machine(bare), url
+    place = Egress.of(["Permitted.example"]).place("https://permitted.example/v1")
+    assert place.way is Permission.ALLOWED and place.permits(CLOSED) and place.permits(OPEN)
+    assert not Egress.of().place(f"https://{OUTSIDE}/v1").permits(CLOSED)
 
 
 def test_without_configuration_only_this_machine_is_trusted(names):
@@ -303,6 +314,33 @@ def test_run_refuses_then_goes_on_with_the_permission_and_notes_it(
     assert f"sent to {GPU} (allowed): text that is not open, of medhelm_gated" in done.err
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1%2eelsewhere.example", "api.elsewhere.example\\@127.0.0.1"])
+def test_run_refuses_a_host_that_clients_read_in_different_ways(
+    tasks,  # noqa: F811
+    names,
+    model_server,
+    medtasks,
+    host,
+):
+    flags = model_flags(model_server.port, host)
+    done = medtasks("run", "--tasks", "medhelm_gated", *flags, "--output_path", "r")
+    assert done.code == 2 and "names no host that all programs read alike" in done.err
+    assert not model_server.asked and names.contacts == []
+
+
+def test_run_sends_nothing_under_a_name_of_this_machine_that_leads_elsewhere(
+    tasks,  # noqa: F811
+    names,
+    model_server,
+    medtasks,
+):
+    names["model.localhost"] = "203.0.113.5"
+    flags = model_flags(model_server.port, "model.localhost")
+    done = medtasks("run", "--tasks", "medhelm_gated", *flags, "--output_path", "r", "--no-preflight")
+    assert done.code == 1 and "neither of this machine nor of a trusted network" in done.err, done.text
+    assert not model_server.asked
+
+
 def test_run_sends_open_text_anywhere_and_sample_rows_too(tasks, model_server, medtasks, tmp_path):  # noqa: F811
     flags = model_flags(model_server.port, OUTSIDE)
     done = medtasks("run", "--tasks", "medhelm_qa", *flags, "--output_path", "r")
@@ -447,3 +485,28 @@ def test_plain_lm_eval_sends_no_text_to_the_service_that_a_model_stands_for(
         referral(model="m")
     monkeypatch.setattr("sys.argv", ["lm_eval", "--model", "hf", "--tasks", REFERRAL])
     assert referral(pretrained="m").dataset
+
+
+@pytest.mark.parametrize("concurrent", [1, 2])
+def test_plain_lm_eval_sends_nothing_under_a_name_that_leads_elsewhere_by_then(
+    names, referral, model_server, monkeypatch, concurrent
+):
+    names["model.localhost"] = "127.0.0.1"
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would fail
+    base_url = f"http://model.localhost:{model_server.port}/v1/chat/completions"
+    assert referral(base_url=base_url).dataset
+    model = LocalChatCompletion(model="m", base_url=base_url, num_concurrent=concurrent, max_retries=1)
+    asked = [{"role": "user", "content": "Refer?"}]
+    instance = Instance("generate_until", {}, (JsonChatStr(json.dumps(asked)), {"max_gen_toks": 5}), 0)
+    assert model.generate_until([instance]) == ["Yes."]
+    names["model.localhost"] = "203.0.113.5"
+    with pytest.raises(Exception, match="neither of this machine nor of a trusted network"):
+        model.generate_until([instance])
+    assert len(model_server.asked) == 1
+
+
+def test_plain_lm_eval_refuses_a_host_that_clients_read_in_different_ways(names, referral):
+    for host in ("127.0.0.1%2eelsewhere.example", "api.elsewhere.example\\@127.0.0.1"):
+        with pytest.raises(MedtasksError, match="names no host that all programs read alike"):
+            referral(base_url=f"http://{host}:9777/v1/chat/completions")
+    assert names.contacts == []

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from medtasks_ext.cli.words import say
-from medtasks_ext.egress import Egress, Text, addresses, shown_url
+from medtasks_ext.egress import Egress, Text, addresses
 from medtasks_ext.engines import choose
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.keys import Keys, host_of
+from medtasks_ext.keys import Keys, host_of, shown_url
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM

@@ -17,7 +17,7 @@ from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
 from medtasks_ext.answers.tolerant.markers import ends_in_next_question
-from medtasks_ext.egress import AskedServer, Egress, bypass_proxies
+from medtasks_ext.egress import AskedServer, Egress, hold
 from medtasks_ext.engines.ends import few_with_ends, is_end, may_reason
 from medtasks_ext.engines.faults import NO_KEY, withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
@@ -26,6 +26,7 @@ from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, Request, 
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.keys import host_of
 from medtasks_ext.privacy import shows_text
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class ApiEngine(ServerEngine):
     def _places(self) -> list[AskedServer]:
         assert self.egress is not None
         places = [self.egress.place(server.url) for server in self._servers]
-        bypass_proxies(places[0])  # lm-eval's client asks where the server counts tokens
+        hold(places[0], self.egress)  # lm-eval's client asks where the server counts tokens
         return places
 
     def body(self, request: Request) -> Any:
@@ -165,6 +166,7 @@ def _server(lm: TemplateAPI, url: str) -> Server:
             where="--model_args base_url",
             remedy="give one such as http://localhost:8000/v1/chat/completions",
         )
+    host_of(url)
     try:
         headers = {str(name): str(value) for name, value in lm.header.items()}
     except ValueError as error:  # lm-eval's word for a key that is not set

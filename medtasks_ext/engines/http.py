@@ -9,7 +9,6 @@ import asyncio
 import math
 import os
 import random
-import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -21,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from medtasks_ext.egress import NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, shown_url
+from medtasks_ext.egress import LEFT, NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, remedy_for
 from medtasks_ext.engines.faults import NO_KEY, ServerNames, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
+from medtasks_ext.keys import shown_url
 
 if TYPE_CHECKING:
-    from aiohttp.abc import ResolveResult
+    from aiohttp.connector import Connection
 
     from medtasks_ext.engines.completion import Reader
 
@@ -150,10 +150,10 @@ class Client:
             )
         self._place = place = await asyncio.to_thread(self._egress.place, server.url)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
+            connector=_Connector(
+                self._egress if place.by_address else None,
                 limit=server.connections,
                 ssl=_certificates(server),
-                resolver=_Held(self._egress) if place.by_address else None,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=server.headers,
@@ -264,6 +264,10 @@ class Client:
             return Fault(FaultKind.UNREACHABLE, reason, "name the authority's certificates with ca_cert_path")
         if isinstance(error, ValueError):
             return Fault(FaultKind.MODEL, f"no request can be sent to {url}", "correct base_url")
+        if isinstance(error, _ElsewhereError):
+            assert self._place is not None
+            reason = f"the connection to {url} leads to {LEFT}: nothing was sent"
+            return Fault(FaultKind.UNREACHABLE, reason, remedy_for(self._place.host))
         remedy = "start the server, or correct base_url"
         if isinstance(error, aiohttp.ClientConnectorError):
             number = error.errno or 0
@@ -279,23 +283,28 @@ class Client:
         return Fault(FaultKind.UNREACHABLE, reason, maybe_paid=int(paid))
 
 
-class _Held(aiohttp.ThreadedResolver):
-    """Connects to addresses of this machine and of trusted networks alone.
+class _ElsewhereError(aiohttp.ClientError):
+    """A connection leads where the text may not go; nothing was sent over it."""
 
-    A name that had such an address a moment ago may have another one now.
+
+class _Connector(aiohttp.TCPConnector):
+    """Gives connections whose other end may receive the text: a name may have another address by then.
+
+    Args:
+        egress: says which addresses those are; None if they do not matter.
     """
 
-    def __init__(self, egress: Egress) -> None:
-        super().__init__()
+    def __init__(self, egress: Egress | None, **settings: Any) -> None:
+        super().__init__(**settings)
         self._egress = egress
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        addresses = await super().resolve(host, port, family)
-        if not all(self._egress.holds(item["host"]) for item in addresses):
-            raise OSError(f"{host} has an address outside of the trusted networks")
-        return addresses
+    async def connect(self, *arguments: Any, **more: Any) -> Connection:
+        connection = await super().connect(*arguments, **more)
+        peer = connection.transport.get_extra_info("peername") if connection.transport else None
+        if self._egress and not (peer and self._egress.holds(str(peer[0]))):
+            connection.close()
+            raise _ElsewhereError
+        return connection
 
 
 def _wished(headers: Mapping[str, str]) -> float | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
 
-from medtasks_ext.egress import SERVICES, Egress, bypass_proxies
+from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.faults import withheld
 from medtasks_ext.engines.records import (
@@ -196,7 +196,7 @@ class LmEngine(Engine):
         """Those that the model's server may receive; the others are faults."""
         assert self._done is not None and self.egress is not None
         place = self.egress.place(self.address)
-        bypass_proxies(place)  # lm-eval's own clients ask
+        hold(place, self.egress)  # lm-eval's own clients ask
         for request in group:
             if not place.permits(request.text):
                 self._done(request, withheld(place, request.text))

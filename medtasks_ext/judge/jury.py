@@ -17,7 +17,7 @@ from medtasks_ext.engines.faults import NO_KEY
 from medtasks_ext.engines.fields import check_refused
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
-from medtasks_ext.keys import Keys
+from medtasks_ext.keys import Keys, host_of
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.secret_values import note
@@ -68,6 +68,10 @@ class Judge(Strict):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("give an address such as http://localhost:8000/v1")
+        try:
+            host_of(url)
+        except MedtasksError as error:
+            raise ValueError(f"{error.what}: {error.remedy}") from None
         if parts.username or parts.password:
             raise ValueError("put the key into an environment variable, api_key_env")
         if parts.path.rstrip("/").endswith("/completions"):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from medtasks_ext.egress import shown_url
+from medtasks_ext.keys import shown_url
 from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.runs.settings import is_known
 from medtasks_ext.secret_values import note

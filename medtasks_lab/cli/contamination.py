@@ -24,7 +24,7 @@ from medtasks_ext.cli.model import Loaded, check_address, create_model, model_na
 from medtasks_ext.cli.run import check_fields
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say, say_next
-from medtasks_ext.egress import Egress, bypass_proxies
+from medtasks_ext.egress import Egress, hold
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.results.prices import price_of
@@ -233,7 +233,7 @@ def _ask_all(
     engine.check(texts.values())
     if tokenizer.is_remote:  # the server is given the texts before they are cut
         place = asking.egress.place(engine.address)
-        bypass_proxies(place)
+        hold(place, asking.egress)
         for item in texts.values():
             asking.egress.record(place, item)
     charge = Charge(asking.price) if asking.price and (asking.limit is not None or not engine.local) else None
