@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -161,7 +162,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def check_regular(path: Path, *, folder_too: bool = False) -> None:
-    """Refuse what is no plain file: a pipe, a device or a socket, whose reading may never end.
+    """Refuse what is no plain file: a pipe or device, whose reading may never end, or a link in a circle.
 
     Nothing is said of a name that is not there.
 
@@ -171,7 +172,15 @@ def check_regular(path: Path, *, folder_too: bool = False) -> None:
     Raises:
         MedtasksError: it is none.
     """
-    if path.exists() and not (path.is_file() or (folder_too and path.is_dir())):
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return
+    except OSError as error:
+        raise MedtasksError(
+            f"cannot be read ({error.strerror})", where=str(path)[:200], remedy="put the file itself there"
+        ) from None
+    if not (stat.S_ISREG(mode) or (folder_too and stat.S_ISDIR(mode))):
         raise MedtasksError(
             "is no plain file (a folder, pipe, device or socket)",
             where=path,

@@ -22,6 +22,8 @@ else:
 Config: TypeAlias = dict[str, Any]
 #: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
 _BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
+#: Characters of a number, since 1:59:59 is a number to base 60; files of which each includes the next one.
+_DIGITS, _INCLUDES = 300, 20
 
 
 class _Loader(_Base):
@@ -46,6 +48,14 @@ class _Loader(_Base):
         if len(node.value) > _MERGED:
             raise yaml.constructor.ConstructorError(problem="too many keys", problem_mark=node.start_mark)
 
+    def construct_scalar(self, node: Any) -> Any:
+        """The text; the value of a number takes the square of its length to work out."""
+        if node.tag.endswith((":int", ":float")) and len(node.value) > _DIGITS:
+            raise yaml.constructor.ConstructorError(
+                problem=f"a number of more than {_DIGITS} characters", problem_mark=node.start_mark
+            )
+        return super().construct_scalar(node)
+
 
 def _function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     return f"!function {loader.construct_scalar(node)}"
@@ -68,15 +78,23 @@ def read_yaml(path: Path, below: Sequence[Path] = ()) -> Config:
     Raises:
         MedtasksError: as for `read_mapping`; files that include each other, or one outside these folders.
     """
-    return _resolved(path, (), tuple(folder.resolve() for folder in below))
+    return _resolved(path, (), tuple(folder.resolve() for folder in below), {})
 
 
-def _resolved(path: Path, above: tuple[Path, ...], below: tuple[Path, ...]) -> Config:
+def _resolved(
+    path: Path, above: tuple[Path, ...], below: tuple[Path, ...], known: dict[Path, Config]
+) -> Config:
+    """The mapping with what it includes; each file is read once, and kept in `known`."""
     if path.resolve() in above:
         raise MedtasksError("include: the file includes itself", where=path, remedy="name another file there")
+    if len(above) > _INCLUDES:
+        raise MedtasksError(
+            f"include: more than {_INCLUDES} files include each other", where=path, remedy="include fewer"
+        )
     config = read_mapping(path)
     includes = config.pop("include", [])
     merged: Config = {}
+    wanted_files: dict[Path, None] = {}
     for name in includes if isinstance(includes, list) else [includes]:
         if not isinstance(name, str):
             raise MedtasksError(
@@ -89,7 +107,12 @@ def _resolved(path: Path, above: tuple[Path, ...], below: tuple[Path, ...]) -> C
                 where=path,
                 remedy="include a file of this folder of tasks, or of the built-in ones",
             )
-        merged.update(_resolved(wanted, (*above, path.resolve()), below))
+        wanted_files.pop(wanted, None)  # of a file that is named again, the last place counts
+        wanted_files[wanted] = None
+    for wanted in wanted_files:
+        if wanted not in known:
+            known[wanted] = _resolved(wanted, (*above, path.resolve()), below, known)
+        merged.update(known[wanted])
     return {**merged, **config}
 
 
@@ -100,18 +123,24 @@ def read_mapping(path: Path) -> Config:
         MedtasksError: no such file, not valid YAML, a key that is given twice, not a mapping, or more than
             a file of its kind holds.
     """
-    if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):
-        raise MedtasksError(
-            f"no file, or more than {_BYTES >> 20} MB", where=path, remedy="name a YAML file written by hand"
-        )
     try:
+        if path.exists() and not (path.is_file() and path.stat().st_size <= _BYTES):
+            raise MedtasksError(
+                f"no file, or more than {_BYTES >> 20} MB",
+                where=path,
+                remedy="name a YAML file written by hand",
+            )
         config = yaml_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MedtasksError("no such file", where=path, remedy="check the `include:` that names it") from None
+    except OSError as error:  # a name that is too long, or a file of somebody else
+        raise MedtasksError(
+            f"cannot be read: {error.strerror}", where=str(path)[:200], remedy="name another file"
+        ) from None
     except UnicodeDecodeError:
         raise MedtasksError("not UTF-8 text", where=path, remedy="save the file as UTF-8") from None
-    # a date that there is not is no error of YAML
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+    # a date that there is not, or `!!int ""`, is no error of YAML
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise MedtasksError(
             f"not valid YAML ({getattr(error, 'problem', None) or error})",

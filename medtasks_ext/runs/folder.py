@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json, write_lines
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.manifest import FILE, TaskEntry
@@ -15,6 +16,9 @@ from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
+
+
+_DOCUMENTS = 1 << 31  # of a task at most; more is a number that somebody made up
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,15 @@ class RunFolder:
             MedtasksError: there is none, or it is damaged.
         """
         record: TaskRecord = read_json(self.task_file(task))
+        kinds = {"metrics": dict, "loaded": dict, "n": int}
+        if not (
+            isinstance(record, dict)
+            and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+            and 0 <= record["n"] <= _DOCUMENTS
+        ):
+            raise MedtasksError(
+                "is no result of a task", where=self.task_file(task), remedy="medtasks rescore RUN"
+            )
         return record
 
     def read_shard_task(self, task: str) -> ShardRecord:

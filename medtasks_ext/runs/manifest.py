@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from medtasks_ext.atomic import check_all_regular
 from medtasks_ext.engines.described import EngineRecord
@@ -35,6 +44,10 @@ RUN_SCHEMA = 5
 CHAINED = 2
 #: The first schema whose files of outcomes may say whose they are.
 BOUND = 5
+
+
+#: Names of tasks: files are called by them, with endings; most file systems take 255 bytes.
+_NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
 
 
 class TaskState(str, Enum):
@@ -216,6 +229,15 @@ class Manifest(_Record):
     past_seals: list[PastSeal] = Field(default_factory=list)  # that others replaced, in order
     #: that calls permitted to receive text that is not open (`sent.jsonl` says which did)
     allowed_hosts: list[str] = Field(default_factory=list)
+
+    @field_validator("tasks", "judgements")
+    @classmethod
+    def _are_named(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Files are named after tasks: a name leads nowhere else, and file systems take it."""
+        for name in given:
+            if not _NAME.fullmatch(name) or len(name.encode()) > _LONGEST:
+                raise ValueError(f"{name[:40]!r} is no name of a task")
+        return given
 
     @model_validator(mode="before")
     @classmethod

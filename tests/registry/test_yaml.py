@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 import yaml
 from lm_eval.tasks._yaml_loader import load_yaml
@@ -37,6 +39,8 @@ MERGED = "a0: &a0 {k: 1, l: 2}\n" + "".join(
         (DOUBLED, "aliases repeat"),
         ("a: " + "[" * 5000 + "]" * 5000, "too deep|nesting depth"),
         ("a: " + "9" * 5000, "not valid"),
+        ("a: 1" + ":59" * 200_000, "a number of more than 300 characters"),
+        ("a: 1" + ":59" * 200_000 + ".5", "a number of more than 300 characters"),
         ("#" * (9 << 20), "more than 8 MB"),
     ],
 )
@@ -47,6 +51,30 @@ def test_a_file_that_is_made_to_keep_the_machine_busy_is_refused(tmp_path, text,
     (tmp_path / "other.yaml").write_text("include: /dev/zero\n")
     with pytest.raises(MedtasksError, match="no file"):
         read_yaml(tmp_path / "other.yaml")
+
+
+def test_files_that_include_the_next_one_twice_are_read_once(tmp_path):
+    """Depth 19 would be half a million readings, and lm-eval's order holds: the last one named wins."""
+    for n in range(19):
+        text = f"include: [t{n + 1}.yaml, base.yaml, t{n + 1}.yaml]\nk{n}: {n}\n"
+        (tmp_path / f"t{n}.yaml").write_text(text)
+    (tmp_path / "t19.yaml").write_text("who: last\n")
+    (tmp_path / "base.yaml").write_text("who: base\nown: 1\n")
+    start = process_time()
+    found = read_yaml(tmp_path / "t0.yaml")
+    assert process_time() - start < 2
+    assert found == {"who": "last", "own": 1, **{f"k{n}": n for n in range(19)}}
+    (tmp_path / "above.yaml").write_text("include: above2.yaml\n")
+    (tmp_path / "above2.yaml").write_text("include: t0.yaml\n")
+    with pytest.raises(MedtasksError, match="more than 20 files include each other"):
+        read_yaml(tmp_path / "above.yaml")
+
+
+@pytest.mark.parametrize("value", ['!!int ""', '!!float ""', "!!bool maybe", "!!timestamp abc"])
+def test_a_value_that_is_not_of_its_tag_is_one_message(tmp_path, value):
+    (tmp_path / "task.yaml").write_text(f"a: {value}\n")
+    with pytest.raises(MedtasksError, match="not valid YAML"):
+        read_yaml(tmp_path / "task.yaml")
 
 
 def test_merges_that_double_each_other_come_to_an_end(tmp_path):
@@ -103,6 +131,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
         ("task.yaml", "include: the file includes itself"),
         ("5", "include: 5 is no path"),
         ("[x.yaml]", "no such file"),
+        ("x" * 5000, "cannot be read: File name too long"),
     ],
 )
 def test_an_include_that_leads_nowhere_is_named(tmp_path, include, message):

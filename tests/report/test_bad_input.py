@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import shutil
+from time import process_time
 
 import numpy as np
 import pytest
@@ -20,6 +22,64 @@ def run(tmp_path):
 
 def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+# ---------------------------------------------------------------------- a folder that a stranger made
+
+
+def _named(name):
+    def change(run):
+        content = json.loads((run / "run.json").read_text())
+        content["tasks"][name] = content["tasks"][OPEN]
+        edit(run / "run.json", tasks=content["tasks"])
+
+    return change
+
+
+def _linked(target):
+    def change(run):
+        shutil.rmtree(run / "tasks")
+        (run / "tasks").symlink_to(target)
+
+    return change
+
+
+def _claims_too_much(run):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000,), }".ljust(117) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    (run / "tasks" / f"{OPEN}.npy").write_bytes(content)
+
+
+def _changed(**changes):
+    return lambda run: edit(run / "tasks" / f"{OPEN}.json", **changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(_named("/etc/passwd"), "'/etc/passwd' is no name of a task", id="absolute name"),
+        pytest.param(_named("x" * 5000), "is no name of a task", id="long name"),
+        pytest.param(_named("../a"), "'../a' is no name of a task", id="name above"),
+        pytest.param(_linked("/etc"), "no such file", id="link"),
+        pytest.param(_linked("tasks"), "Too many levels of symbolic links", id="link in a circle"),
+        pytest.param(_claims_too_much, "", id="header"),
+        pytest.param(_changed(loaded=None), "is no result of a task", id="no rows"),
+        pytest.param(_changed(n=10**30), "is no result of a task", id="huge number"),
+    ],
+)
+def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path, change, message):
+    write_run(tmp_path / "good", "ORG/good", {OPEN: GOOD})
+    change(write_run(tmp_path / "run", "ORG/a", {OPEN: GOOD}))
+    for command in (
+        ("report", "run"), ("card", "run", "-o", "card", "--parts"), ("compare", "good", "run"),
+        ("view", "run", "-o", "view"), ("rescore", "run"),
+    ):  # fmt: skip
+        start = process_time()
+        outcome = medtasks(*command)
+        assert process_time() - start < 20
+        assert 'File "' not in outcome.text and " in line" not in outcome.text, (command, outcome.text)
+        if message and command[0] in ("report", "compare"):
+            assert message in " ".join(outcome.text.split()), (command, outcome.text)
 
 
 # ---------------------------------------------------------------------- refused

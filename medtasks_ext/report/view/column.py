@@ -36,7 +36,6 @@ from medtasks_ext.results.error_clusters import (
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.outcomes import Judgement, OutcomeLog, outcome_files
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
-from medtasks_ext.stats.statistic import mean
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -89,7 +88,7 @@ class _Documents:
     """The frame `documents` of a task: as it is stored, or of the records that are read."""
 
     def __init__(self, answers: Answers, statistic: Statistic) -> None:
-        self._statistic = statistic
+        self._statistic, self._file = statistic, answers.samples
         self._stored: DocumentScores | None = None
         if answers.documents is not None:
             # a folder of an older version may have none
@@ -102,7 +101,12 @@ class _Documents:
         keys = [document_key(sample["doc"]) for sample in samples]
         frame, places = self._stored, self._places
         if frame is None or not places.keys() >= set(keys):
-            frame = document_scores(samples, self._statistic)
+            try:
+                frame = document_scores(samples, self._statistic)
+            except (ValueError, TypeError) as error:
+                raise MedtasksError(
+                    "scores of documents are not such as the task gives", where=self._file, remedy=RESCORE
+                ) from error
             places = _places(frame)
         rows = [places[key] for key in keys]
         columns = (column[rows].tolist() for column in (frame.scores, frame.valid, frame.unclosed))
@@ -124,7 +128,7 @@ class Column:
         self._kind = str(answers.dataset.config["answer"]["kind"])
         self._judged = _judged(answers)
         self._disputed = _disputed(answers, self._judged or {})
-        self._statistic = mean if answers.score is None else score_statistic(answers.dataset)
+        self._statistic = score_statistic(answers.dataset)
         self._documents = _Documents(answers, self._statistic)
         self._cut_off: frozenset[str] | None = None  # keys of requests whose budget ran out
         self.keys: list[str] = []  # of the documents, in the order of the file
