@@ -235,7 +235,7 @@ def _status_row(item: Status) -> tuple[str, ...]:
 
 def _rows_of_paper(item: Status) -> str:
     """How many rows there are, and how many local ones are of the suite's own test part."""
-    n_paper, look = item.dataset.metadata.n_test, item.look
+    n_paper, look = item.dataset.n_part, item.look
     if look is None:
         return "–"
     part = item.origin == "local" and look.n_questions != n_paper

@@ -80,7 +80,7 @@ class Status:
             "here": look is not None,
             "n_test": look and look.n_test,
             "n_fewshot": look and look.n_fewshot,
-            "n_paper": self.dataset.metadata.n_test,
+            "n_paper": self.dataset.n_part,
             "checks": None if look is None else "failed" if look.faults else "passed",
             "faults": [str(fault) for fault in look.errors] if look else [],
             "exclusions": look and look.exclusions,

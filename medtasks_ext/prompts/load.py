@@ -306,7 +306,7 @@ def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksErro
     """Why rows of files that nobody has pinned are not the dataset's, as far as that can be told."""
     if faults.kept:
         return faults.kept[0]
-    n, n_paper = len({item.get("item", item["id"]) for item in test}), dataset.metadata.n_test
+    n, n_paper = len({item.get("item", item["id"]) for item in test}), dataset.n_part
     if abs(n + test[0].loaded.record["n_held_out"] - n_paper) <= _NEAR * n_paper:
         return None
     return MedtasksError(f"{n:,} test rows, where the suite's own test part has {n_paper:,}")
@@ -355,7 +355,7 @@ def _rendered(
     )
     del read, read_pool
     test = sampled(test, source)
-    n_own, n_paper = len(test) + n_held_out, dataset.metadata.n_test
+    n_own, n_paper = len(test) + n_held_out, dataset.n_part
     if rows.origin == "local" and n_own != n_paper and not faults.check:
         log.warning(
             "%s: %s test rows; the suite's own test part has %s", dataset.id, f"{n_own:,}", f"{n_paper:,}"

@@ -266,6 +266,7 @@ class Card(Strict):
         citation: BibTeX key of its source, or several; `registry/citations.bib` has the entries. Private data
             that belongs to no paper needs none.
         n_test: number of test documents that the paper states.
+        n_rows: rows of the test part from which the paper drew these, where it does not name the rows.
         open_questions: what could not be settled, one sentence each.
         reviewed: who has read it as a native speaker (`Reviewed`).
         control_of: the dataset whose rows this one asks in another form, as a control, in no group.
@@ -284,6 +285,7 @@ class Card(Strict):
     licence: Licence
     citation: str | Annotated[list[str], Field(min_length=1)] = Field(default="", validate_default=True)
     n_test: int
+    n_rows: int | None = None
     open_questions: list[str] = []
     reviewed: list[Reviewed] = []
     control_of: str | None = None

@@ -280,7 +280,17 @@ class Dataset:
     @cached_property
     def n_documents(self) -> int:
         """Documents that the suite states; a question is asked once for each order of its options."""
-        return self.metadata.n_test * int(self.blocks["rows"].get("option_trials") or 1)
+        return self.metadata.n_test * self.trials
+
+    @property
+    def trials(self) -> int:
+        """How often a question is asked, each time with its options in another order."""
+        return int(self.blocks["rows"].get("option_trials") or 1)
+
+    @property
+    def n_part(self) -> int:
+        """Rows of the test part: those that the paper states, or from which it drew these."""
+        return self.metadata.n_rows or self.metadata.n_test
 
     @property
     def joined_later(self) -> bool:

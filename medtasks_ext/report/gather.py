@@ -21,7 +21,7 @@ from medtasks_ext.report.differences import differences
 from medtasks_ext.report.groups import Group, GroupScore, group_frame, group_scores, groups_of, rank
 from medtasks_ext.report.judged import judgement_frame
 from medtasks_ext.report.privacy import is_open
-from medtasks_ext.report.standing import standings
+from medtasks_ext.report.standing import ranks_of, standings
 from medtasks_ext.results.changes import Shared, mean_change, shared_scores
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.experiments import Entry, Fault
@@ -233,7 +233,8 @@ def gather(
     with single_threaded():  # small products: threads would only wait for each other
         comparisons = compared(entries, draws, tasks, strategies)
         within = within_models(entries[: len(own)], draws, tasks)
-        groups = _groups(entries, tasks, strategies)
+        groups, places = _groups(entries, tasks, strategies), standings(entries, tasks, strategies)
+        ranks_of(groups, places)
         by_label, more = label_scores(own, labels, tasks)
     faults += more
     return Report(
@@ -242,7 +243,7 @@ def gather(
         entries=entries,
         draws=draws,
         groups=group_frame(groups, titles_of((row.group.axis, row.group.value) for row in groups)),
-        standings=standings(entries, tasks, strategies),
+        standings=places,
         comparisons=comparisons,
         within=within,
         pairs=pair_frame(comparisons, entries),

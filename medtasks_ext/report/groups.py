@@ -149,7 +149,7 @@ def groups_of(tasks: Registry) -> tuple[Group, ...]:
 
 
 def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) -> list[Group]:
-    """The suite's sets of values on an axis, and the mean over its columns: sets, and values in none."""
+    """The suite's sets of values on an axis, and the mean over its columns: values, some as a set."""
     sets = []
     for name, members in suite.sets.get(axis, {}).items():
         ids = tuple(dict.fromkeys(one for item in values if item.value in members for one in item.datasets))
@@ -158,7 +158,8 @@ def _derived(tasks: Registry, suite: Suite, axis: str, values: Sequence[Group]) 
             group = _group(tasks, place, named_groups(tasks, [place])[place], ids, listed(tasks))
             sets.append(replace(group, name=f"{suite.id}_{name}", derived=True))
     inside = {value for members in suite.sets.get(axis, {}).values() for value in members}
-    columns = [*(item for item in values if item.value not in inside), *sets]
+    apart = [item for item in values if item.value not in inside]
+    columns = [*apart, *sets] if apart else values  # sets that hold all values are no columns beside them
     if len(columns) < 2 or not suite.averaged:
         return sets
     ids = tuple(dict.fromkeys(one for item in columns for one in item.datasets))

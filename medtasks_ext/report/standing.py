@@ -19,7 +19,7 @@ import numpy as np
 
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import title
-from medtasks_ext.report.groups import Group, groups_of
+from medtasks_ext.report.groups import Group, GroupScore, groups_of
 from medtasks_ext.results.confirmed import State, confirmed_words, counted
 from medtasks_ext.results.frames import SPREAD, table_of
 from medtasks_ext.results.models import facts_of, model_id, version_of
@@ -408,6 +408,22 @@ def standings(
     return table_of("standings", (item.row() for item in rows if item))
 
 
+def ranks_of(rows: Sequence[GroupScore], table: pa.Table) -> None:
+    """Give own entries the rank of their standing among published models, and none where that has none.
+
+    Args:
+        rows: of groups, with their ranks.
+        table: the frame `standings`.
+    """
+    known = {(row["entry"], row["suite"], row["strategy"]): row for row in table.to_pylist() if row["rivals"]}
+    for row in rows:
+        found = known.get((row.entry.label, row.group.suite, row.strategy))
+        if found and not found["ranked"]:
+            row.rank = row.of = None
+        elif found and row.group.axis == "suite":
+            row.rank, row.of = found["rank"], found["rank_of"]
+
+
 @dataclass(frozen=True)
 class _Field:
     """The published models that have scores of a suite with one strategy."""
@@ -503,7 +519,7 @@ def _standing(entry: Entry, tasks: Registry, field: _Field) -> Standing | None:
     equivalent = None
     if enough and len(alike) < group.n_tasks and (fit := _fit(field, group, tuple(chosen))):
         equivalent = Equivalent(*fit.score(scores, np.array([*map(_variance, items)])))
-        everything = [*group.counted]
+        everything = sorted(group.counted)  # sums of one order have the same last digits
         whole, (places, of_all) = _weights(group, everything), field.on(everything)
         rivals = field.rivals(places, [float(whole @ values) for values in of_all])
     weights = group.weights(frozenset(own))

@@ -221,7 +221,7 @@ def count_task(
         task=name,
         suite=dataset.metadata.suite,
         strategy=strategy,
-        documents=len(task.eval_docs) if rows_here else dataset.n_documents,
+        documents=len(task.eval_docs) if rows_here else dataset.n_part * dataset.trials,
         prompts=prompts,
         shots=of_shots,
         n_shots=n_shots,

@@ -110,6 +110,8 @@ def test_sample_rows_stand_in_for_rows_that_are_not_here_and_are_marked(medtasks
     assert found["documents"] == registry().datasets["bridge_chip_ctc"].metadata.n_test
     assert not found["rows_here"] and not found["sample"]
     printed = medtasks("plan", "ORG/Model-8B", *CHIP_CTC).out
+    (drawn,) = plan("ORG/Model-8B", "--tasks", "mlb_cmexam")["tasks"]
+    assert drawn["documents"] == 3 * 6_811  # all that are there; MLB asked some of them
     row = next(line for line in printed.splitlines() if line.strip().startswith("bridge_chip_ctc"))
     assert row.count("~") == 3 and "~: rows of 1 of 1 tasks are not on this machine" in printed
 

@@ -51,6 +51,16 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
     return Entry(label, label, "medtasks", experiments)
 
 
+def test_the_average_of_an_axis_is_that_of_its_rows_or_of_some_and_a_set_of_the_others():
+    """BRIDGE's table has three specialties as one; ClinicBench's two sets hold all of its tasks."""
+    values = {"bridge": "specialties", "clinicbench": "clinical_task"}
+    for suite, axis in values.items():
+        groups = {group.value: group for group in GROUPS if (group.suite, group.axis) == (suite, axis)}
+        plain = [group for group in groups.values() if not group.derived]
+        as_one = TASKS.suites[suite].sets[axis].get("other_specialties", [])
+        assert len(groups["average"].parts) == len(plain) - max(len(as_one) - 1, 0)
+
+
 def test_groups_across_suites_hold_every_dataset_but_controls_and_those_of_suites_apart():
     [whole] = [group for group in GROUPS if group.axis == "all"]
     left_out = {

@@ -186,3 +186,13 @@ def test_mlb_average_is_the_mean_of_its_dimensions_each_the_mean_of_its_tasks(ta
         for name in dimensions
     }
     assert shares == pytest.approx(dict.fromkeys(dimensions, 0.2))
+
+
+def test_mlb_asked_as_many_documents_of_each_dataset_as_its_table_says(tasks):
+    """Table 1: 100 of each public one, whose rows it does not name."""
+    said = {row["dataset"]: int(row["n_sampled"]) for row in read("mlb_datasets.csv")}
+    here = {item.metadata.name: item for item in tasks.datasets_of(tasks.suites["mlb"]) if item.of_paper}
+    assert {name: item.metadata.n_test for name, item in here.items()} == said
+    exam = here["CMExam"]
+    assert of_the_paper(exam, "zero_shot").asked.rows.n_of_suite == 300
+    assert exam.n_part * exam.trials == 20_433

@@ -1,7 +1,10 @@
 """Where an own run stands among published models: what is claimed, from how much, and in which words."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from statistics import fmean, median
 from xml.etree import ElementTree
 
@@ -75,6 +78,8 @@ def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     )
     outcome = medtasks("report", "run", "--strategy", "zero_shot")
     assert "○" in outcome.out and "●" not in outcome.out and "median in" not in outcome.out
+    line = next(line for line in outcome.out.splitlines() if "BRIDGE, zero-shot" in line)
+    assert line.split()[5] == "–" and "/99" not in outcome.out
 
 
 def test_a_few_tasks_stand_for_the_suite_but_not_for_a_rank(medtasks, tmp_path):
@@ -105,6 +110,7 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
         f": rank {first} to {last} of 99, below the middle, on rows or words that nobody has confirmed"
     )
     said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
+    assert f" {found['rank']}/99 " in said and first <= found["rank"] <= last
     assert found["sentence"] in said and "●" in said
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     [content] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
@@ -120,6 +126,27 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
         group for group in groups if {"layer_1_marks", "layer_2_marks"} & {*group.get("class", "").split()}
     ]
     assert sum(len(group.findall("{http://www.w3.org/2000/svg}line")) for group in rivals) == 98
+
+
+def test_figures_do_not_depend_on_the_order_in_which_python_keeps_names(tmp_path):
+    write_run(tmp_path / "run", "ORG/med-8b", like("Llama-3.1-8B-Instruct", SOME), **ASKED)
+    command = [
+        sys.executable,
+        "-m",
+        "medtasks_ext",
+        "report",
+        tmp_path / "run",
+        "--strategy",
+        "zero_shot",
+        "--json",
+    ]
+    said = {
+        subprocess.run(
+            command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
 
 
 def test_sides_are_values_whose_interval_leaves_out_the_median(medtasks, tmp_path):

@@ -69,6 +69,23 @@ def test_questions_on_one_record_share_their_cluster(name, questions, clusters):
     assert (len(found), len(set(found))) == (questions, clusters)
 
 
+def test_turns_of_one_dialogue_are_one_cluster(data_dir):
+    """Each of MentalHealth's rows holds its dialogue up to a turn, and no id of it."""
+    told = {
+        topic: f"Client: I cannot sleep, {topic}.\nCounselor: Since when?\nClient: Since May."
+        for topic in ("exams", "work")
+    }
+    rows = [
+        {"context": "\n".join(text.split("\n")[:turns]), "gold_counselor_response": "Tell me more.",
+         "topic": topic, "dialogue_type": 1}
+        for topic, text in told.items()
+        for turns in (1, 3)
+    ]  # fmt: skip
+    write_jsonl(data_dir / "medhelm" / "mental_health" / "test.jsonl", rows)
+    found = [document["cluster"] for document in load("medhelm_mental_health")]
+    assert found[0] == found[1] != found[2] == found[3]
+
+
 def test_a_cluster_is_known_by_a_short_digest_and_blanks_do_not_count(data_dir):
     rows = [
         {"prompt": f"Was {what} present?", "context": note, "label": "A"}
