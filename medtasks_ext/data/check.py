@@ -290,7 +290,7 @@ def _checked(dataset: Dataset, folder: Path, files: list[str], watch: Watch | No
 
 def _of_rows(dataset: Dataset, documents: Documents, oracle: Oracle | None) -> Iterator[str]:
     """What is worth knowing of rows before a run."""
-    n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.metadata.n_test
+    n, n_paper = len({str(item.get("item", item["id"])) for item in documents}), dataset.n_part
     if n != n_paper:
         yield f"{n:,} test rows; the suite's own test part has {n_paper:,}"
     if oracle and oracle.is_lost_by_the_suite:
