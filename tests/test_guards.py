@@ -135,7 +135,6 @@ CONNECTIONS = {
     "medtasks_ext/engines/http.py": "prompts: the policy before each; redirects are never followed",
     "medtasks_ext/rows/transfer.py": "downloads: no text leaves; where a stranger names it, the web alone",
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
-    "medtasks_ext/data/hub_dataset.py": "files of a dataset of the hub: no text leaves",
     "medtasks_ext/runner/plan_model.py": "a model's configuration from the hub: no text leaves",
     "medtasks_ext/cli/model.py": "whether a server is there: no text leaves",
 }

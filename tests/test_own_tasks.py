@@ -20,7 +20,7 @@ from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
 from medtasks_ext.registry.folders import tasks_folder
-from medtasks_ext.registry.new import draft, kinds, questions
+from medtasks_ext.registry.new import kinds, questions, templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.registry.suites import no_suite
 from medtasks_ext.report.groups import group_scores, groups_of
@@ -592,12 +592,11 @@ EVERY_DAY = ("option_letter", "label_word", "entity_list", "free_text")
 def test_every_kind_of_answers_is_scored_without_a_suites_word(own, kind):
     """A new dataset of no suite lacks nothing but what a person must write."""
     tasks = registry()
-    given = {"id": "nuovo", "suite": "own", "kind": kind}
-    answers: dict = {}
-    for question in questions(tasks, answers):
-        first = next(iter(question.choices or ("x",)))
-        answers[question.key] = given.get(question.key, [first] if question.many else first)
-    draft(tasks, answers).write()
+    said: dict = {"id": "nuovo"}
+    for key, known in questions(no_suite(), said):
+        first = next(iter(known))
+        said[key] = kind if key == "kind" else [first] if key in ("document_types", "specialties") else first
+    write(tasks, tasks.suites["own"], said, templates()[kind])
     forget()
     tasks = registry()
     faults = {check.what for check in checks_of(tasks, tasks.datasets["own_nuovo"]) if check.problems}

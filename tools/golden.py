@@ -51,7 +51,6 @@ WORDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "lock": (("dev", "lock"), ("lock",)),
     "build": (("dev", "build"), ("build",)),
     "path": (("dev", "path"), ("path",)),
-    "new suite": (("new", "suite"), ("new-suite",)),
 }
 SECONDS = 240  # that a command may take
 CHECKOUTS = "checkouts.txt"

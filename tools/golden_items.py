@@ -722,27 +722,6 @@ def read_tasks(recorder: Recorder) -> None:
     )
     if recorder.wants("contribute.dataset"):
         recorder.keep("contribute.dataset", recorder.scratch / "new", "files")
-    suite = (
-        "--id",
-        "wards",
-        "--title",
-        "WardBench",
-        "--about",
-        '"short texts"',
-        "--axis",
-        "unit=emergency,outpatient",
-        "--dataset",
-        "triage",
-    )
-    call(
-        "contribute.suite",
-        "new suite",
-        *suite,
-        cwd=folder(recorder, "new-suite"),
-        env={"MEDTASKS_TASKS": "."},
-    )
-    if recorder.wants("contribute.suite"):
-        recorder.keep("contribute.suite", recorder.scratch / "new-suite", "files")
     call("contribute.valid", "validate", "golden_qa medhelm_medqa", env=OWN)
     call("contribute.locked", "lock", "--check medhelm_medqa bridge_mednli")
     call("contribute.place", "path", "medhelm_medqa")

@@ -31,7 +31,6 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
 _GROUPS = {
     "batch": "Answer a run's requests by a batch API, at half price.",
     "judge": "Let juries of models rate answers, and check the juries.",
-    "new": "Start a dataset folder, or a suite of your own.",
     "dev": "Check task files, and build tasks, pages and locks.",
 }
 #: Command of a group -> the module below `cli` that declares it.
@@ -39,8 +38,6 @@ _PARTS = {
     "batch out": "requests:requests",
     "batch in": "responses:responses",
     "judge run": "judge:judge",
-    "new dataset": "new:new",
-    "new suite": "new_suite:new_suite",
     "dev validate": "validate:validate",
     "dev lock": "lock:lock",
     "dev build": "build:build",
@@ -48,9 +45,7 @@ _PARTS = {
 }
 _APPS = ("data", "prompts")
 #: The command of a group that other words than its commands' belong to: `judge RUN` is `judge run RUN`.
-DEFAULTS = {"judge": "run", "new": "dataset"}
-#: An option without a value that stands for a command of a group: `new --suite` is `new suite`.
-_OPTIONS = {"new": {"--suite": "suite"}}
+DEFAULTS = {"judge": "run"}
 #: Names of the last release, and what is called now.
 _MOVED = {
     "requests": "batch out",
@@ -60,7 +55,6 @@ _MOVED = {
     "lock": "dev lock",
     "build": "dev build",
     "path": "dev path",
-    "new-suite": "new suite",
     "check-submission": "submit --check",
     **{f"judge-{name}": f"judge {name}" for name in ("gold", "data", "eval")},
     **{name: f"study {name}" for name in ("contamination", "difficulty", "departments", "sample")},
@@ -221,10 +215,6 @@ class Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the command that is meant before words that are none."""
         own = self.name or ""
-        for option, name in _OPTIONS.get(own, {}).items():
-            value = args[args.index(option) + 1 :][:1] if option in args else [""]
-            if not value or value[0].startswith("-"):
-                args = [name, *(word for word in args if word != option)]
         if own in DEFAULTS and not (args and args[0] in (*self.commands, "--help")):
             args = [DEFAULTS[own], *args]
         return super().parse_args(ctx, args)

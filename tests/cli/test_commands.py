@@ -95,7 +95,6 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
         ("judge-gold", "judge gold"),
         ("contamination", "study contamination"),
         ("check-submission", "submit --check"),
-        ("new-suite", "new suite"),
         ("lock", "dev lock"),
     ],
 )
@@ -368,7 +367,7 @@ def test_what_is_left_out_is_answered_with_an_example(medtasks, command, example
     assert example in " ".join(outcome.err.split())
 
 
-@pytest.mark.parametrize(("group", "option"), [("new", "--from FILE"), ("judge", "--jury JURY")])
+@pytest.mark.parametrize(("group", "option"), [("judge", "--jury JURY")])
 def test_the_help_of_a_group_shows_what_its_plain_call_takes(medtasks, group, option):
     shown = medtasks(group, "--help")
     assert shown.code == 0

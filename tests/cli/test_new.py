@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import sys
 from pathlib import Path
 from zlib import crc32
 
@@ -13,7 +11,7 @@ import pytest
 
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.families import families
-from medtasks_ext.registry.new import PLACEHOLDER, Draft, draft, kinds, questions, templates
+from medtasks_ext.registry.new import PLACEHOLDER, kinds, questions, templates, write
 from medtasks_ext.runner.validate import checks_of
 from tests.conftest import declare_suites, write_jsonl
 
@@ -69,13 +67,13 @@ def everything(tmp_path_factory) -> Registry:
     root = small_tree(tmp_path_factory.mktemp("new") / "tasks")
     tasks = Registry(root)
     for suite, kind in ALL_KINDS:
-        answers: dict = {}
-        for question in questions(tasks, answers):
-            first = next(iter(question.choices)) if question.choices else "new_" + kind
-            answers[question.key] = {"suite": suite, "kind": kind}.get(
-                question.key, [first] if question.many else first
+        said: dict = {"id": f"new_{kind}"}
+        for key, known in questions(tasks.suites[suite], said):
+            first = next(iter(known))
+            said[key] = (
+                kind if key == "kind" else [first] if key in ("document_types", "specialties") else first
             )
-        draft(tasks, answers).write()
+        write(tasks, tasks.suites[suite], said, templates()[kind])
     return Registry(root)
 
 
@@ -119,13 +117,12 @@ def test_every_kind_of_the_documentation_and_every_family_can_be_chosen(everythi
 
 
 def test_flags_alone_make_a_folder_that_is_listed_and_in_groups(medtasks, tree):
-    outcome = medtasks("new", *as_arguments(FLAGS), "--name", "Falls: a clinic", "--n-test", "200")
+    outcome = medtasks("new", *as_arguments(FLAGS))
     assert outcome.code == 0, outcome.text
     folder = tree / "medhelm" / "falls_clinic"
     assert {file.name for file in folder.iterdir()} == {"task.yaml", "card.yaml", "sample.jsonl"}
     assert '"medhelm_falls_clinic"' in medtasks("ls", "--json", "category=administration").out
     record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
-    assert (record.name, record.n_test) == ("Falls: a clinic", 200)
     assert record.specialties == ["primary_care", "general"]
     assert "medhelm_falls_clinic_cot" in Registry(tree).leaves("medtasks_spec_primary_care_cot")
     outcome = medtasks("dev", "validate", "medhelm_falls_clinic")
@@ -190,83 +187,6 @@ def test_all_that_is_missing_is_said_at_once(medtasks, tree):
         assert f"--axis {axis}=: " in outcome.err
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_on_a_terminal_it_asks_and_takes_numbers_and_asks_again(medtasks, tree, monkeypatch):
-    replies = ["falls_clinic", "2", "exact_leter", "exact_letter", "en", "1", "2, 5", "general"]
-    replies += ["1", "private"]
-    replies += ["administration", "scheduling_resources_and_staff", "Falls clinic", ""]
-    monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
-    outcome = medtasks("new")
-    assert outcome.code == 0, outcome.text
-    assert "did you mean exact_letter?" in outcome.err
-    record = Registry(tree).datasets["medhelm_falls_clinic"].metadata
-    assert record.document_types == ["case_report", "general_ehr_note"]
-    assert (record.name, record.summary) == (
-        "Falls clinic",
-        "TODO: one sentence: what goes in, what comes out",
-    )
-
-
-def test_a_question_is_asked_only_if_no_flag_answers_it(medtasks, tree, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", Terminal("exact_letter\n\n\n"))
-    given = {name: value for name, value in FLAGS.items() if name != "kind"}
-    outcome = medtasks("new", *as_arguments(given))
-    assert outcome.code == 0 and "Language" not in outcome.out
-
-
-def test_a_question_is_explained_and_taken_back(medtasks, tree, monkeypatch):
-    replies = [
-        "<",
-        "?",
-        "wrong_name",
-        "2",
-        "<",
-        "<",
-        "medhelm_falls_clinic",
-        "?",
-        "",
-        "exact_letter",
-        "?",
-        "de",
-    ]
-    replies += ["<", "en", "1", "1", "general", "1", "private"]
-    replies += [
-        "administration",
-        "<",
-        "administration",
-        "scheduling_resources_and_staff",
-        "?",
-        "Falls",
-        "",
-        "",
-    ]
-    monkeypatch.setattr(sys, "stdin", Terminal("\n".join(replies) + "\n"))
-    outcome = medtasks("new")
-    assert outcome.code == 0, outcome.text
-    assert "? explains a question, < goes back to the one before" in outcome.err
-    assert "  this is the first question" in outcome.err
-    assert "  id: names the folder and the tasks;" in outcome.err
-    assert "  kind: decides how answers are read" in outcome.err and "As a flag: --kind VALUE" in outcome.err
-    assert "  this cannot wait; ? explains it" in outcome.err
-    assert "  language: of the documents, a code of ISO 639." in outcome.err
-    found = Registry(tree).datasets
-    assert "medhelm_wrong_name" not in found
-    record = found["medhelm_falls_clinic"].metadata
-    assert (record.language, record.name) == ("en", "Falls")
-    assert record.axes == {"category": "administration", "subcategory": "scheduling_resources_and_staff"}
-
-
-def test_an_interrupted_question_leaves_nothing(medtasks, tree, monkeypatch):
-    before = sorted(tree.rglob("*"))
-    monkeypatch.setattr(sys, "stdin", Terminal("falls_clinic\n2\n"))  # then the input ends
-    assert medtasks("new").code == 130
-    assert sorted(tree.rglob("*")) == before
-
-
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError("no space left on device")])
 def test_a_folder_is_there_as_a_whole_or_not_at_all(medtasks, tree, monkeypatch, stop):
     before, write, written = sorted(tree.rglob("*")), Path.write_text, []
@@ -283,14 +203,6 @@ def test_a_folder_is_there_as_a_whole_or_not_at_all(medtasks, tree, monkeypatch,
     assert len(written) == 2 and sorted(tree.rglob("*")) == before
 
 
-def test_an_existing_folder_is_never_touched(tree):
-    folder = tree / "medhelm" / "hospice_referral"
-    before = {file: file.read_bytes() for file in folder.iterdir()}
-    with pytest.raises(Exception, match="there is such a folder"):
-        Draft("medhelm_hospice_referral", folder, {"task.yaml": ""}).write()
-    assert {file: file.read_bytes() for file in folder.iterdir()} == before
-
-
 def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, monkeypatch):
     import medtasks_ext.registry.new as module
 
@@ -300,3 +212,79 @@ def test_the_tasks_of_an_installed_package_are_left_alone(medtasks, tmp_path, mo
     outcome = medtasks("new", *as_arguments(FLAGS))
     assert outcome.code == 2
     assert "export MEDTASKS_TASKS=my_tasks" in outcome.err and "--suite own" in outcome.err
+
+
+# ---------------------------------------------------------------------- for a file's columns
+
+OWN = (
+    "new", "--from", "rows.jsonl", "--suite", "own", "--id", "mine", "--access", "private", "--language",
+    "it", "--task-type", "text_classification", "--document-types", "general_ehr_note", "--specialties",
+    "general", "--stage", "research",
+)  # fmt: skip
+EXAM = [{"stem": f"Caso {n}?", "a": "uno", "b": "due", "c d": "tre", "key": "ABC"[n % 3]} for n in range(6)]
+NOTES = [{"nota": f"Paziente {n}", "esito": ("ricovero", "dimissione")[n % 2]} for n in range(6)]
+BOTH = [{"nota": f"Paziente {n}", "segni": [["febbre"], ["febbre", "tosse"], []][n % 3]} for n in range(6)]
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    folder = tmp_path / "my_tasks"
+    folder.mkdir()
+    monkeypatch.setenv("MEDTASKS_TASKS", str(folder))
+    forget()
+    yield folder
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "gold"),
+    [
+        (
+            EXAM,
+            "--kind choice --map question=stem --map options=a,b,c\u00a0d --map answer=key --labels A,B,C",
+            "A. uno\nB. due\nC. tre",
+        ),
+        (NOTES, "--kind category --map text=nota --map label=esito --labels ricovero,dimissione", "ricovero"),
+        (BOTH, "--kind labels --map text=nota --map labels=segni --labels febbre,tosse", "febbre\ntosse"),
+        (NOTES, "--kind prose --map text=nota --map reference=esito", "dimissione"),
+    ],
+)
+def test_a_task_for_the_columns_of_a_file_shows_three_rows_and_runs(
+    medtasks, own, data_dir, rows, flags, gold
+):
+    write_jsonl(Path("rows.jsonl"), rows)
+    made = medtasks(*OWN, *(word.replace("\u00a0", " ") for word in flags.split(" ")))
+    assert made.code == 0, made.text
+    assert made.out.count("── gold ──") == 3 and gold in made.out
+    assert "6 of 6 rows can be asked as the new task file says" in made.out
+    forget()
+    outcome = medtasks("dev", "validate", "own_mine")
+    assert [line for line in outcome.out.splitlines() if line.startswith("  ✗")] == [
+        "  ✗ nothing is left to fill in"
+    ]
+    write_jsonl(data_dir / "own" / "mine" / "test.jsonl", rows)
+    run = medtasks(
+        "run", "--model", "oracle", "--tasks", "own_mine", "--data", "local", "--output_path", "run"
+    )
+    assert run.code == 0, run.text
+
+
+def test_labels_are_never_taken_from_the_rows(medtasks, own):
+    write_jsonl(Path("rows.jsonl"), NOTES)
+    made = medtasks(*OWN, "--kind", "category", "--map", "text=nota", "--map", "label=esito")
+    assert made.code == 0 and "ricovero" not in (own / "mine" / "task.yaml").read_text()
+    assert "0 of 6 rows can be asked" in made.out and "--labels the answers" in made.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--kind", "category", "--map", "text=note"), "the file has no column note"),
+        (("--kind", "category", "--map", "texts=nota"), "answers of kind category have no column texts"),
+        (("--kind", "prose", "--map", "text=nota", "--labels", "A,B"), "prose have no closed labels"),
+    ],
+)
+def test_a_column_or_label_that_cannot_be_is_refused(medtasks, own, flags, message):
+    write_jsonl(Path("rows.jsonl"), NOTES)
+    outcome = medtasks(*OWN, *flags)
+    assert outcome.code == 2 and message in outcome.err and not any(own.iterdir())

@@ -69,7 +69,7 @@ GIVEN = {
     "report": ("report", "pipe"),
     "report --by": ("report", "run", "--by", "pipe", "-o", "report"),
     "compare --by": ("compare", "run", "run", "--by", "pipe"),
-    "new --from": ("new", "dataset", "--id", "own_wards", "--from", "pipe.csv", "--answer", "label"),
+    "new --from": ("new", "--id", "own_wards", "--from", "pipe.csv"),
     "data import": ("data", "import", "pipe.csv", "--task", TASK),
     "data pin --copy": ("data", "pin", "medhelm_medqa", "--by", "me", *2 * ("--copy", "pipe.csv")),
     "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
