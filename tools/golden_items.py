@@ -35,7 +35,7 @@ ASKED, NUMBER = "golden_qa", 36  # a task of one's own, and its rows
 JUDGES = ("one", "two")
 SUBMITTED = "submissions/Org/random-label/2026-05-01"
 OWN = {"MEDTASKS_TASKS": "own", "MEDTASKS_DATA_DIR": "data"}
-PANEL = ("whole", "shot", "merged")
+PANEL = ("whole", "shot", "few")
 
 _TASK = """# Answers to invented questions.
 class: !function medtasks_ext.task.MedicalTask
@@ -273,11 +273,9 @@ def learn(recorder: Recorder, run: Path) -> None:
 
 
 def make_parts(recorder: Recorder) -> None:
-    """Shards and their merger; a run that was killed and went on."""
-    shared = ("--model", "random-label", "--tasks", names(*FEW), "--data", "sample", "--output_path", "parts")
-    for part in ("1/2", "2/2"):
-        recorder.call(f"made.part-{part[0]}", "run", *shared, "--shard", part, made=True)
-    recorder.call("made.merged", "merge", "parts-shard-1-of-2 parts-shard-2-of-2 -o merged", made=True)
+    """A run of few tasks; one that was killed and went on."""
+    shared = ("--model", "random-label", "--tasks", names(*FEW), "--data", "sample", "--output_path", "few")
+    recorder.call("made.few", "run", *shared, made=True)
     command = (
         "run",
         *chat(recorder, "killed"),
@@ -591,7 +589,7 @@ def read(recorder: Recorder) -> None:
 def read_reports(recorder: Recorder) -> None:
     """Reports: of all runs, of plain results, of published models, by labels."""
     call = recorder.call
-    every = ("oracle", "random", "shot", "served", "warm", "two-shots", "merged", "filed", "killed")
+    every = ("oracle", "random", "shot", "served", "warm", "two-shots", "few", "filed", "killed")
     call("scores.all", "report", *every, "-o {out}")
     call("scores.all-json", "report", *every, "--json")
     call("scores.cot", "report", "oracle served --strategy cot --published none --json")
@@ -628,14 +626,14 @@ def read_documents(recorder: Recorder) -> None:
     """Documents, their pages, and whether a folder is whole."""
     call = recorder.call
     call("documents.pages", "view", "served random -o {out} --include-text")
-    call("documents.few", "view", "whole merged -o {out}")
+    call("documents.few", "view", "whole few -o {out}")
     call("documents.judged", "view", "judged -o {out}")
     call("documents.plain", "view", "plain -o {out}")
     call("documents.one", "show", "served medhelm_medqa 0")
     call("documents.one-whole", "show", "judged medhelm_aci_bench 1 --whole")
     call("documents.errors", "show", "served bridge_ade_drug_dosage")
     call("documents.none", "show", "served bridge_mie")
-    for name in ("served", "merged", "judged", "filed", "killed", "random"):
+    for name in ("served", "few", "judged", "filed", "killed", "random"):
         call(f"whole.{name}", "verify", name)
     call("whole.scores", "verify", "served --scores")
     call("whole.hosts", "verify", "served --egress")

@@ -19,7 +19,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
-    "Evaluate": ("ls", "plan", "preview", "run", "batch", "merge", "rescore", "verify"),
+    "Evaluate": ("ls", "plan", "preview", "run", "batch", "rescore", "verify"),
     "Results": ("report", "view", "compare", "card", "cite"),
     "Leaderboard": (),
     "Judges": ("judge",),
@@ -63,7 +63,7 @@ _MOVED = {
 #: A module of a package says it by `AFTER_INTERRUPT = "goes on"` or `"begins again"`.
 _AFTER_INTERRUPT = {
     **dict.fromkeys(("run", "judge run", "data fetch", "prompts fetch"), "goes on"),
-    **dict.fromkeys(("report", "rescore", "merge", "verify", "data check"), "begins again"),
+    **dict.fromkeys(("report", "rescore", "verify", "data check"), "begins again"),
 }
 
 

@@ -211,8 +211,7 @@ def _without_punkt(run: Run) -> Iterator[str]:
     needing = {
         name: record["metrics"]
         for name, record in run.results().items()
-        if "metrics" in record  # not of a shard
-        and name in run.registry.tasks
+        if name in run.registry.tasks
         and needs_punkt(run.registry.tasks[name][0])
         and not any(metric.startswith("bleu_4") for metric in record["metrics"])
         and record["loaded"]["n_without_gold"] < record["loaded"]["n_test"]
@@ -256,8 +255,6 @@ def _next(run: Run, again: Sequence[str] | None) -> Iterator[str]:
     """Commands as they can be typed."""
     if again is not None:
         yield shown_command(["run", *again])
-    if run.manifest.identity.shard:
-        return  # `medtasks merge` comes first, and is named
     results = run.results()
     folder = shlex.quote(str(run.folder))
     waiting = [name for name in waits_for_judges(results) if name in run.registry.tasks]

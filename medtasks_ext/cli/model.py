@@ -225,3 +225,20 @@ def _check_endpoint(url: str, endpoint: str) -> None:
             where="--model_args base_url",
             remedy=f"start the server, or correct the address; it ends in {endpoint}",
         ) from None
+
+
+def check_one_process() -> None:
+    """Refuse to be one of several processes of a launcher.
+
+    Raises:
+        MedtasksError: `accelerate launch` or `torchrun` has started several.
+    """
+    started = int(os.environ.get("WORLD_SIZE", "1"))
+    if started > 1 and "RANK" in os.environ:
+        raise MedtasksError(
+            f"{started} processes were started, and a run is one process",
+            where="accelerate launch",
+            remedy="for several GPUs: --model_args data_parallel_size=N or tensor_parallel_size=N with vllm, "
+            "parallelize=True with hf, or several servers with + between their addresses; for several "
+            "machines: other --tasks on each, and `medtasks report` on all folders",
+        )

@@ -109,11 +109,6 @@ class Progress:
         with self._lock:
             self.tally.stored(task, n, unsure)
 
-    def elsewhere(self, task: str, n: int) -> None:
-        """Count outcomes of other processes of the run."""
-        with self._lock:
-            self.tally.elsewhere(task, n)
-
     def answered(self, request: Request, answer: Answer) -> None:
         """Count a response that the model gave."""
         with self._lock:
@@ -128,7 +123,7 @@ class Progress:
 
     def finished(self, task: str, entry: TaskEntry) -> None:
         """Say that a task is done or failed."""
-        if entry.state in (TaskState.DONE, TaskState.GENERATED):
+        if entry.state is TaskState.DONE:
             what = ", ".join(filter(None, ("done", self._score(task))))
         elif entry.faults:
             what = f"{counted(sum(entry.faults.values()), 'request')} without an answer"

@@ -52,7 +52,6 @@ For models behind an interface: local-chat-completions, local-completions, opena
 openai-completions, anthropic-chat (Anthropic's format). Without --output_path the run is runs/MODEL.
 """
 _EXAMPLE = "--tasks bridge_zh --model openai-chat-completions --model_args model=NAME --apply_chat_template"
-_SHARD = "files need no shards: more than one are written where one would be too large"
 #: Bytes of a prompt that count as one token in an estimate.
 BYTES_PER_TOKEN = 4
 
@@ -120,13 +119,8 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--drop-faulty", action="store_true")
     own_parser.add_argument("-o", default="requests.jsonl")
-    own_parser.add_argument("--shard")
     own_parser.set_defaults(ask=ANSWERS)  # files of a batch interface hold texts to answer
     own, rest = own_parser.parse_known_args(arguments)
-    if own.shard is not None:
-        raise MedtasksError(
-            f"is not for `medtasks batch out`: {_SHARD}", where="--shard", remedy="leave it out"
-        )
     return own, lm_eval_config(rest, "batch out", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.arguments import (
     available,
     lm_eval_config,
@@ -23,7 +21,14 @@ from medtasks_ext.cli.arguments import (
     say_faults,
 )
 from medtasks_ext.cli.end import SAME_COMMAND, print_scores, say_end
-from medtasks_ext.cli.model import check_address, check_model_type, create_model, is_server, output_folder
+from medtasks_ext.cli.model import (
+    check_address,
+    check_model_type,
+    check_one_process,
+    create_model,
+    is_server,
+    output_folder,
+)
 from medtasks_ext.cli.prompts import say_wording
 from medtasks_ext.cli.reasons import context_of, reasons, say_budget
 from medtasks_ext.cli.stated_error import add_error_flags, error_target_of
@@ -56,9 +61,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runner.alarms import StopRule
     from medtasks_ext.runner.drawing import Design, ErrorTarget
     from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.ranks import Ranks
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runner.shards import ShardRun
 
 _DESCRIPTION = """Run tasks, groups or tags, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
@@ -73,8 +76,6 @@ estimates how long a run takes. Besides lm-eval's flags:
   --strict            stop if the data of any task is missing
   --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
                       count them, and are of a part of the rows
-  --shard I/N         ask for part I of N of the documents and score nothing; the folder is
-                      OUTPUT_PATH-shard-I-of-N, and `medtasks merge` joins the shards
   --data ORIGIN       where rows come from: local, hub, release (published inputs without gold)
                       or sample (invented rows, marked everywhere)
   --ask WAY           answers: the model writes them; likelihood: it says how likely each of the possible
@@ -157,15 +158,14 @@ def run_command(arguments: list[str]) -> int:
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # `say_end` names what lacks data
     own, config = _parse(arguments)
     check_model_type(config.model)
+    check_one_process()
     price = price_of(config.metadata, "--config")
-    check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
+    check_limit(own.max_cost, price)
     check_fields(own, config)
 
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runner.shards import Shard, ShardRun
     from medtasks_ext.runs.seal import RunLease
 
-    shard = Shard.parse(own.shard) if own.shard is not None else None
     target = error_target_of(own, config)
     with ExitStack() as held:
         with collector_paused():  # what is read stays
@@ -178,27 +178,13 @@ def run_command(arguments: list[str]) -> int:
         _say_parts(wanted)
         say_wording(wanted.built)
         _say_terms(wanted)
-        tasks, folder, rank = wanted.registry, output_folder(config), int(os.environ.get("RANK", "0"))
-        run = (
-            ShardRun(shard.folder(folder), tasks, shard, rank=rank)
-            if shard
-            else Run(folder, tasks, rank=rank)
-        )
-        if rank:
-            held.enter_context(private_files(wanted.private))
-        else:
-            lease = RunLease(run.folder, "medtasks run", private=wanted.private)
-            held.enter_context(lease).shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        run = Run(output_folder(config), wanted.registry)
+        held.enter_context(RunLease(run.folder, "medtasks run", private=wanted.private))
         waiting = open_run(run, wanted, config)
         cause = None
         if waiting:
-            ranks, cause = _execute(run, waiting, wanted, config, own, price)
-            if not ranks.first:
-                return 0  # the first of several processes writes the results
-        if isinstance(run, ShardRun):
-            _print_shard(run)
-        else:
-            _print_scores(run)
+            cause = _execute(run, waiting, wanted, config, own, price)
+        _print_scores(run)
         again = _without_rules(arguments) if cause else arguments
         return say_end(run, len(wanted.missing), again=again, cause=cause)
 
@@ -277,10 +263,9 @@ def _say_there(run: Run, waiting: dict[str, Task], choices: dict[str, Choice]) -
         if run.is_done(name) and not same_documents(task, run.state(name).choice, choices[name])
     ]
     if other:
-        anew = "scored anew over those of this call, and " if run.scores else ""
         say(
-            f"{len(other)} of {len(waiting)} tasks stand over other documents: {anew}no answer is asked for "
-            "again"
+            f"{len(other)} of {len(waiting)} tasks stand over other documents: scored anew over those of "
+            "this call, and no answer is asked for again"
         )
     if there:
         say(f"{there:,} of {wanted:,} documents have an answer already")
@@ -418,21 +403,6 @@ def _print_scores(run: Run) -> None:
     print_scores(run, run.results())
 
 
-def _print_shard(run: ShardRun) -> None:
-    run.write_results()
-    results = run.covered()
-    asked, whole = (
-        sum(item["n"] for item in results.values()),
-        sum(item["n_all"] for item in results.values()),
-    )
-    typer.echo(
-        f"shard {run.shard}: responses to {asked:,} of {whole:,} documents of {len(results)} tasks, and no "
-        "scores, since metrics of a part are not the task's"
-    )
-    base = str(run.folder).removesuffix(f"-shard-{run.shard.index}-of-{run.shard.of}")
-    say(f"when all are done: medtasks merge {base}-shard-*-of-{run.shard.of} -o {base}")
-
-
 def check_fields(own: argparse.Namespace, config: EvaluatorConfig, tasks: Iterable[Task] = ()) -> None:
     """Refuse settings that change what a request to a server is, wherever they come from.
 
@@ -457,11 +427,10 @@ def _execute(
     config: EvaluatorConfig,
     own: argparse.Namespace,
     price: Price | None,
-) -> tuple[Ranks, MedtasksError | None]:
-    """Run the tasks; returns the processes that did, and what ended the run before its time."""
+) -> MedtasksError | None:
+    """Run the tasks; returns what ended the run before its time."""
     from medtasks_ext.cli.progress import say_unpriced
     from medtasks_ext.runner.preflight import check_budget
-    from medtasks_ext.runner.ranks import ranks_of
     from medtasks_ext.runner.requests import text_of
     from medtasks_ext.runner.run import loaded_record
 
@@ -472,7 +441,6 @@ def _execute(
     check_address(config, wanted.egress, (text_of(task) for task in waiting.values()))
     loaded = create_model(config)
     model = loaded.lm
-    ranks = ranks_of(model)
     waiting, settings = fitted(run, model, waiting, wanted)
     places = {name: run.places(task) for name, task in waiting.items()}
     public = {name: loaded_record(task)["origin"] != "local" for name, task in waiting.items()}
@@ -488,10 +456,10 @@ def _execute(
     names, sent = run.manifest.tasks, lambda name: run.sent_requests(name, waiting.get(name))
     budget = budget_of(limit, *paid(limit, charge, run.files.responses, names, sent))
     say_unpriced(budget)
-    ready = _Ready(run, model, engine, ranks, waiting, settings, charge, budget)
-    if not own.no_preflight and any(places.values()) and not _is_built_in(model) and ranks.first:
+    ready = _Ready(run, model, engine, waiting, settings, charge, budget)
+    if not own.no_preflight and any(places.values()) and not _is_built_in(model):
         _preflight(ready, places)
-    return ranks, _stream(ready, own.stop_if, wanted.design)
+    return _stream(ready, own.stop_if, wanted.design)
 
 
 @dataclass(frozen=True)
@@ -501,7 +469,6 @@ class _Ready:
     run: Run
     model: LM
     engine: Engine
-    ranks: Ranks
     tasks: dict[str, Task]  # that are not done, as the model can be asked them
     settings: Settings
     charge: Charge | None  # what requests cost; None where they cost nothing, or nobody knows
@@ -519,16 +486,15 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> 
     from medtasks_ext.runner.stream import RunPlanner
     from medtasks_ext.runner.tally import Tally
 
-    run, tasks, ranks = ready.run, ready.tasks, ready.ranks
+    run, tasks = ready.run, ready.tasks
     built_in = _is_built_in(ready.model)
     asked = design.planned() if design else {name: len(run.places(task)) for name, task in tasks.items()}
     readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
     tally = Tally(asked, readers, ready.budget if ready.charge else None)
     alarms = None if built_in else Alarms(chat_template=ready.settings.templated)
     progress = Progress(tally, alarms=alarms, score=lambda task: _score_of(run, task))
-    shows = ranks.first  # and counts what the others store
-    what = (run, ready.model, ready.engine, tasks, ready.settings, progress if shows else tally)
-    how: dict[str, Any] = {"ranks": ranks, "instant": built_in, "say": progress.say}
+    what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
+    how: dict[str, Any] = {"instant": built_in, "say": progress.say}
     how |= {"charge": ready.charge, "budget": ready.budget}
     rounds: Rounds | None = None
     if design is None:
@@ -537,7 +503,7 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> 
         rounds = Rounds(design, progress.say)
         stream = RoundsPlanner(*what, design=design, said=rounds.said, **how)
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
-    with progress if shows else nullcontext():
+    with progress:
         try:
             stream.go()
             if rounds is not None:
@@ -546,15 +512,14 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> 
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)
                 run.save()
-            if shows:
-                progress.say_money(ready.budget)
+            progress.say_money(ready.budget)
     return stream.trouble.error
 
 
 def _score_of(run: Run, task: str) -> str:
     """A task's score in words, or that judges have to read it; nothing where it has none otherwise."""
     record = run.files.read_task(task) if run.is_done(task) else None
-    if record is None or "metrics" not in record:  # as in a shard
+    if record is None:
         return ""
     metrics = record["metrics"]
     if "score" not in metrics:
@@ -663,7 +628,6 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--no-preflight", action="store_true")
     own_parser.add_argument("--whole-answers", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
-    own_parser.add_argument("--shard")
     add_error_flags(own_parser)
     own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)
     own, rest = own_parser.parse_known_args(arguments)

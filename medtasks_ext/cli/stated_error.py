@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 #: Two models count as alike within so many points.
 MARGIN = 1.0
 #: Options that choose documents themselves, or split them.
-_ELSE = ("limit", "samples", "shard")
+_ELSE = ("limit", "samples")
 
 
 def add_error_flags(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +39,7 @@ def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTa
     target = error_target(own.error, watched=own.watched, scores=own.error_of, against=own.against)
     if target is None:
         return None
-    given = {"limit": config.limit, "samples": config.samples, "shard": own.shard}
+    given = {"limit": config.limit, "samples": config.samples}
     if both := [f"--{name}" for name in _ELSE if given[name] is not None]:
         raise MedtasksError(
             "chooses documents itself", where="--error", remedy=f"leave out {' and '.join(both)}"
@@ -48,12 +47,6 @@ def error_target_of(own: argparse.Namespace, config: EvaluatorConfig) -> ErrorTa
     if own.ask == LIKELIHOOD:
         raise MedtasksError(
             "is of answers that the model writes", where="--error", remedy="leave out --ask likelihood"
-        )
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise MedtasksError(
-            "needs one process, which sees all answers",
-            where="--error",
-            remedy="start it once; the engine may use several GPUs",
         )
     return target
 

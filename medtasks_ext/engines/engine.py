@@ -44,7 +44,6 @@ class Engine(ABC):
     """Answers requests."""
 
     window: int = 64  # requests that the engine has under way at most; the feed holds as many ready
-    batch: int = 1  # requests that the engine answers together, and whose slowest answer all of them wait for
     #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read

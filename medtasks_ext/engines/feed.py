@@ -4,7 +4,7 @@ One thread is enough: it builds and tokenises 430,000 prompt tokens a second on 
 a request and 2 ms to tokenise it, over the sample rows of all tasks, with a vocabulary of 49,000), and
 eight H100 read 200,000 with a model of 8 billion parameters, by the assumptions of `plan`. They read
 1,600,000 with one of 1 billion; but the process itself ends at about 850 requests a second, so that more
-threads would gain a factor of two, and shards gain as many as there are.
+threads would gain a factor of two.
 """
 
 from __future__ import annotations

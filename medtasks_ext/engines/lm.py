@@ -142,7 +142,6 @@ class LmEngine(Engine):
         self._model = model
         self.address, self.egress = address_of(model), egress or Egress.of()
         self._size = BatchSize(model, say) if BatchSize.has(model) else None
-        self.batch = self._size.most if self._size is not None else 1
         #: prompt, or prompt and option -> requests, each with the place of that option
         self._waiting: dict[tuple[str, str], deque[tuple[Request, int]]] = {}
         self._found: dict[str, dict[int, Likelihood]] = {}  # key of a request -> of its options

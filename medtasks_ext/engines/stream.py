@@ -7,8 +7,7 @@ thread brings what came to the disk.
 How fast one process asks: one thread builds and tokenises some 430,000 tokens of prompts a second on one
 core, and the process ends at about 850 requests a second. By the assumptions of `medtasks plan`, eight H100
 read 200,000 tokens a second with 8 billion parameters, 1,600,000 with one. More threads would not help
-much: share such a run by `--shard`. A record that has to be cut is tokenised once whole, and once as it is
-sent.
+much. A record that has to be cut is tokenised once whole, and once as it is sent.
 """
 
 from __future__ import annotations
@@ -97,9 +96,6 @@ class Planner(ABC):
             MedtasksError: the disk takes nothing more, which ends the stream.
         """
 
-    def wait_for_others(self) -> None:  # noqa: B027  most work alone
-        """Wait for others that share the work, once all of one's own is done."""
-
     def close(self) -> None:  # noqa: B027
         """Nothing more comes; everything that came is on the disk and sealed after this."""
 
@@ -177,8 +173,6 @@ class Stream:
                 self._run()
                 for feed in self._feeds.values():
                     feed.close()
-                for planner in self._planners:
-                    planner.wait_for_others()
         except BaseException:
             self._end(keeper)
             raise

@@ -78,7 +78,7 @@ def run_folder(path: Path) -> Path | None:
 
 
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
-    manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    manifest, files = Manifest.read(folder), RunFolder(folder)
     state = look(folder)
     manifest.seal = None if state.root is None or state.is_open else state.root.record()
     record = manifest.record()

@@ -49,7 +49,7 @@ def read_run(folder: Path) -> RunResults:
     Raises:
         MedtasksError: it is no run folder, or a file of it is damaged.
     """
-    manifest = Manifest.read_whole(folder)
+    manifest = Manifest.read(folder)
     files = RunFolder(folder)
     tasks = {
         name: files.read_task(name)

@@ -162,7 +162,7 @@ class RunIntake:
         names = [
             name
             for name in run.manifest.tasks
-            if run.files.asked_files(name) or run.files.earlier_file(name).is_file()
+            if run.files.asked_file(name).is_file() or run.files.earlier_file(name).is_file()
         ]
         self._open = {name: _Open(run, name) for name in names}
         self._of = {key: task for task in self._open.values() for key in task.documents}

@@ -39,11 +39,11 @@ class Charge:
         return self.price.of(usage.prompt, usage.completion, min(usage.cached or 0, usage.prompt))
 
 
-def check_limit(limit: float | None, price: Price | None, *, processes: int) -> None:
+def check_limit(limit: float | None, price: Price | None) -> None:
     """Refuse a limit that nobody can keep.
 
     Raises:
-        MedtasksError: it is no amount, the price is not known, or several processes would spend it.
+        MedtasksError: it is no amount, or the price is not known.
     """
     if limit is None:
         return
@@ -56,10 +56,6 @@ def check_limit(limit: float | None, price: Price | None, *, processes: int) -> 
             where=where,
             remedy="write it into a --config file, in USD per million tokens: metadata: {price: "
             "{input: …, output: …}}",
-        )
-    if processes > 1:
-        raise MedtasksError(
-            f"cannot be kept by {processes} processes", where=where, remedy="start the run as one process"
         )
 
 

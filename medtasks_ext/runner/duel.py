@@ -71,7 +71,7 @@ def compared_runs(registry: Registry, before: Path, after: Path, error: float) -
     run = Run(after, registry)
     run.load()
     names = [name for name in run.manifest.tasks if run.is_done(name)]
-    there = Manifest.read_whole(before).tasks
+    there = Manifest.read(before).tasks
     tasks = {name: build_task(registry, name, run.settings_of(name)) for name in names if name in there}
     target = ErrorTarget(error, watched=True, against=str(before))
     duel = duel_of(registry, tasks, target, after)
@@ -95,7 +95,7 @@ def scores_of_run(folder: Path, tasks: Mapping[str, Task]) -> dict[str, dict[int
     Raises:
         MedtasksError: the run lacks a task, or was asked under other conditions.
     """
-    manifest, files = Manifest.read_whole(folder), RunFolder(folder)
+    manifest, files = Manifest.read(folder), RunFolder(folder)
     by_score = {}
     for name, task in tasks.items():
         if name not in manifest.tasks or not files.task_file(name).is_file():

@@ -32,9 +32,6 @@ class Watcher(Protocol):
             unsure: US dollars at most of requests that an earlier call sent and whose reply never came.
         """
 
-    def elsewhere(self, task: str, n: int) -> None:
-        """So many more requests of a task have their outcome in other processes of the run."""
-
     def answered(self, request: Request, answer: Answer) -> None:
         """A request was answered."""
 

@@ -85,12 +85,13 @@ class AskedPrompt:
 
 
 def read_prompts(files: RunFolder, task: str) -> Iterator[AskedPrompt]:
-    """The requests of a task, of all processes that shared the run; none where no prompts are kept.
+    """The requests of a task; none where no prompts are kept.
 
     Raises:
         MedtasksError: a line is damaged.
     """
-    for path in files.asked_files(task):
+    path = files.asked_file(task)
+    if path.is_file():
         yield from read_prompts_file(path)
 
 

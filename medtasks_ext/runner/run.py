@@ -135,16 +135,9 @@ class Run:
     """
 
     manifest: Manifest
-    #: whether a task that is complete has scores
-    scores = True
 
-    def __init__(self, folder: Path, registry: Registry, *, rank: int = 0) -> None:
-        """Name a run.
-
-        Args:
-            rank: of this process among those that share the run; the first alone writes the manifest.
-        """
-        self.folder, self.registry, self.rank = folder, registry, rank
+    def __init__(self, folder: Path, registry: Registry) -> None:
+        self.folder, self.registry = folder, registry
         self.files = RunFolder(folder)
 
     @property
@@ -166,7 +159,7 @@ class Run:
             MedtasksError: the folder holds outcomes of another model or other settings, or those of an older
                 version.
         """
-        identity = self._identity(model, arguments, settings)
+        identity = identity_of(model, arguments, asdict(settings))
         if self.manifest_file.is_file() and (self.files.has_outcomes() or self._expects_outcomes()):
             self.manifest = Manifest.read(self.folder)
             self._check_same(identity)
@@ -223,23 +216,13 @@ class Run:
                 remedy="use another --output_path, or the same settings to continue it",
             )
 
-    def _identity(self, model: str, arguments: Mapping[str, Any], settings: Settings) -> Identity:
-        """What a folder holds outcomes of."""
-        return identity_of(model, arguments, asdict(settings))
-
     def load(self) -> None:
         """Open an existing run.
 
         Raises:
-            MedtasksError: there is none, or it is a shard, whose figures would be those of a part.
+            MedtasksError: there is none.
         """
         self.manifest = Manifest.read(self.folder)
-        if shard := self.manifest.identity.shard:
-            raise MedtasksError(
-                f"is shard {shard} of a run, and metrics of a part are not the task's",
-                where=self.folder,
-                remedy="join the shards first: medtasks merge SHARD... -o RUN",
-            )
 
     @property
     def settings(self) -> Settings:
@@ -276,8 +259,7 @@ class Run:
 
     def save(self) -> None:
         """Write the manifest."""
-        if self.rank == 0:
-            self.manifest.write(self.folder)
+        self.manifest.write(self.folder)
 
     def state(self, task: str) -> TaskEntry:
         """The manifest's entry of a task."""
@@ -326,7 +308,7 @@ class Run:
     def _put_by(self, task: str) -> None:
         """Take away the requests of a former choice; results of a batch may still come for them."""
         asked = self.files.asked_file(task)
-        if self.rank != 0 or not asked.is_file():
+        if not asked.is_file():
             return
         if self.manifest.batches:
             earlier = self.files.earlier_file(task)
@@ -345,7 +327,7 @@ class Run:
 
     def outcomes(self, task: str) -> OutcomeLog:
         """The outcomes of a task as this process reads and writes them."""
-        return OutcomeLog(self.files.responses, task, self.rank, binding=self.state(task).bound)
+        return OutcomeLog(self.files.responses, task, binding=self.state(task).bound)
 
     def bound(self, task: Task) -> Binding:
         """Whose outcomes are those that are asked for now."""
@@ -494,7 +476,7 @@ class Run:
             task = build_task(self.registry, name, self.settings_of(name))
         except MedtasksError as error:
             return failed(error)
-        if self.files.asked_files(name):  # answered, and never scored
+        if self.files.asked_file(name).is_file():  # answered, and never scored
             return self.finish_task(task)
         return self._scored(task, lambda: self._stored_records(name, task))
 
@@ -564,14 +546,13 @@ class Run:
         """Put what became of a task with all its answers into the manifest."""
         self.note(task, entry, "generated", "seconds", "sealed")
         if entry.state is TaskState.DONE:  # the samples hold the prompts now, and nobody scores it once more
-            for path in self.files.asked_files(task):
-                remove(path)
+            remove(self.files.asked_file(task))
 
     def note_result(self, task: str, entry: TaskEntry, report: Callable[[str, str], None]) -> None:
         """Put what became of a task into the manifest."""
         self.note_end(task, entry)
         self.save()
-        report(task, "done" if entry.state in COMPLETE else f"failed: {entry.error}")
+        report(task, "done" if entry.state is TaskState.DONE else f"failed: {entry.error}")
 
     # ------------------------------------------------------------------ results
 
@@ -691,8 +672,6 @@ def _of_group(interval: Interval | None) -> Estimated | None:
 BOUND_TO = ("origin", "rows_hash", "prompt_hash", "instruction")
 #: What of the manifest changes with every call, and stands in the manifest alone.
 MOVING = ("tasks", "judgements", "seal", "roots")
-#: What a task that is complete may be.
-COMPLETE = (TaskState.DONE, TaskState.GENERATED)
 
 
 def failed(error: Exception) -> TaskEntry:
@@ -792,7 +771,7 @@ def pool_hash(task: Task, k: int | None = None) -> str:
 
 
 def _distinct(some: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Each of them once, in their order: sessions, and shards, mostly have the same versions and engines."""
+    """Each of them once, in their order: sessions mostly have the same versions and engines."""
     known: list[_Item] = []
     for item in some:
         if item not in known:

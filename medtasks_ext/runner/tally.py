@@ -43,7 +43,6 @@ class TaskTally:
     name: str  # of the task
     asked: int  # requests that it has here
     stored: int = 0  # of them, those answered by an earlier call
-    elsewhere: int = 0  # of them, those that have their outcome in other processes of the run
     answers: int = 0  # that came
     faults: int = 0  # requests without an answer
     read: int = 0  # answers that were looked at
@@ -56,7 +55,7 @@ class TaskTally:
     @property
     def done(self) -> int:
         """Requests that have their outcome."""
-        return self.stored + self.elsewhere + self.answers + self.faults
+        return self.stored + self.answers + self.faults
 
     @property
     def complete(self) -> bool:
@@ -147,13 +146,6 @@ class Tally:
         """So many more requests of a task were answered before; others were sent and never settled."""
         self.tasks[task].stored += n
         self._unsure += unsure
-
-    def elsewhere(self, task: str, n: int) -> None:
-        """So many more requests of a task have their outcome in other processes of the run."""
-        self._moved(n)
-        if not self.tasks[task].begun:
-            self.began(task)
-        self.tasks[task].elsewhere += n
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Count an answer, and read it if it is one of the sample."""

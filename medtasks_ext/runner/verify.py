@@ -35,7 +35,7 @@ from medtasks_ext.runner.run import asked_with, loaded_with
 from medtasks_ext.runs.chain import sealed_head
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import CHAINED, Manifest, TaskState
-from medtasks_ext.runs.outcomes import Binding, Stored, judged_files, outcome_files, read_file
+from medtasks_ext.runs.outcomes import Binding, Stored, judged_files, read_file
 from medtasks_ext.runs.samples import options_of
 from medtasks_ext.runs.seal import Change, Sealed, look
 
@@ -355,7 +355,8 @@ class BoundFiles:
         Raises:
             MedtasksError: a line is damaged.
         """
-        for path in outcome_files(folder, task):
+        path = folder / f"{task}.jsonl"
+        if path.is_file():
             bound: Binding | None = None
             name = f"{folder.name}/{path.name}"
             for number, stored in enumerate(read_file(path), start=1):

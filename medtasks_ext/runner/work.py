@@ -5,18 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 from lm_eval.api.task import Task
 
-from medtasks_ext.atomic import keeper_of
-from medtasks_ext.engines.records import Answer, Fault, FaultKind
-from medtasks_ext.runner.requests import read_prompts
+from medtasks_ext.engines.records import FaultKind
 from medtasks_ext.runner.run import loaded_record
-from medtasks_ext.runs.chain import Seal
-from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-from medtasks_ext.runs.outcomes import OutcomeLog, outcome_files, sealed_outcomes
+from medtasks_ext.runs.outcomes import OutcomeLog
 
 
 class Work:
@@ -33,7 +28,6 @@ class Work:
         self.generated = 0  # answers that came
         self.faults: Counter[tuple[FaultKind, str]] = Counter()  # requests without an answer, by cause
         self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
-        self.sealed: dict[str, Seal] = {}  # name of a file of outcomes -> its state, of other writers
 
     @property
     def complete(self) -> bool:
@@ -52,51 +46,23 @@ class Work:
             seconds=None if self.began is None else round(time.monotonic() - self.began, 1),
             faults=dict(kinds),
             reason=reason,
-            sealed={**self.sealed, **({self.log.path.name: self.log.seal} if self.log.seal.lines else {})},
+            sealed={self.log.path.name: self.log.seal} if self.log.seal.lines else {},
         )
 
 
-def _end_of(seal: Seal) -> tuple[int, str]:
-    return seal.bytes, seal.head
-
-
 class RunWork(Work):
-    """One task of a run on its way through the stream.
-
-    Attributes:
-        claimed: documents that this process asks.
-        elsewhere: outcomes that other processes of the run have said they stored.
-    """
+    """One task of a run on its way through the stream."""
 
     def __init__(self, task: Task, places: Sequence[int], log: OutcomeLog) -> None:
         super().__init__(task.task_name, log)
         self.task, self.places = task, places
         self.public = loaded_record(task)["origin"] != "local"
-        self.claimed = self.elsewhere = 0
         self.error: TaskEntry | None = None  # what ended the building of requests
 
     @property
     def budget(self) -> int:
         """Tokens that an answer may have."""
         return int((self.task.config.generation_kwargs or {}).get("max_gen_toks") or 0)
-
-    def take_over(self, files: RunFolder) -> None:
-        """Count what all processes of the run have stored, now that the task needs nothing any more."""
-        keys = {asked.key for asked in read_prompts(files, self.name)}
-        last: dict[str, Fault] = {}
-        self.generated = 0
-        for path in outcome_files(files.responses, self.name):
-            stored, seal = sealed_outcomes(path)
-            self.sealed[path.name] = seal
-            if (keeper := keeper_of(path)) is not None:
-                keeper.appending(path, partial(_end_of, seal))
-            for item in stored:
-                if isinstance(item.entry, Answer):
-                    self.generated += 1
-                    keys.discard(item.key)
-                elif isinstance(item.entry, Fault):
-                    last[item.key] = item.entry
-        self.faults = Counter((last[key].kind, last[key].in_words) for key in keys if key in last)
 
     def entry(self, state: TaskState) -> TaskEntry:
         """What the manifest says of the task now; failed, if its requests could not all be built."""

@@ -15,7 +15,7 @@ from medtasks_ext.runs.manifest import FILE, TaskEntry
 from medtasks_ext.runs.samples import read_samples
 
 if TYPE_CHECKING:
-    from medtasks_ext.runs.records import Sample, ShardRecord, TaskRecord
+    from medtasks_ext.runs.records import Sample, TaskRecord
 
 
 _DOCUMENTS = 1 << 31  # of a task at most; more is a number that somebody made up
@@ -47,21 +47,16 @@ class RunFolder:
         """Results of tasks, and what they stand on."""
         return self.path / "tasks"
 
-    def asked_file(self, task: str, rank: int = 0) -> Path:
-        """Requests of a task as one process sent them, until the task is scored."""
-        return self.path / "prompts" / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl")
-
-    def asked_files(self, task: str) -> list[Path]:
-        """Requests of a task as they were sent, of all processes that shared the run."""
-        folder = self.path / "prompts"
-        return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
+    def asked_file(self, task: str) -> Path:
+        """Requests of a task as they were sent, until the task is scored."""
+        return self.path / "prompts" / f"{task}.jsonl"
 
     def earlier_file(self, task: str) -> Path:
         """Requests of a task that were written for a batch, of documents that are not chosen any more."""
         return self.path / "prompts" / f"{task}.earlier.jsonl"
 
     def task_file(self, task: str) -> Path:
-        """A task's result, or what a shard covers of it."""
+        """A task's result."""
         return self.tasks / f"{task}.json"
 
     def resampled_file(self, task: str) -> Path:
@@ -121,13 +116,8 @@ class RunFolder:
             )
         return record
 
-    def read_shard_task(self, task: str) -> ShardRecord:
-        """What a shard covers of a task. Raises as `read_task`."""
-        record: ShardRecord = read_json(self.task_file(task))
-        return record
-
-    def write_task(self, task: str, record: TaskRecord | ShardRecord) -> None:
-        """Write a task's result, or what a shard covers of it."""
+    def write_task(self, task: str, record: TaskRecord) -> None:
+        """Write a task's result."""
         write_json(self.task_file(task), record)
 
     def read_samples(self, task: str, first: int | None = None) -> list[Sample]:

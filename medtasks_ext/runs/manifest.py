@@ -59,8 +59,6 @@ class TaskState(str, Enum):
     INCOMPLETE = "incomplete"
     #: every answer is there; the score is not
     ANSWERED = "answered"
-    #: every answer of a shard is there; a part has no score
-    GENERATED = "generated"
     DONE = "done"
     #: the score could not be computed
     FAILED = "failed"
@@ -99,7 +97,6 @@ class Identity(_Record):
 
     model: Config  # `model` (lm-eval's type) and `model_args`
     settings: Config
-    shard: str | None = None  # `I/N` of a shard
 
     @property
     def model_name(self) -> str:
@@ -126,7 +123,7 @@ class Identity(_Record):
 
     @property
     def whole(self) -> str:
-        """Of model and settings, which shards of a run have in common: in the first line of its files."""
+        """Of model and settings: in the first line of its files."""
         content = json.dumps([self.model, self.settings], sort_keys=True, default=str)
         return sha256(content.encode()).hexdigest()[:32]
 
@@ -139,12 +136,10 @@ class Identity(_Record):
         return Binding(self.whole, self.model_name, **asked)
 
 
-def identity_of(
-    model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any], shard: str | None = None
-) -> Identity:
+def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Identity:
     """The identity of a run: its arguments without those of place, speed and login."""
     kept = {name: value for name, value in arguments.items() if not is_harmless(name)}
-    content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings), "shard": shard}
+    content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings)}
     # as JSON has it, so that what is compared later is of the same types
     return Identity(**json.loads(json.dumps(dropped_secrets(content), default=str)))
 
@@ -219,7 +214,6 @@ class Manifest(_Record):
     system_role: bool | None = None  # False where the chat template refused a system turn
     #: task -> in whose words the run began to ask it; it goes on in the same
     wording: dict[str, str] = Field(default_factory=dict)
-    merged: dict[str, Any] | None = None  # how many shards were joined
     #: task -> state of its file of judgements when a call of judges ended
     judgements: dict[str, Seal] = Field(default_factory=dict)
     sessions: list[Session] = Field(default_factory=list)
@@ -349,17 +343,3 @@ class Manifest(_Record):
                 where=path,
                 remedy="restore the file; it says whose responses the folder holds",
             ) from None
-
-    @classmethod
-    def read_whole(cls, folder: Path) -> Manifest:
-        """The manifest of a run that is no shard, whose tasks have scores.
-
-        Raises:
-            MedtasksError: it is a shard, or as for `read`.
-        """
-        manifest = cls.read(folder)
-        if manifest.identity.shard:
-            raise MedtasksError(
-                "is one shard of a run", where=folder, remedy="medtasks merge SHARD... -o RUN, then take RUN"
-            )
-        return manifest

@@ -4,7 +4,7 @@ One JSON object a line, each chained to the one before it, in the order in which
 `response`; a judgement `ratings`, and the judge's own `verdict`; a request without either has `fault`; an
 intent, written before a request that costs money is sent, has `intent`. A line that ends such a request
 `settles` its intent. An intent that nothing settles counts as spent: the process was killed, or no reply
-came. Processes that share a run (the ranks of `accelerate`) write files of their own, `TASK.rank1.jsonl`.
+came.
 
 The first line of a file says whose the outcomes are, in `of`: model and settings, rows and wording. Where a
 later call asks about other rows or in other words, its first line says so again. Older files do not say.
@@ -13,7 +13,6 @@ later call asks about other rows or in other words, its first line says so again
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -37,7 +36,6 @@ __all__ = [
     "OutcomeLog",
     "Seal",
     "Stored",
-    "outcome_files",
     "read_file",
     "read_outcomes",
 ]
@@ -46,7 +44,6 @@ __all__ = [
 QUEUE = "disputed_"
 #: Faults of judges in an older version, which had a file of their own.
 _OLD_FAULTS = ".failures"
-_OF_RANK = re.compile(r"\.rank\d+$")
 _TIME = "%Y-%m-%dT%H:%M:%S"
 
 #: Whose words a judge is asked in.
@@ -217,11 +214,6 @@ def _current(record: Mapping[str, Any]) -> Mapping[str, Any]:
 # ---------------------------------------------------------------------- files
 
 
-def outcome_files(folder: Path, task: str) -> list[Path]:
-    """The files of one task, of all writers."""
-    return sorted({*folder.glob(f"{task}.jsonl"), *folder.glob(f"{task}.rank*.jsonl")})
-
-
 def judged_files(folder: Path) -> list[str]:
     """The tasks that `RUN/judgements` holds a file of, old files among them."""
     names = {path.stem.removesuffix(_OLD_FAULTS) for path in folder.glob("*.jsonl")}
@@ -229,7 +221,7 @@ def judged_files(folder: Path) -> list[str]:
 
 
 def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[Stored]:
-    """The outcomes of one task, of all writers; a last line that a crash cut short is left out.
+    """The outcomes of one task; a last line that a crash cut short is left out.
 
     Args:
         folder: `RUN/responses` or `RUN/judgements`.
@@ -238,8 +230,8 @@ def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[S
     Raises:
         MedtasksError: a line is damaged, or not the one that was written there.
     """
-    for path in outcome_files(folder, task):
-        yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
+    path = folder / f"{task}.jsonl"
+    yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
 
 
 def read_file(path: Path) -> Iterator[Stored]:
@@ -249,17 +241,6 @@ def read_file(path: Path) -> Iterator[Stored]:
         MedtasksError: a line is damaged, or not the one that was written there.
     """
     return _lines(ChainedFile(path))
-
-
-def sealed_outcomes(path: Path) -> tuple[list[Stored], Seal]:
-    """All of one file, and its state.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
-    file = ChainedFile(path)
-    stored = list(_lines(file))
-    return stored, file.seal
 
 
 class FollowedOutcomes:
@@ -281,11 +262,6 @@ class FollowedOutcomes:
             MedtasksError: a line is damaged, or lines that were read are gone.
         """
         return _stored(self.path, self._file.further(), self._file.seal.lines + 1)
-
-
-def task_of_file(path: Path) -> str:
-    """The task whose outcomes a file of `RUN/responses` holds, of whichever writer."""
-    return _OF_RANK.sub("", path.stem)
 
 
 def _lines(file: ChainedFile) -> Iterator[Stored]:
@@ -313,7 +289,7 @@ class OutcomeLog:
         binding: whose outcomes are added; where the file says otherwise, or not, the first line says so.
 
     Attributes:
-        answered: keys of requests that have an answer or a judgement, of all writers.
+        answered: keys of requests that have an answer or a judgement.
         last: key of a request without either -> its last fault.
         unsettled: key -> highest costs in US dollars of tries that were sent and never settled.
         spent: US dollars of the replies, as far as they carry a cost.
@@ -324,22 +300,21 @@ class OutcomeLog:
         self,
         folder: Path,
         task: str,
-        rank: int = 0,
         *,
         older: bool = False,
         binding: Binding | None = None,
     ) -> None:
-        self._folder, self._task, self._older = folder, task, older
+        self._older = older
         self._binding = binding
-        self._bound: Binding | None = None  # by the last line of this process's file that says so
-        self._file = ChainedFile(folder / (f"{task}.rank{rank}.jsonl" if rank else f"{task}.jsonl"))
+        self._bound: Binding | None = None  # by the last line of the file that says so
+        self._file = ChainedFile(folder / f"{task}.jsonl")
         self._old_faults = folder / f"{task}{_OLD_FAULTS}.jsonl"
         self.is_old = False
         self.forget()
 
     @property
     def path(self) -> Path:
-        """The file that this process writes."""
+        """The file."""
         return self._file.path
 
     def forget(self) -> None:
@@ -350,7 +325,7 @@ class OutcomeLog:
         self.spent = 0.0
 
     def read(self) -> Iterator[Stored]:
-        """What is there, of all writers; to be read to its end before the first `add`.
+        """What is there; to be read to its end before the first `add`.
 
         A last line that a crash cut short is left out.
 
@@ -367,12 +342,10 @@ class OutcomeLog:
             outcomes = [*_plain(self.path), *_plain(self._old_faults)]
             yield from sorted(outcomes, key=lambda stored: stored.at)
             return
-        for path in sorted({*outcome_files(self._folder, self._task), self.path}):
-            own = path == self.path
-            for stored in _lines(self._file if own else ChainedFile(path)):
-                if own and stored.of is not None:
-                    self._bound = stored.of
-                yield stored
+        for stored in _lines(self._file):
+            if stored.of is not None:
+                self._bound = stored.of
+            yield stored
 
     def load(self) -> None:
         """Read what is there for what is remembered of it alone."""

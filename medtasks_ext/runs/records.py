@@ -127,11 +127,3 @@ class TaskRecord(_TaskRecord, total=False):
     estimate: EstimateRecord
     judged_metrics: list[str]  # metrics that judges gave, which a new scoring takes out
     jury: str  # who judged, in words; of former versions
-
-
-class ShardRecord(_AnyTask):
-    """What a shard covers of a task: `SHARD/tasks/TASK.json`. Further keys are those of `TaskRecord`."""
-
-    shard: str  # which shard it is, `1/4`
-    n_all: int  # documents of all shards
-    pool_hash: str  # identifies the few-shot pool

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,12 +31,11 @@ from medtasks_ext.runs.manifest import FolderSeal, Manifest
 
 FILE = "seal.jsonl"
 #: Why a folder has a root: what the call did that ended with it.
-State: TypeAlias = Literal["written", "resumed", "extended", "merged", "judged", "rated", "rescored", "found"]
+State: TypeAlias = Literal["written", "resumed", "extended", "judged", "rated", "rescored", "found"]
 #: What of `run.json` says itself which root the folder has.
 _SEALS = ("seal", "roots")
-#: Folders of appended files, and prompts of the further processes of a run.
+#: Folders of appended files.
 _APPENDED = ("responses/*.jsonl", "judgements/*.jsonl")
-_OF_RANKS = re.compile(r"prompts/.+\.rank[1-9][0-9]*\.jsonl")
 _SHORT = 12
 _CHANGED = "was changed after it was written"
 
@@ -205,7 +203,6 @@ class Journal:
         self._path = self._folder / FILE
         self._file: int | None = None
         self._appended: dict[str, Callable[[], tuple[int, str]]] = {}
-        self.shared = False  # whether further processes, which keep no notes, write responses and prompts
 
     # what the keeper of a folder hears
 
@@ -304,8 +301,6 @@ class Journal:
         for pattern in _APPENDED:
             for path in sorted(self._folder.glob(pattern)):
                 self._settle_appended(path, notes)
-        for path in sorted((self._folder / "prompts").glob("*.rank*.jsonl")):
-            self._adopt(path, notes)
 
     def _settle_appended(self, path: Path, notes: Notes) -> None:
         """Take the lines into the notes that a call appended which was cut off, if they are as they were
@@ -326,14 +321,6 @@ class Journal:
         if noted is None or not chained or (grown and holds_head(path, noted.bytes, noted.digest)):
             self.chained(path, file.seal.bytes, file.seal.head)
 
-    def _adopt(self, path: Path, notes: Notes) -> None:
-        """Note prompts of further processes of a run, which keep no notes."""
-        name = self._name(path)
-        if name is not None and _OF_RANKS.fullmatch(name):
-            there = _content(path)
-            if there is not None and there != notes.files.get(name):
-                self._add(_record(name, there))
-
     def seal(self) -> str | None:
         """Close the notes with a root, and write it into `run.json`; returns the root.
 
@@ -349,11 +336,6 @@ class Journal:
             size, head = state()
             if size and notes.files.get(name) != Content(size, head, chained=True):
                 self._add({"file": name, "bytes": size, "head": head})
-        if self.shared:
-            for path in sorted((self._folder / "responses").glob("*.rank*.jsonl")):
-                self._settle_appended(path, notes)
-            for path in sorted((self._folder / "prompts").glob("*.rank*.jsonl")):
-                self._adopt(path, notes)
         return self._close_with(self.state)
 
     def _close_with(self, state: State) -> str:
@@ -564,7 +546,7 @@ def _changes(folder: Path, notes: Notes, whole: bool) -> Iterator[Change]:
             yield Change(name, what)
     for name in sorted(there):
         gone = notes.is_open and name in notes.before and notes.before[name] is not None
-        of_open = notes.is_open and (_is_appended(folder, name) or _OF_RANKS.fullmatch(name))
+        of_open = notes.is_open and _is_appended(folder, name)
         if not gone and not of_open:
             yield Change(name, "was added: no command wrote it here")
 

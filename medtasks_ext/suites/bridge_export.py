@@ -67,7 +67,7 @@ def export_run(
     Raises:
         MedtasksError: no run, no finished task of the suite, or none that the leaderboard takes.
     """
-    manifest = Manifest.read_whole(run)
+    manifest = Manifest.read(run)
     model = manifest.identity.model_name.rstrip("/").rpartition("/")[2]
     shared = run_conditions(manifest.record())
     written, refused = [], []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
@@ -20,7 +19,14 @@ from medtasks_ext.cli.arguments import (
     say_faults,
 )
 from medtasks_ext.cli.end import say_sent
-from medtasks_ext.cli.model import Loaded, check_address, create_model, model_name, output_folder
+from medtasks_ext.cli.model import (
+    Loaded,
+    check_address,
+    check_one_process,
+    create_model,
+    model_name,
+    output_folder,
+)
 from medtasks_ext.cli.run import check_fields
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import say, say_next
@@ -29,7 +35,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import check_limit
-from medtasks_ext.runner.ranks import ranks_of
 from medtasks_ext.runs.lease import Lease
 from medtasks_ext.runs.manifest import identity_of
 from medtasks_ext.runs.sent import SentLog
@@ -104,7 +109,8 @@ def contamination(context: typer.Context) -> int:
 
 def _probe(own: argparse.Namespace, config: EvaluatorConfig) -> int:
     price = price_of(config.metadata, "--config")
-    check_limit(own.max_cost, price, processes=int(os.environ.get("WORLD_SIZE", "1")))
+    check_one_process()
+    check_limit(own.max_cost, price)
     check_fields(own, config)
     tasks, resolved = requested_tasks(config)
     _refuse_chat(config)
@@ -195,12 +201,6 @@ def _model(config: EvaluatorConfig) -> tuple[Loaded, Config]:
                 error.what, where=error.where, remedy="name the tokenizer: tokenizer=ORG/MODEL"
             ) from None
         raise
-    if (ranks := ranks_of(loaded.lm)).shared:
-        raise MedtasksError(
-            f"{ranks.size} processes were started, and the probe runs in one",
-            where="--model",
-            remedy="for several GPUs: tensor_parallel_size=N with vllm, parallelize=True with hf",
-        )
     # hf would take a repetition penalty from the model's own defaults; servers need not know the name
     return loaded, {
         "do_sample": False,

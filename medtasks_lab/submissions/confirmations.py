@@ -187,7 +187,7 @@ def confirm(
     """
     refuse_another_model(entry, place)
     theirs = submitted_entry(record, place.folder, tasks)
-    manifest = Manifest.read_whole(entry.folders[0]) if entry.kind == "medtasks" else None
+    manifest = Manifest.read(entry.folders[0]) if entry.kind == "medtasks" else None
     shared = {file for file, head in record.heads.items() if manifest and manifest.heads.get(file) == head}
     agreements, left_out = {}, {}
     for name, item in sorted(entry.experiments.items()):

@@ -220,7 +220,7 @@ def _heads(entry: Entry, kept: Mapping[str, Experiment]) -> dict[str, str]:
     if entry.kind != "medtasks":
         return {}
     names = {f"{kind}/{name}" for name in _asked_as(entry, kept) for kind in ("responses", "judgements")}
-    heads = Manifest.read_whole(entry.folders[0]).heads
+    heads = Manifest.read(entry.folders[0]).heads
     return {file: head for file, head in heads.items() if file.partition(".")[0] in names}
 
 

@@ -1,24 +1,20 @@
 """`medtasks` with a model of transformers that writes down its batches: `python -m tests.engine.hf run …`.
 
-The type of the model is `hf-noted`. What happens goes to `BATCHES.rankN` in the current folder, a line each:
+The type of the model is `hf-noted`. What happens goes to `BATCHES` in the current folder, a line each:
 `search` where lm-eval looks for the size of batches, else the number of prompts in a batch. Variables:
 
 HF_ROWS  prompts that the memory holds; a larger batch fails as one on a GPU does
-HF_SLOW  RANK:BATCHES, the rank that waits in its first batch until rank 0 has had so many
 """
 
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from lm_eval.api.registry import register_model
 from lm_eval.models.huggingface import HFLM
-
-RANK = os.environ.get("RANK", "0")
 
 
 @register_model("hf-noted")
@@ -33,21 +29,12 @@ class Noted(HFLM):
         note(str(len(context)))
         if len(context) > int(os.environ.get("HF_ROWS", "1000")):
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-        rank, _, batches = os.environ.get("HF_SLOW", "").partition(":")
-        while rank == RANK and len(noted("0")) < int(batches):
-            time.sleep(0.05)
         return super()._model_generate(context, *arguments, **more)
-
-
-def noted(rank: str) -> list[str]:
-    """What a rank has written."""
-    path = Path(f"BATCHES.rank{rank}")
-    return path.read_text().split() if path.is_file() else []
 
 
 def note(what: str) -> None:
     """Append a line."""
-    with Path(f"BATCHES.rank{RANK}").open("a") as file:
+    with Path("BATCHES").open("a") as file:
         file.write(f"{what}\n")
 
 

@@ -112,10 +112,6 @@ def test_a_wrong_argument_gets_one_message(medtasks, run, tmp_path, arguments, m
     ("changes", "message"),
     [
         ({"schema": 99}, "newer version (schema 99"),
-        (
-            {"identity": {"model": {"model": "m", "model_args": {}}, "settings": {}, "shard": "1/2"}},
-            "is one shard",
-        ),
     ],
 )
 def test_a_run_that_cannot_be_read_as_a_whole_is_refused(medtasks, run, changes, message):

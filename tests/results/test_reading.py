@@ -238,7 +238,6 @@ def test_a_score_that_is_no_number_is_left_out_and_said(run):
     ("change", "message"),
     [
         (lambda item: item.update(schema=99), "newer version (schema 99"),
-        (lambda item: item["identity"].update(shard="1/2"), "one shard"),
     ],
 )
 def test_a_run_that_must_not_be_read_is_refused(run, change, message):

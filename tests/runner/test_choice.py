@@ -231,32 +231,7 @@ def test_only_whole_tasks_are_exported(medtasks, chip_ctc, asked):
     assert medtasks(*export).code == 0
 
 
-# ---------------------------------------------------------------------- shards and batches
-
-
-def test_shards_go_on_with_a_larger_choice(medtasks, chip_ctc, asked):
-    def shards(*choice: object) -> list[str]:
-        for part in ("1/2", "2/2"):
-            assert medtasks(*RUN, *HERE, "--shard", part, *choice).code == 0
-        return [f"run-shard-{index}-of-2" for index in (1, 2)]
-
-    for n, choice in enumerate((("--limit", 3), ("--limit", 6), (), ("--limit", 4))):
-        asked.clear()
-        folders = shards(*choice)
-        assert sorted(asked) == [ids(0, 1, 2), ids(3, 4, 5), ids(6, 7), []][n]
-        assert medtasks("merge", *folders, "-o", f"merged-{n}").code == 0
-        medtasks(*RUN, "--output_path", f"whole-{n}", *choice)
-        assert results(f"merged-{n}") == results(f"whole-{n}")
-    asked.clear()
-    assert medtasks(*RUN, "--output_path", "merged-3").code == 0  # a joined run goes on like any other
-    assert asked == ids(4, 5, 6, 7) and results("merged-3") == results("whole-2")
-
-
-def test_shards_of_other_documents_are_not_joined(medtasks, chip_ctc, asked):
-    medtasks(*RUN, *HERE, "--shard", "1/2", "--limit", 3)
-    medtasks(*RUN, *HERE, "--shard", "2/2")
-    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "merged")
-    assert outcome.code == 2 and "part of other documents" in outcome.err and not Path("merged").exists()
+# ---------------------------------------------------------------------- batches
 
 
 CHAT = ("--tasks", TASK, "--data", "local", "--apply_chat_template", "--model", "local-chat-completions")

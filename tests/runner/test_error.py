@@ -211,7 +211,6 @@ def test_two_models_are_asked_the_same_documents(medtasks, rows, asked, monkeypa
     [
         (("--error", "1", "--limit", "3"), "leave out --limit"),
         (("--error", "1", "--samples", '{"bridge_chip_ctc": [0]}'), "leave out --samples"),
-        (("--error", "1", "--shard", "1/2"), "leave out --shard"),
         (("--error", "1", "--ask", "likelihood"), "leave out --ask likelihood"),
         (("--error", "0"), "give 0.05 to 20"),
         (("--error", "nan"), "give 0.05 to 20"),

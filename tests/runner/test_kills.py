@@ -92,14 +92,12 @@ def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
 
 
 @pytest.mark.parametrize("n", NUMBERS)
-def test_rescores_and_merges(chip_ctc, tmp_path, n, monkeypatch):
+def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDTASKS_TASKS", "")
     made = ("--model", "random-label", "--data", "sample", "--tasks", TASK, "--output_path")
     assert run_command([*made, "run"]) == 0
     scores = json.loads((tmp_path / "run/results.json").read_text())["results"]
-    for number in (1, 2):
-        assert run_command([*made, "part", "--shard", f"{number}/2"]) == 0
 
     def touched(*places: str):
         def times() -> int:
@@ -112,8 +110,5 @@ def test_rescores_and_merges(chip_ctc, tmp_path, n, monkeypatch):
         return times
 
     killed_again_and_again(("rescore", "run"), n, tmp_path, touched("run/.lease", "run/*", "run/tasks/*"))
-    merge = ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole")
-    killed_again_and_again(merge, n, tmp_path, touched("whole", "whole/*", ".whole*", ".whole*/*"))
-    for folder in ("run", "whole"):
-        assert not verify(tmp_path / folder, registry()).changes
-        assert json.loads((tmp_path / folder / "results.json").read_text())["results"] == scores
+    assert not verify(tmp_path / "run", registry()).changes
+    assert json.loads((tmp_path / "run/results.json").read_text())["results"] == scores

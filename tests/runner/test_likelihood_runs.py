@@ -110,13 +110,9 @@ def test_what_a_crash_cut_off_is_asked_again_and_no_more(medtasks, monkeypatch, 
     assert len(asked) == 10 * 3 and len(set(asked)) == 10
 
 
-def test_examples_are_a_condition_and_shards_give_the_run(medtasks, tmp_path):
+def test_examples_are_a_condition(medtasks, tmp_path):
     ask(medtasks, "--num_fewshot", "2", out="whole")
-    for part in ("1/2", "2/2"):
-        assert ask(medtasks, "--num_fewshot", "2", "--shard", part, out="part").code == 0
-    assert medtasks("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "part").code == 0
-    whole, part = (read(tmp_path / name / RESULT) for name in ("whole", "part"))
-    assert whole["metrics"] == part["metrics"]
+    whole = read(tmp_path / "whole" / RESULT)
     assert whole["conditions"]["asked"]["strategy"] == "likelihood_2_shot"
     assert "relation: " in lines(tmp_path / "whole" / SAMPLES)[0]["arguments"][0][0]
 

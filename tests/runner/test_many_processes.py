@@ -33,14 +33,9 @@ def at_once(n, *command, cwd):
 
 
 @pytest.mark.parametrize("n", NUMBERS)
-def test_run_rescore_and_merge(medtasks, tmp_path, n):
+def test_run_and_rescore(medtasks, tmp_path, n):
     at_once(n, *RUN, "run", cwd=tmp_path)
     records = [json.loads(line) for line in (tmp_path / f"run/responses/{TASK}.jsonl").open()]
     assert len({item["key"] for item in records}) == len(records)
     at_once(n, "rescore", "run", cwd=tmp_path)
     assert not verify(tmp_path / "run", registry()).changes
-    for number in (1, 2):
-        assert medtasks(*RUN, "part", "--shard", f"{number}/2").code == 0
-    at_once(n, "merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole", cwd=tmp_path)
-    assert not verify(tmp_path / "whole", registry()).changes
-    assert not list(tmp_path.glob(".whole*")), "a merge left something"

@@ -238,15 +238,6 @@ def test_a_template_that_is_absent_is_refused_and_the_folder_stays_free(medtasks
     assert outcome.code == 0 and "!" not in outcome.err
 
 
-def test_each_shard_asks_a_question_of_its_own(medtasks, model, tmp_path):
-    model(reply="")
-    for index in (1, 2):
-        assert medtasks(*command("--shard", f"{index}/2")).code == 0
-    assert len(Scripted.asked) == len(set(Scripted.asked)) == 8
-    outcome = medtasks("merge", "run-shard-1-of-2", "run-shard-2-of-2", "-o", "run")
-    assert outcome.code == 0 and "an empty response" in outcome.err
-
-
 @pytest.mark.parametrize(("data", "shown"), [("local", False), ("sample", True)])
 def test_the_response_is_shown_only_where_rows_are_public(
     medtasks, model, tmp_path, monkeypatch, data, shown

@@ -329,3 +329,13 @@ def test_several_servers_answer_one_run(medtasks, chip_ctc):
         assert len(one.asked) + len(two.asked) == 8
     dead = medtasks(*command, f"model=m,base_url={'+'.join(urls)}", "--limit", "1", "--output_path", "other")
     assert dead.code == 2 and f"no server answers at {urls[0]}" in dead.err
+
+
+def test_one_of_several_processes_is_refused_before_anything_is_made(medtasks, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("RANK", "3")
+    outcome = medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--data", "sample")
+    assert outcome.code == 2 and "8 processes were started" in outcome.err
+    for way in ("data_parallel_size", "servers with +", "other --tasks"):
+        assert way in outcome.err
+    assert not (tmp_path / "runs").exists()

@@ -110,9 +110,6 @@ def test_no_command_writes_or_prints_a_secret(
         ("run", "--tasks", f"{JUDGED},{TASK}", *flags, *rows, "--output_path", "judged"),
         ("run", "--tasks", TASK, *flags, "--model_args", "model=x,nonsense=1", "--output_path", "bad"),
         ("batch", "out", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
-        ("run", "--tasks", TASK, *flags, "--shard", "1/2", "--output_path", "part"),
-        ("run", "--tasks", TASK, *flags, "--shard", "2/2", "--output_path", "part"),
-        ("merge", "part-shard-1-of-2", "part-shard-2-of-2", "-o", "whole"),
         ("judge", "judged", "--jury", "jury.yaml", "--dry-run"),
         ("judge", "judged", "--jury", "jury.yaml"),
         ("judge", "judged", "--jury", "jury.yaml", "--requests", "judge.jsonl"),
@@ -136,7 +133,7 @@ def test_no_command_writes_or_prints_a_secret(
         done_well |= {*command[:2]} if done.code == 0 else set()
         assert "canary-" not in done.text, (command, done.text)
         assert not leaks(tmp_path), command
-    wanted = {"preview", "run", "out", "merge", "judge", "rescore", "verify", "report", "card"}
+    wanted = {"preview", "run", "out", "judge", "rescore", "verify", "report", "card"}
     assert done_well >= wanted | {"export", "difficulty"}
     assert b"canary-" in b"".join(str(asked.headers).encode() for asked in model_server.asked)
     stored = (tmp_path / f"run/responses/{TASK}.jsonl").read_text()

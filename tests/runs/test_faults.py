@@ -16,16 +16,13 @@ pytestmark = pytest.mark.nightly
 
 TASK = "bridge_chip_ctc"
 RUN = ("run", "--model", "random-label", "--data", "sample", "--limit", "3", "--tasks", TASK, "--output_path")
-SHARDS = ("part-shard-1-of-2", "part-shard-2-of-2")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """A run, and the shards of one like it; made here, so that forked processes find all loaded."""
+    """A run; made here, so that forked processes find all loaded."""
     folder = tmp_path_factory.mktemp("made")
     assert run_command([*RUN[1:], str(folder / "run")]) == 0
-    for number in (1, 2):
-        assert run_command([*RUN[1:], str(folder / "part"), "--shard", f"{number}/2"]) == 0
     return folder
 
 
@@ -56,13 +53,3 @@ def test_rescore(made, tmp_path):
         assert metrics(place) == metrics(made / "run") and not verify(place, registry()).changes, said
 
     at_every_operation(["rescore", str(place)], place, lambda: fresh(place, made / "run"), check)
-
-
-def test_merge(made, tmp_path):
-    place = tmp_path / "whole"
-
-    def check(said: str) -> None:
-        assert metrics(place) == metrics(made / "run") and not verify(place, registry()).changes, said
-
-    shards = [str(made / name) for name in SHARDS]
-    at_every_operation(["merge", *shards, "-o", str(place)], tmp_path, lambda: fresh(place), check)

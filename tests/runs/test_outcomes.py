@@ -216,20 +216,6 @@ def test_a_killed_writer_has_lost_nothing_that_it_counted(tmp_path):
     assert len(kept) <= len(counted) + 1
 
 
-def test_several_writers_have_files_of_their_own(tmp_path):
-    for rank in range(3):
-        log = OutcomeLog(tmp_path, TASK, rank)
-        log.load()
-        log.add(f"k{rank}", "d", ANSWER)
-        log.close()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"{TASK}.jsonl",
-        f"{TASK}.rank1.jsonl",
-        f"{TASK}.rank2.jsonl",
-    ]
-    assert {item.key for item in read(tmp_path)} == {"k0", "k1", "k2"}
-
-
 def test_files_of_tasks_whose_names_begin_alike_are_kept_apart(tmp_path):
     for task in ("bridge_mie", "bridge_mie_cot"):
         log = OutcomeLog(tmp_path, task)

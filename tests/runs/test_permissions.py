@@ -58,11 +58,6 @@ def test_what_is_written_beside_private_texts_is_its_owners_alone(medtasks, hosp
     run, command = tmp_path / "run", ("run", "--model", "random-label", "--tasks", PRIVATE)
     assert medtasks(*command, "--output_path", "run").code == 0 and are_private(run)
     assert medtasks("rescore", "run").code == 0 and are_private(run)
-    for shard in ("1/2", "2/2"):
-        assert medtasks(*command, "--output_path", "part", "--shard", shard).code == 0
-    shards = [f"part-shard-{number}-of-2" for number in (1, 2)]
-    assert medtasks("merge", *shards, "-o", "whole").code == 0
-    assert all(are_private(tmp_path / name) for name in (*shards, "whole"))
 
 
 def test_a_folder_that_gets_private_texts_later_becomes_private_and_stays_so(

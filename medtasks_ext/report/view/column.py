@@ -34,7 +34,7 @@ from medtasks_ext.results.error_clusters import (
     right_value,
 )
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.outcomes import Judgement, OutcomeLog, outcome_files
+from medtasks_ext.runs.outcomes import Judgement, OutcomeLog
 from medtasks_ext.runs.samples import RESCORE, SampleFile, parsed_of
 
 if TYPE_CHECKING:
@@ -344,7 +344,8 @@ def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:
     """
     if answers.folder is None:
         return
-    for path in outcome_files(RunFolder(answers.folder).responses, answers.task):
+    path = RunFolder(answers.folder).responses / f"{answers.task}.jsonl"
+    if path.is_file():
         yield from _json_lines(path, holds.encode())
 
 
@@ -371,11 +372,10 @@ def _cut_off(answers: Answers) -> Iterator[str]:
 def _live_samples(answers: Answers) -> list[Sample]:
     """The answers of a task that is not scored yet, as records without readings."""
     assert answers.folder is not None
-    files = RunFolder(answers.folder)
+    path = RunFolder(answers.folder).asked_file(answers.task)
     asked = {
         record["key"]: record["prompt"]
-        for path in files.asked_files(answers.task)
-        for record in _json_lines(path)
+        for record in (_json_lines(path) if path.is_file() else ())
         if "key" in record and "prompt" in record
     }
     by_document: Json = {}

@@ -29,7 +29,7 @@ from medtasks_ext.runner.tally import READ_FIRST, Tally, TaskTally, readable_sha
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.outcomes import FollowedOutcomes, Stored, task_of_file
+from medtasks_ext.runs.outcomes import FollowedOutcomes, Stored
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -184,12 +184,12 @@ class LiveRun:
 
     def _find_files(self) -> None:
         for path in sorted(self._files.responses.glob("*.jsonl")):
-            if path not in self._followed and task_of_file(path) not in self._earlier:
+            if path not in self._followed and path.stem not in self._earlier:
                 self._followed[path] = FollowedOutcomes(path)
 
     def _added(self, outcomes: FollowedOutcomes) -> Iterator[tuple[float, str, Stored]]:
         """The lines that were added to a file, in the order in which they came."""
-        task = task_of_file(outcomes.path)
+        task = outcomes.path.stem
         try:
             for stored in outcomes.further():
                 yield stored.at, task, stored

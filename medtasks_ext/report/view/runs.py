@@ -32,7 +32,6 @@ from medtasks_ext.runs.conditions import RunConditions, run_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.lease import holder_of
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.outcomes import outcome_files
 from medtasks_ext.runs.seal import look
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _medtasks_run(folder: Path, place: int, registry: Registry, faults: list[Fau
         if result:
             experiments[name] = result
         if item.scored or item.state != TaskState.DONE:
-            if item.scored or outcome_files(files.responses, name):
+            if item.scored or (files.responses / f"{name}.jsonl").is_file():
                 answers.append(item)
         else:
             remedy = f"medtasks rescore {folder}"
