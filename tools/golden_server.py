@@ -170,7 +170,7 @@ class Server:
             told["choices"][0]["message"]["content"] = "I would rather not say."
             return 200, told
         if name == "warm" and drawn % 5 == 0:
-            return 400, {"error": {"message": "refused, as scripted", "code": "content_filter"}}
+            return 400, {"error": {"message": "refused, as scripted", "code": "invalid_prompt"}}
         return 200, self.completion(body)
 
 

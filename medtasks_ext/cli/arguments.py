@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -105,7 +107,7 @@ def lm_eval_config(
             action.help = argparse.SUPPRESS
         if command in _OWN_O:
             action.option_strings = [name for name in action.option_strings if name != "-o"]
-    namespace, unknown = parser.parse_known_args(["run", *_with_config(arguments)])
+    namespace, unknown = parser.parse_known_args(["run", *_readable(arguments)])
     remedy = f"`medtasks {command} --help` lists the flags"
     if flags := [word for word in unknown if word.startswith("-")]:
         known = [name for action in lm_eval_run._parser._actions for name in action.option_strings]
@@ -150,13 +152,58 @@ def _keep_key(config: EvaluatorConfig, namespace: argparse.Namespace, keys: Keys
     keep_key(config, keys)
 
 
-def _with_config(arguments: list[str]) -> list[str]:
-    """`--config NAME` may name one of the configurations that come with medtasks."""
-    arguments = list(arguments)
+#: Options of lm-eval's whose values are pairs.
+_OF_PAIRS = frozenset({"--gen_kwargs", "--model_args", "-a", "--metadata"})
+
+
+def _readable(arguments: list[str]) -> list[str]:
+    """Arguments as lm-eval's parser takes them.
+
+    `--config NAME` may name one of the configurations that come with medtasks, and a value of `KEY=VALUE,…`
+    may be an object of JSON or Python.
+    """
+    words, arguments = [word for given in arguments for word in _parts(given)], []
+    while words:
+        arguments.append(option := words.pop(0))
+        given = list(takewhile(lambda word: not word.startswith("-"), words)) if option in _OF_PAIRS else []
+        words = words[len(given) :]
+        arguments += _pairs(given, option)
     if "--config" in arguments[:-1]:
         place = arguments.index("--config") + 1
         arguments[place] = str(find_config(arguments[place]))
     return arguments
+
+
+def _parts(word: str) -> list[str]:
+    """`--option=VALUE` of pairs in two."""
+    option, equals, given = word.partition("=")
+    return [option, given] if option in _OF_PAIRS and equals else [word]
+
+
+def _pairs(given: list[str], option: str) -> list[str]:
+    """Values `KEY=VALUE,…` as one JSON object where any holds an object; else as they are."""
+    from lm_eval._cli.utils import key_val_to_dict
+
+    if not any("{" in text and not text.lstrip().startswith("{") for text in given):
+        return given
+    found: dict[str, Any] = {}
+    try:
+        for text in given:
+            pairs = json.loads(text) if text.lstrip().startswith("{") else key_val_to_dict(text)
+            found |= {
+                name: _json(value) if isinstance(value, str) else value for name, value in pairs.items()
+            }
+        return [json.dumps(found)]
+    except (ValueError, TypeError):
+        raise MedtasksError(
+            "a value in braces is neither an object of JSON nor one of Python",
+            where=option,
+            remedy=f"""write it in quotes: {option} 'chat_template_kwargs={{"enable_thinking": true}}'""",
+        ) from None
+
+
+def _json(text: str) -> Any:
+    return json.loads(text) if text.lstrip().startswith(("{", "[")) else text
 
 
 def _says_batch_size(namespace: argparse.Namespace) -> bool:

@@ -312,6 +312,11 @@ _CUT = {
         "fills the token budget: raise max_gen_toks, unless it is the suite's own",
         "fill the token budget: raise max_gen_toks, unless it is the suite's own",
     ),
+    "answers_filtered": (
+        "answer",
+        "was filtered by the server: the model gave none there",
+        "were filtered by the server: the model gave none there",
+    ),
     "shots_dropped": (
         "prompt",
         "carries fewer shots than asked for, to fit the context",

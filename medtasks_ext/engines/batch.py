@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, Protocol
 
 from medtasks_ext.atomic import beside, cannot_write, check_regular, sync_folder
 from medtasks_ext.engines.budget import n_bytes
-from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
+from medtasks_ext.engines.completion import FILTERED, Reader, chat_answer, message_answer, text_answer
 from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
-from medtasks_ext.engines.faults import ServerNames, error_message, status_fault
+from medtasks_ext.engines.faults import ServerNames, error_message, is_filtered, status_fault
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
@@ -438,7 +438,10 @@ def outcome_of(record: Json, read: Reader, asked: ServerNames, *, quote: bool = 
     if type(status) is not int:
         raise NoResultError("has no status")
     if error or not 200 <= status < 300:
-        return status_fault(status, response.get("body") or _as_body(error), asked, quote=quote)
+        body = response.get("body") or _as_body(error)
+        if is_filtered(status, body):
+            return read(FILTERED, quote)
+        return status_fault(status, body, asked, quote=quote)
     outcome = read(response.get("body"), quote)
     name = response.get("request_id")
     return (

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from medtasks_ext.engines.faults import error_message
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Usage
+from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, FaultKind, Usage
 from medtasks_ext.jsonfile import Json
 
 #: Reads a body. The second argument: whether a fault may quote the server's own words.
 Reader: TypeAlias = Callable[[Any, bool], Answer | Fault]
 
+#: What a server that filters with an error status would say with status 200, on each interface.
+FILTERED: Json = {
+    "choices": [{"finish_reason": CONTENT_FILTER}],
+    "content": [],
+    "stop_reason": CONTENT_FILTER,
+}
 #: Why a server itself gives no text.
-_TAKEN_AWAY = frozenset({"length", "content_filter"})
+_TAKEN_AWAY = frozenset({"length", CONTENT_FILTER})
 #: Anthropic's reasons in the words of the others.
 _FINISH = {
     "end_turn": "stop",
@@ -28,8 +34,8 @@ _MOST_TOKENS = 2**40
 def chat_answer(body: Any, quote: bool = False) -> Answer | Fault:
     """Read a reply of OpenAI's chat interface.
 
-    A server that gives no text because the answer was cut within its reasoning, filtered or refused says so;
-    that is an empty answer. No text without a reason is a fault, a list of parts as well.
+    A server that gives no text because the answer was cut within its reasoning or filtered says so; that is
+    an empty answer. No text without a reason is a fault. The text of a refusal is the answer.
     """
     choice = _choice(body)
     message = choice.get("message") or {}
@@ -37,8 +43,10 @@ def chat_answer(body: Any, quote: bool = False) -> Answer | Fault:
         return _no_completion(body, quote)
     content, finish = message.get("content"), _string(choice.get("finish_reason"))
     reasoning = _string(message.get("reasoning_content")) or _string(message.get("reasoning"))
-    if content in (None, "") and _string(message.get("refusal")):
-        content, finish = "", "refusal"
+    if isinstance(content, list) and (parts := _parts(content)):
+        content, reasoning = parts["text"] or None, reasoning or parts["thinking"]
+    if content in (None, "") and (refusal := _string(message.get("refusal"))):
+        content, finish = refusal, "refusal"
     elif content is None and finish in _TAKEN_AWAY:
         content = ""
     if not isinstance(content, str):
@@ -60,12 +68,9 @@ def text_answer(body: Any, quote: bool = False) -> Answer | Fault:
 def message_answer(body: Any, quote: bool = False) -> Answer | Fault:
     """Read a reply of Anthropic's messages interface."""
     blocks = body.get("content") if isinstance(body, dict) and not body.get("error") else None
-    parts = {"text": "", "thinking": ""}
-    for block in blocks if isinstance(blocks, list) else [None]:
-        kind, part = _part(block)
-        if part is None:
-            return _no_completion(body, quote)
-        parts[kind] += part
+    parts = _parts(blocks) if isinstance(blocks, list) else None
+    if parts is None:
+        return _no_completion(body, quote)
     finish = _string(body.get("stop_reason"))
     return Answer(
         parts["text"],
@@ -77,13 +82,21 @@ def message_answer(body: Any, quote: bool = False) -> Answer | Fault:
     )
 
 
-def _part(block: Any) -> tuple[str, str | None]:
-    """(kind, text) of one of Anthropic's blocks; no text for a kind that nobody asks for, such as tools."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    if kind == "redacted_thinking":  # encrypted
-        return "thinking", ""
-    part = block.get(kind) if kind == "text" or kind == "thinking" else None
-    return str(kind), part if isinstance(part, str) else None
+def _parts(blocks: Iterable[Any]) -> dict[str, str] | None:
+    """Text and thinking of a message in parts, each joined; None where one is neither, such as a tool."""
+    parts = {"text": "", "thinking": ""}
+    for block in blocks:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "redacted_thinking":  # encrypted
+            continue
+        part = block.get(kind) if kind == "text" or kind == "thinking" else None
+        if kind == "thinking" and isinstance(part, list):  # Mistral's holds parts of text
+            inner = _parts(part)
+            part = inner["text"] if inner else None
+        if not isinstance(part, str):
+            return None
+        parts[str(kind)] += part
+    return parts
 
 
 def _choice(body: Any) -> Json:

@@ -37,7 +37,23 @@ _ROLES = re.compile(
     r"|(?:unknown|unexpected|invalid|unsupported) (?:message )?role|chat.?template",
     re.IGNORECASE,
 )
+# Azure and OpenAI, Anthropic, DeepSeek, Alibaba, Moonshot; OpenRouter says it with 403
+_FILTER_CODE = re.compile(
+    r"content_?filter|content_policy_violation|ResponsibleAIPolicyViolation|data_?inspection_?failed|moderation\w*",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"content management policy|content filtering policy|content exists risk|considered high risk"
+    r"|may contain inappropriate content",
+    re.IGNORECASE,
+)
 _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNORECASE)
+# OpenAI's models that reason, also behind a gateway that gives them a name of its own
+_OTHER_LENGTH = re.compile(r"max_completion_tokens", re.IGNORECASE)
+_NO_STOPS = re.compile(r"'stop' is not supported", re.IGNORECASE)
+_OTHER_TEMPERATURE = re.compile(
+    r"'?temperature'? does not support|unsupported value: '?temperature", re.IGNORECASE
+)
 #: How messages name the key where none is sent.
 NO_KEY = "a request without a key"
 _GIVE_KEY = (
@@ -77,6 +93,19 @@ def status_fault(status: int, body: Any, asked: ServerNames, *, quote: bool) -> 
     return Fault(kind, reason, remedy, status, maybe_paid=int(_may_have_worked(status)))
 
 
+def is_filtered(status: int, body: Any) -> bool:
+    """Whether an error status says that the server's filter took the prompt or the answer away.
+
+    A filter looks at one prompt among others, so this is no answer of the model's, and asking again is no
+    use. HELM's clients take it so, too.
+    """
+    if status not in (400, 403, 422, 451):
+        return False
+    beginning = _message(body)[:QUOTED]  # a message may quote the request
+    words = _FLAGGED if status == 403 else _FILTERED
+    return any(_FILTER_CODE.fullmatch(name) for name in _names(body)) or bool(words.search(beginning))
+
+
 def _may_have_worked(status: int) -> bool:
     return status == 408 or (status >= 500 and status not in _NOT_BEGUN)
 
@@ -102,8 +131,6 @@ def _kind(status: int, body: Any) -> FaultKind:
     # and only its beginning
     if status in (400, 403, 429) and _NO_MONEY.search(message[:QUOTED]):
         return FaultKind.MONEY
-    if status == 403 and _FLAGGED.search(f"{names} {message}"):  # OpenRouter, for one prompt among others
-        return FaultKind.REFUSED
     if status in (401, 403):
         return FaultKind.KEY
     if status == 404 or 300 <= status < 400:
@@ -139,6 +166,19 @@ def _in_words(
             f"the model's chat template refuses the roles of the turns ({what})",
             "serve the model with a template that takes such roles, or ask without --apply_chat_template",
         )
+    if status in (400, 422) and _OTHER_LENGTH.search(_message(body)[:QUOTED]):
+        return (
+            f"the model wants its limit as max_completion_tokens ({what})",
+            "ask with --model openai-chat-completions and the same base_url; in a jury file, set "
+            "max_tokens_key: max_completion_tokens",
+        )
+    if status in (400, 422) and _OTHER_TEMPERATURE.search(_message(body)[:QUOTED]):
+        return (
+            f"the model takes no other temperature than its own ({what})",
+            "add --gen_kwargs temperature=1; in a jury file, set temperature: 1",
+        )
+    if status in (400, 422) and _NO_STOPS.search(_message(body)[:QUOTED]):
+        return f"the model takes no stop texts ({what})", "add --gen_kwargs stop=None"
     return what, ""
 
 
@@ -164,5 +204,6 @@ def _names(body: Any) -> list[str]:
     error = _error(body)
     if not isinstance(error, dict):
         return []
-    names = [error.get("type"), error.get("code")]
+    inner = error.get("innererror")
+    names = [error.get("type"), error.get("code"), inner.get("code") if isinstance(inner, dict) else None]
     return list(dict.fromkeys(x for x in names if isinstance(x, str) and _NAME.fullmatch(x)))

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from medtasks_ext.egress import LEFT, NO_TEXT, UNKNOWN_TEXT, AskedServer, Egress, Text, remedy_for
-from medtasks_ext.engines.faults import NO_KEY, ServerNames, status_fault, withheld
+from medtasks_ext.engines.completion import FILTERED, Reader
+from medtasks_ext.engines.faults import NO_KEY, ServerNames, is_filtered, status_fault, withheld
 from medtasks_ext.engines.records import Answer, Fault, FaultKind
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
@@ -29,8 +30,6 @@ from medtasks_ext.keys import shown_url
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
-
-    from medtasks_ext.engines.completion import Reader
 
 CONNECT_SECONDS = 15.0
 #: Bytes of a reply that are read, and of what a compressed one becomes.
@@ -108,7 +107,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply with status 2xx."""
+    """A reply with status 2xx, or of a server that filtered prompt or answer."""
 
     body: Any  # read as JSON
     seconds: float  # from sending to its end
@@ -241,6 +240,8 @@ class Client:
         took = time.perf_counter() - began
         parsed, problem = _parsed(content)
         if not 200 <= status < 300:
+            if is_filtered(status, parsed):
+                return Reply(FILTERED, took)
             fault = status_fault(status, parsed, self.asked, quote=quote)
             return Failed(fault, _wished(headers) if fault.kind is FaultKind.BUSY else None)
         if problem:

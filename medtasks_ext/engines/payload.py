@@ -16,7 +16,15 @@ from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompleti
 from lm_eval.models.utils import postprocess_generated_text
 
 from medtasks_ext.engines.completion import Reader, chat_answer, message_answer, text_answer
-from medtasks_ext.engines.records import Answer, Fault, FaultKind, Likelihood, Request, likeliest
+from medtasks_ext.engines.records import (
+    CONTENT_FILTER,
+    Answer,
+    Fault,
+    FaultKind,
+    Likelihood,
+    Request,
+    likeliest,
+)
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.privacy import what_happened
 
@@ -108,6 +116,8 @@ def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = Fa
     first = text_answer(body, quote)
     if isinstance(first, Fault):
         return first
+    if first.finish == CONTENT_FILTER:
+        return Fault(FaultKind.REFUSED, "the server's filter takes the question away", maybe_paid=1)
     choices = sorted(body["choices"], key=lambda choice: choice.get("index", 0))
     wanted = [len(tokens) + len(option) for option in request.option_tokens]
     given = [len(((choice.get("logprobs") or {}).get("token_logprobs")) or ()) for choice in choices]

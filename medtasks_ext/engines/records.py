@@ -57,6 +57,8 @@ class Usage:
 
 #: `Answer.finish` of one that vLLM ended since it repeats itself (`repetition_detection`).
 LOOP = "repetition"
+#: `Answer.finish` of one that a filter of the server took away, or a part of it.
+CONTENT_FILTER = "content_filter"
 #: What `Answer.ended` says of an answer that ends at the next question.
 NEXT_QUESTION = "next question"
 

@@ -111,6 +111,8 @@ class Alarms:
                 "the suite's own budget is short, the model does not know where to stop (end token, "
                 f"{template}), or it reasons and needs more ({more}, in another --output_path)"
             )
+        if kind is Kind.EMPTY and 2 * task.filtered > task.empty:
+            return "the server's filter takes them away: loosen it, or ask a server without one"
         if kind is Kind.EMPTY:
             return f"check the {template}; hidden reasoning may have used up the budget ({more})"
         shows = f"`medtasks preview {task.name}` shows how answers are read"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.budget import Budget
 from medtasks_ext.engines.lm import tokenizer_of
-from medtasks_ext.engines.records import Answer, Fault, Outcome, Request
+from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
@@ -323,6 +323,8 @@ def _judge(checked: Preflight, prompt: str, given: Answer) -> None:
             f"the response did not end within {checked.limit:,} tokens{of}: the model may not know where to "
             "stop (chat template, end token), or answers are longer than that; the budget cuts them off"
         )
+    elif given.finish == CONTENT_FILTER:
+        checked.warnings.append("the server's filter took the answer away: such answers count as none")
     elif not answer.strip():
         what = "nothing after its reasoning" if checked.reasons else "an empty response"
         checked.warnings.append(

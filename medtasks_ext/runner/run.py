@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from medtasks_ext.atomic import atomic_file, remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
-from medtasks_ext.engines.records import LOOP, Answer, Request
+from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
@@ -717,14 +717,18 @@ def cut_counts(
     """What did not fit: shots and inputs into the context, answers into the budget; what its engine ended.
 
     A prompt that lost the end of its input carries no shots, either. The number of answers is left out where
-    no answer says how it ended, those that an engine ended where there are none.
+    no answer says how it ended, those that an engine ended or a server filtered where there are none.
     """
     cuts, given = Counter(item.cut for item in asked), list(answers)
     ends = Counter(answer.finish for answer in given)
     counts = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
     if not set(ends) <= {""}:
         counts["answers_cut"] = ends["length"]
-    more = {"answers_ended": sum(bool(answer.ended) for answer in given), "answers_looped": ends[LOOP]}
+    more = {
+        "answers_ended": sum(bool(answer.ended) for answer in given),
+        "answers_looped": ends[LOOP],
+        "answers_filtered": ends[CONTENT_FILTER],
+    }
     return counts | {name: n for name, n in more.items() if n}
 
 

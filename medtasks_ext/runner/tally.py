@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medtasks_ext.engines.records import FaultKind
+from medtasks_ext.engines.records import CONTENT_FILTER, FaultKind
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
@@ -48,6 +48,7 @@ class TaskTally:
     read: int = 0  # answers that were looked at
     readable: int = 0  # of them, those from which an answer could be read
     empty: int = 0  # answers without any text
+    filtered: int = 0  # of these, those that the server's filter took away
     cut: int = 0  # answers that end at the budget
     begun: bool = False  # whether the engine has taken a request
     finished: bool = False  # whether it has its end: a score, a failure, faults
@@ -155,6 +156,7 @@ class Tally:
         task.asked = max(task.asked, task.done)
         if not answer.text or answer.text.isspace():
             task.empty += 1
+            task.filtered += answer.finish == CONTENT_FILTER
         if answer.finish == "length":
             task.cut += 1
         if answer.usage is None:

@@ -32,8 +32,8 @@ Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
 #: What the chat template is called that the model's file writes out (`metadata.layout`).
 LAYOUT = "of the model's file"
 
-#: Fields of `Observed` that count what did not fit.
-CUTS = ("shots_dropped", "inputs_cut", "answers_cut")
+#: Fields of `Observed` that count what did not fit, and what was filtered.
+CUTS = ("shots_dropped", "inputs_cut", "answers_cut", "answers_filtered")
 #: Model arguments that name the model.
 _NAMES = frozenset({"pretrained", "model"})
 #: Names of the budget of an answer, the first that is set counts: lm-eval's `normalize_gen_kwargs`.
@@ -149,6 +149,7 @@ class Observed(_Part):
     answers_cut: int | None = None  # answers that fill the budget
     answers_ended: int | None = None  # answers that the engine ended where readers look no further
     answers_looped: int | None = None  # answers that the engine ended since they repeated themselves
+    answers_filtered: int | None = None  # answers that the server's filter took away
     judged: float | None = None  # share of the answers that were judged; None where nobody judges
     own_words_instead: bool | None = None  # the suite's words were wished and could not be had whole
     served: tuple[str, ...] | None = None  # models that answered, as servers call them
@@ -168,6 +169,7 @@ class Observed(_Part):
             answers_cut=cut.get("answers_cut"),
             answers_ended=cut.get("answers_ended"),
             answers_looped=cut.get("answers_looped"),
+            answers_filtered=cut.get("answers_filtered"),
         )
 
 

@@ -78,13 +78,25 @@ def choice(**parts):
         (choice(message={"content": None}, finish_reason="content_filter"), "content_filter"),
         ({"choices": [{"finish_reason": "content_filter", "index": 0}]}, "content_filter"),
         ({"choices": [{"finish_reason": "content_filter", "message": None}]}, "content_filter"),
-        (choice(message={"content": None, "refusal": "I cannot."}), "refusal"),
-        (choice(message={"content": "", "refusal": "I cannot."}, finish_reason="length"), "refusal"),
+        (
+            choice(message={"content": [{"type": "thinking", "thinking": "so"}]}, finish_reason="length"),
+            "length",
+        ),
     ],
 )
 def test_a_server_that_says_why_there_is_no_text_gives_an_empty_answer(server, clock, body, finish):
     got = outcome_of(server, body, clock)
     assert isinstance(got, Answer) and (got.text, got.finish) == ("", finish)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"content": None}, {"content": ""}, {"content": "", "finish_reason": "length"}],
+)
+def test_the_text_of_a_refusal_is_the_answer(server, clock, parts):
+    finish = parts.pop("finish_reason", "stop")
+    got = outcome_of(server, choice(message={**parts, "refusal": "I cannot."}, finish_reason=finish), clock)
+    assert (got.text, got.finish) == ("I cannot.", "refusal")
 
 
 def test_a_half_emoji_is_an_answer(server, clock):
@@ -173,7 +185,10 @@ def test_messages_without_text(server, clock, keys, body):
         chat(choices=["Yes."]),
         choice(message={"content": None}),
         choice(message={"content": None, "reasoning_content": "Let me see."}),
-        choice(message={"content": [{"type": "text", "text": "Yes."}]}),
+        choice(message={"content": [{"type": "thinking", "thinking": "So."}]}),
+        choice(message={"content": [{"type": "text", "text": "Yes."}, {"type": "image_url"}]}),
+        choice(message={"content": [{"type": "thinking", "thinking": [{"type": "text"}]}]}),
+        choice(message={"content": ["Yes."]}),
         choice(message={"content": []}),
         choice(message={"content": {}}, finish_reason="length"),
         choice(message={"content": 5}),
@@ -216,7 +231,6 @@ def test_a_reply_that_does_not_end_is_not_read_to_its_end(server, clock, monkeyp
     ("status", "error", "kind"),
     [
         (400, {}, FaultKind.REFUSED),
-        (400, {"code": "content_filter"}, FaultKind.REFUSED),
         (405, {}, FaultKind.REFUSED),
         (413, {}, FaultKind.REFUSED),
         (422, {}, FaultKind.REFUSED),
@@ -244,7 +258,7 @@ def test_a_reply_that_does_not_end_is_not_read_to_its_end(server, clock, monkeyp
         (422, {"message": "`inputs` tokens + `max_new_tokens` must be <= 8"}, FaultKind.TOO_LONG),
         (401, {"message": "bad key"}, FaultKind.KEY),
         (403, {"message": "not allowed"}, FaultKind.KEY),
-        (403, {"message": "Your input was flagged"}, FaultKind.REFUSED),
+        (400, {"message": "cannot parse: " + "x " * 200 + "content management policy"}, FaultKind.REFUSED),
         (402, {}, FaultKind.MONEY),
         (429, {"code": "insufficient_quota"}, FaultKind.MONEY),
         (400, {"message": "Your credit balance is too low to access the API"}, FaultKind.MONEY),

@@ -458,6 +458,9 @@ def _remarks(entry: Entry) -> list[str]:
             lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
     if cut := sum(item.cut.get("answers_cut", 0) for item in experiments):
         lines.append(f"{cut:,} answer{' fills' if cut == 1 else 's fill'} the token budget.")
+    if filtered := sum(item.cut.get("answers_filtered", 0) for item in experiments):
+        was = " was" if filtered == 1 else "s were"
+        lines.append(f"{filtered:,} answer{was} filtered by the server: the model gave none there.")
     if shortened := sum(item.cut.get("inputs_cut", 0) for item in experiments):
         lines.append(f"{shortened:,} input{'' if shortened == 1 else 's'} lost a part, to fit the context.")
     if fewer := sum(item.cut.get("shots_dropped", 0) for item in experiments):

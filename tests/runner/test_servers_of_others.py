@@ -1,0 +1,139 @@
+"""What real servers say and want, through the command line: filters, refusals, answers in parts, gateways."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.engines.server import Reply, Server, chat
+
+TASK = "bridge_chip_ctc"
+RIGHT = "clinical trial criterion: {}"
+
+
+def error(status: int, message: str, **more: object) -> Reply:
+    return Reply({"error": {"message": message, **more}}, status)
+
+
+def choice(message: dict, finish: str = "stop") -> Reply:
+    body = chat()
+    body["choices"][0] |= {"message": {"role": "assistant", **message}, "finish_reason": finish}
+    return Reply(body)
+
+
+def text(words: str) -> dict:
+    return {"type": "text", "text": words}
+
+
+#: By document: what a server says, and the text that is scored.
+SAID = [
+    (error(400, "The response was filtered due to the prompt triggering Azure OpenAI's content management "
+           "policy.", code="content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}), ""),
+    (choice({"content": None}, "content_filter"), ""),
+    (error(400, "Output blocked by content filtering policy", type="invalid_request_error"), ""),
+    (error(403, "Your chosen model requires moderation; your input was flagged", code=403), ""),
+    (error(400, "Input data may contain inappropriate content.", code="data_inspection_failed"), ""),
+    (choice({"content": None, "refusal": RIGHT.format("疾病")}), RIGHT.format("疾病")),
+    (choice({"content": [{"type": "thinking", "thinking": [text("Let me "), text("see.")]},
+                         text("clinical trial "), text("criterion: 护理")]}), RIGHT.format("护理")),
+    (choice({"content": [{"type": "thinking", "thinking": "So."}, text(RIGHT.format("睡眠"))]}),
+     RIGHT.format("睡眠")),
+]  # fmt: skip
+
+
+def flags(server: Server, model: str = "local-chat-completions", **more: object) -> tuple[str, ...]:
+    settings = {"model": "m-2026", "base_url": f"{server.url}/chat/completions", "max_retries": 0, **more}
+    return ("run", "--tasks", TASK, "--model", model, "--apply_chat_template", "--output_path", "run",
+            "--model_args", ",".join(f"{name}={value}" for name, value in settings.items()))  # fmt: skip
+
+
+def samples() -> dict[str, dict]:
+    lines = Path(f"run/samples_{TASK}.jsonl").read_text(encoding="utf-8").splitlines()
+    return {item["doc"]["id"]: item for item in map(json.loads, lines)}
+
+
+def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_one(medtasks, chip_ctc):
+    async def script(asked):
+        return SAID[int(re.findall(r"入组标准第(\d)条", asked.prompt)[-1])][0]
+
+    with Server(script) as server:
+        done = medtasks(*flags(server), "--no-preflight")
+        assert done.code == 0 and len(server.asked) == 8, done.text
+    read = {name: item["resps"][0][0] for name, item in samples().items()}
+    assert read == {f"test-{n}": said for n, (_, said) in enumerate(SAID)}
+    assert "5 answers were filtered by the server" in done.text
+    assert "chat template" not in done.err
+    stored = [json.loads(line) for line in Path(f"run/responses/{TASK}.jsonl").read_text().splitlines()]
+    assert {item.get("reasoning", "") for item in stored} == {"", "Let me see.", "So."}
+    assert json.loads(Path(f"run/tasks/{TASK}.json").read_text())["metrics"]["score"] == 3 / 8
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
+    assert "5 answers were filtered by the server" in Path("card/medical-evaluation.md").read_text("utf-8")
+
+
+def test_a_server_that_filters_all_is_named_as_that(medtasks, chip_ctc):
+    async def script(asked):
+        return SAID[0][0]
+
+    with Server(script) as server:
+        done = medtasks(*flags(server))
+    assert done.code == 0 and "the server's filter takes them away" in done.err
+    assert "8 answers were filtered by the server" in done.text and "hidden reasoning" not in done.text
+
+
+def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_say(
+    medtasks, chip_ctc, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+
+    async def script(asked):
+        if "max_tokens" in asked.body:
+            said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use {} instead."
+            return error(400, said.format("'max_completion_tokens'"), code="unsupported_parameter")
+        if asked.body["stop"]:
+            return error(400, "Unsupported parameter: 'stop' is not supported with this model.")
+        if asked.body["temperature"] != 1:
+            said = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1)"
+            return error(400, f"{said} value is supported.", code="unsupported_value")
+        return Reply(chat(RIGHT.format("疾病")))
+
+    with Server(script) as server:
+        first = medtasks(*flags(server))
+        assert first.code == 1 and "ask with --model openai-chat-completions" in first.err
+        assert "the length is max_gen_toks" not in first.err
+        model, said = "openai-chat-completions", []
+        for more in ([], ["stop=None"], ["stop=None", "temperature=1"]):
+            given = ("--gen_kwargs", *more) if more else ()
+            done = medtasks(*flags(server, model), *given, "--output_path", f"with{len(more)}")
+            said.append(done.err)
+    assert "add --gen_kwargs stop=None" in said[0] and "add --gen_kwargs temperature=1" in said[1]
+    assert done.code == 0, done.text
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ['chat_template_kwargs={"enable_thinking":true,"depth":[1,{"a":null}]}'],
+        ["chat_template_kwargs={'enable_thinking': True, 'depth': [1, {'a': None}]},max_gen_toks=9"],
+        ["max_gen_toks=9", 'chat_template_kwargs={"enable_thinking": true, "depth": [1, {"a": null}]}'],
+        ['{"chat_template_kwargs": {"enable_thinking": true, "depth": [1, {"a": null}]}}', "max_gen_toks=9"],
+    ],
+)
+def test_an_object_among_the_settings_is_json_or_python(medtasks, chip_ctc, given):
+    with Server() as server:
+        done = medtasks(*flags(server), "--no-preflight", "--limit", "1", "--gen_kwargs", *given)
+        assert done.code == 0, done.text
+        (asked,) = server.asked
+    wanted = {"enable_thinking": True, "depth": [1, {"a": None}]}
+    assert asked.body["chat_template_kwargs"] == wanted
+    recorded = json.loads(Path("run/run.json").read_text())["identity"]["settings"]["gen_kwargs"]
+    assert recorded["chat_template_kwargs"] == wanted
+
+
+def test_braces_that_hold_no_object_are_said_in_one_message(medtasks, chip_ctc):
+    with Server() as server:
+        done = medtasks(*flags(server), "--gen_kwargs", 'chat_template_kwargs={"enable_thinking":treu}')
+    assert done.code == 2 and "neither an object of JSON nor one of Python" in done.err
+    assert "Traceback" not in done.text and not server.asked
