@@ -67,7 +67,6 @@ READERS = {
     "medtasks_ext/cli/build.py": _BUNDLED,
     "medtasks_ext/cli/commands.py": _BUNDLED,
     "medtasks_ext/cli/data.py": _BUNDLED,
-    "medtasks_ext/cli/doctor.py": "what pip wrote of a package",
     "medtasks_ext/cli/reference_facts.py": _BUNDLED,
     "medtasks_ext/csvfile.py": _LOOKS,
     "medtasks_ext/data/bring.py": _OF_USER,

@@ -19,6 +19,7 @@ from medtasks_ext.cli import reference
 from medtasks_ext.models.baselines import Oracle
 from medtasks_ext.registry import SUFFIX, Registry, forget, registry
 from medtasks_ext.registry.build import build
+from medtasks_ext.registry.citations import references
 from medtasks_ext.registry.folders import tasks_folder
 from medtasks_ext.registry.new import kinds, questions, templates, write
 from medtasks_ext.registry.strategies import LIKELIHOOD
@@ -130,13 +131,14 @@ def test_all_of_it_is_valid(medtasks, own):
     assert outcome.code == 0 and "4 checked, 0 with problems" in outcome.out
 
 
-def test_citations_stand_beside_datasets_and_suites(medtasks, own):
-    outcome = medtasks("cite", "wards", ALONE)
-    assert outcome.code == 0
-    cited = re.findall(r"@misc\{(\w+),", outcome.out)
+def test_citations_stand_beside_datasets_and_suites(own):
+    tasks = registry()
+    datasets = [*tasks.datasets_of(tasks.suites["wards"]), tasks.datasets[f"own_{ALONE}"]]
+    text = references(datasets, [tasks.suites["wards"]])
+    cited = re.findall(r"@misc\{(\w+),", text)
     assert cited[:2] == ["medtasks", "gao2024harness"]
     assert cited[2:] == ["rossi2026wardbench", "bianchi2026triage", "verdi2026allergie"]
-    assert f"% the suite wards, {GREEK}, {POLISH}" in outcome.out
+    assert f"% the suite wards, {GREEK}, {POLISH}" in text
 
 
 def test_prompts_have_the_suites_line_of_the_language(medtasks, own):
@@ -317,7 +319,7 @@ def test_a_suite_without_leaderboard_or_published_table_is_refused(medtasks, own
 def test_results_without_the_folder_of_their_tasks_say_what_to_name(medtasks, run, monkeypatch):
     run("wards_el")
     monkeypatch.delenv("MEDTASKS_TASKS")
-    for command in (("report", "run", "-o", "report"), ("cite", "run"), ("rescore", "run")):
+    for command in (("report", "run", "-o", "report"), ("rescore", "run")):
         outcome = medtasks(*command)
         assert outcome.code != 0 and "--tasks-dir FOLDER" in outcome.err, (command, outcome.text)
 
@@ -495,8 +497,6 @@ def test_a_fault_is_one_message_with_file_and_remedy(medtasks, own, tmp_path, sp
         assert where in first and what in first
         assert len(rest) == 1 and rest[0].startswith("  → ")
         assert not (tmp_path / "run").exists()
-    outcome = medtasks("doctor")
-    assert outcome.code == 1 and sum(what in line for line in outcome.out.splitlines()) == 1
 
 
 def test_a_folder_adds_values_for_datasets_of_no_suite(medtasks, own):
@@ -556,7 +556,7 @@ def test_the_page_shows_commands_that_do_what_it_says(medtasks, data_dir, tmp_pa
     assert set(manager.load(names)["tasks"]) == {"own_cadute", "wards_triage"}
 
 
-# ---------------------------------------------------------------------- new and doctor
+# ---------------------------------------------------------------------- new
 
 FLAGS = (
     "--kind", "label_word", "--language", "it", "--task-type", "text_classification", "--document-types",
@@ -617,14 +617,6 @@ def test_new_puts_no_dataset_of_no_suite_into_a_suite(medtasks, own, monkeypatch
     monkeypatch.setenv("MEDTASKS_TASKS", str(own / "wards"))
     outcome = medtasks("new", "--suite", "own", "--id", "cadute", *FLAGS)
     assert outcome.code == 2 and "name another folder" in outcome.err
-
-
-def test_doctor_names_folders_of_ones_own_and_how_lm_eval_finds_them(medtasks, own):
-    outcome = medtasks("doctor")
-    (line,) = (line for line in outcome.out.splitlines() if "of your own" in line)
-    assert line.startswith("✓") and str(own) in line
-    assert "1 dataset of no suite, 3 datasets of the suite wards" in line
-    assert '--include_path "$(medtasks dev path)"' in line
 
 
 def test_build_writes_schema_and_catalogue_of_all_suites(medtasks, own, tmp_path):

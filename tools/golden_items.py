@@ -607,7 +607,6 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.published-bridge", "report", "--published bridge")
     call("scores.published-clinicbench", "report", "--published clinicbench --json")
     call("scores.none", "report", "no-such-folder")
-    call("tables.store", "cite", "oracle")
 
 
 def read_comparisons(recorder: Recorder) -> None:
@@ -665,7 +664,6 @@ def read_publications(recorder: Recorder) -> None:
     call("public.checked", "check", SUBMITTED)
     call("public.site", "site", "--submissions submissions -o {out} --no-published")
     call("public.site-all", "site", "--submissions submissions -o", recorder.out / "scratch" / "site")
-    call("public.sources", "cite", "bridge_mednli medhelm_aci_bench served")
     call("public.figures", "reproduce")
     call("public.figure", "reproduce", "bridge:tables3 -o {out}")
     call("public.figure-judges", "reproduce", "clinicbench")
@@ -710,7 +708,6 @@ def read_tasks(recorder: Recorder) -> None:
     call("rows.where", "data where", "medhelm_medqa")
     call("rows.checked", "data check", "data --json", env=OWN)
     call("rows.pattern", "data template", "bridge_mednli -o {out}")
-    call("machine.state", "doctor")
     call(
         "contribute.dataset",
         "new",

@@ -60,5 +60,5 @@ def build(
     typer.echo(f"{folder}: {names} for lm-eval ({len(changed)} files changed)")
     typer.echo(f"{folder.with_name(SCHEMA)}, {CARD_SCHEMA}: for editors")
     typer.echo(f"{folder.with_name(CATALOGUE) / 'README.md'}: every dataset with its facts")
-    say_next("medtasks doctor")
+    say_next("medtasks ls")
     return 0

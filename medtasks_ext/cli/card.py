@@ -39,6 +39,7 @@ def card(
 
     Example: medtasks card runs/MODEL -o card
     """
+    from medtasks_ext.registry.citations import references
     from medtasks_ext.report.card.every_eval_ever import every_eval_ever
     from medtasks_ext.report.card.facts import complete_tasks
     from medtasks_ext.report.card.hub import eval_results, model_index, tasks_index
@@ -82,6 +83,8 @@ def card(
         files["README.md"] = f"{model_index(entry, tasks)}\n{section}"
         files["model-index-tasks.yaml"] = tasks_index(entry)
         files |= {f".eval_results/{name}": text for name, text in eval_results(entry).items()}
+    used = {name: tasks.tasks[name][0] for name in entry.experiments if name in tasks.tasks}
+    files["references.bib"] = references(dict.fromkeys(used.values()))
     for name, text in files.items():
         path = folder / name
         write_text(path, text)

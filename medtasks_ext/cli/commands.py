@@ -20,10 +20,10 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
     "Evaluate": ("ls", "plan", "preview", "run", "batch", "rescore", "verify"),
-    "Results": ("report", "view", "compare", "card", "cite"),
+    "Results": ("report", "view", "compare", "card"),
     "Leaderboard": (),
     "Judges": ("judge",),
-    "Data": ("data", "prompts", "doctor"),
+    "Data": ("data", "prompts"),
     "Studies": (),
     "Contribute": ("new", "dev"),
 }

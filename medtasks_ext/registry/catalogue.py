@@ -53,7 +53,7 @@ def _index(suites: list[tuple[Suite, list[Dataset]]]) -> str:
         "# Catalogue",
         "",
         "Every dataset with what is known of it. Each is a task in zero-shot, chain-of-thought (`TASK_cot`)",
-        "and 5-shot (`TASK_5shot`). `medtasks ls` filters by the same facts; `medtasks cite` prints BibTeX.",
+        "and 5-shot (`TASK_5shot`). `medtasks ls` filters by the same facts; `medtasks card` writes BibTeX.",
         "",
         *table(
             ["suite", "datasets", "open", "of them scoreable", "gated", "private"],

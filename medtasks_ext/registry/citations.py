@@ -136,3 +136,26 @@ def cited_by(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> dict[
         for key in dataset.metadata.axis("citation"):
             used.setdefault(key, []).append(dataset.id)
     return used
+
+
+def references(datasets: Iterable[Dataset], suites: Iterable[Suite] = ()) -> str:
+    """The BibTeX of what a use of datasets rests on.
+
+    Args:
+        suites: that are used as such.
+
+    Raises:
+        MedtasksError: a source has no entry.
+    """
+    datasets, suites = list(datasets), list(suites)
+    entries, used = entries_of(datasets, suites), cited_by(datasets, suites)
+    for key, of in used.items():
+        if key not in entries:
+            raise MedtasksError(
+                f"no BibTeX entry {key!r}, the source of {of[0]}",
+                where=CITATIONS_FILE,
+                remedy=f"add the entry there or to {BESIDE} beside the task, or correct `citation` there",
+            )
+    notes = {key: " (check before use)" * entries[key].unverified for key in used}
+    parts = (f"% {', '.join(of)}{notes[key]}\n{entries[key].text}\n" for key, of in used.items())
+    return "\n".join(parts)

@@ -199,7 +199,7 @@ def restrictions(terms: Iterable[tuple[str, Licence]], *, named: int | None = No
         return ""
     n = len({name for name, _ in known})
     return f"terms of {n} dataset{'' if n == 1 else 's'}: {'; '.join(said)}" + (
-        "" if names else " (which: medtasks cite TASKS)"
+        "" if names else " (which: medtasks data where TASKS)"
     )
 
 

@@ -61,7 +61,7 @@ def export(
         write_json(Path(out) / ROOT_FILE, {"run": Path(folder).resolve().name, "root": root})
         typer.echo(f"{Path(out) / ROOT_FILE}: the root of {folder} when this was written")
     if written:
-        say_next(f"medtasks cite {shlex.quote(folder)} > references.bib")
+        say_next(f"medtasks card {shlex.quote(folder)} -o card")
     return 1 if refused else 0
 
 

@@ -314,7 +314,7 @@ def test_an_installed_package_is_not_built_again(medtasks, monkeypatch, tmp_path
 
 
 def test_help_of_every_command_has_an_explanation(medtasks):
-    for command in ("ls", "run", "rescore", "dev validate", "dev build", "dev lock", "dev path", "doctor"):
+    for command in ("ls", "run", "rescore", "dev validate", "dev build", "dev lock", "dev path"):
         outcome = medtasks(*command.split(), "--help")
         assert outcome.code == 0 and len(outcome.out.splitlines()) > 5, command
 

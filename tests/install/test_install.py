@@ -43,7 +43,6 @@ def test_a_plain_installation_works_survives_an_upgrade_of_lm_eval_and_leaves_no
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
-    assert "✗" not in environment.medtasks("doctor")
     assert str(environment.site) in environment.medtasks("dev", "path")
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--config", "oracle"
@@ -54,7 +53,7 @@ def test_a_plain_installation_works_survives_an_upgrade_of_lm_eval_and_leaves_no
     assert environment.leftovers() == []
 
 
-def test_an_editable_installation_works_and_its_stale_copy_is_named(tmp_path, checkout):
+def test_an_editable_installation_works_and_finds_what_was_added(tmp_path, checkout):
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", "-e", checkout)
     assert "bridge_zh" in environment.lm_eval_names()
@@ -62,36 +61,30 @@ def test_an_editable_installation_works_and_its_stale_copy_is_named(tmp_path, ch
     assert environment.medtasks("dev", "path", "bridge_mie_cot").strip() == str(
         checkout / "tasks/bridge/mie/task.yaml"
     )
-    assert "✗" not in environment.medtasks("doctor")
     copied = checkout / "tasks" / "bridge" / "added"
     shutil.copytree(checkout / "tasks" / "bridge" / "mie", copied)
     text = (copied / "task.yaml").read_text().replace("bridge_mie", "bridge_added").replace("/mie", "/added")
     (copied / "task.yaml").write_text(text)
     try:
-        report = environment.medtasks("doctor", ok=False)
         assert "bridge_added" in environment.lm_eval_names(environment.medtasks("dev", "path").strip())
     finally:
         shutil.rmtree(copied)
-    assert "stale (bridge/added/cot.yaml" in report and "--include_path" in report
     environment.pip("uninstall", "--yes", "--quiet", "medtasks")
     assert environment.leftovers() == []
 
 
-def test_without_the_copy_doctor_says_how_lm_eval_finds_the_tasks(tmp_path, checkout):
+def test_without_the_copy_the_command_works(tmp_path, checkout):
     environment = Environment(tmp_path)
     environment.pip("install", "--quiet", "--no-deps", checkout)
     shutil.rmtree(environment.site / "lm_eval" / "tasks" / "medtasks")
-    assert "--include_path" in environment.medtasks("doctor", ok=False)
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
     )
 
 
-def test_a_layered_lm_eval_is_named_and_the_command_works_all_the_same(tmp_path, checkout):
+def test_with_a_layered_lm_eval_the_command_works(tmp_path, checkout):
     environment = Environment(tmp_path, layered=True)
     environment.pip("install", "--quiet", "--no-deps", checkout)
-    report = environment.medtasks("doctor", ok=False)
-    assert "another layer" in report and "--include_path" in report
     assert "1.0000" in environment.medtasks(
         "run", "--model", "oracle", "--data", "sample", "--tasks", "bridge_mie", "--output_path", "run"
     )

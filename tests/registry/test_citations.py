@@ -1,4 +1,4 @@
-"""References: every dataset's source has a sound BibTeX entry, and `medtasks cite` prints what was used."""
+"""References: every dataset's source has a sound BibTeX entry, and a card has those of what was used."""
 
 import re
 import shutil
@@ -8,8 +8,15 @@ from datetime import date
 import pytest
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import registry
-from medtasks_ext.registry.citations import CITATIONS_FILE, HARNESS, PACKAGE, entries_of, read_bibtex
+from medtasks_ext.registry import Registry, registry
+from medtasks_ext.registry.citations import (
+    CITATIONS_FILE,
+    HARNESS,
+    PACKAGE,
+    entries_of,
+    read_bibtex,
+    references,
+)
 from tests.conftest import ROOT, declare_suites
 
 TASKS = registry()
@@ -80,36 +87,29 @@ def test_a_damaged_file_is_named_with_its_fault(tmp_path, text, fault):
     assert caught.value.where == path and caught.value.remedy
 
 
-def cited(outcome) -> list[str]:
-    return re.findall(r"^@\w+\{([^,]+),", outcome.out, flags=re.MULTILINE)
+def cited(text: str) -> list[str]:
+    return re.findall(r"^@\w+\{([^,]+),", text, flags=re.MULTILINE)
 
 
-def test_cite_prints_each_source_once_with_suites_harness_and_package(medtasks, tmp_path):
-    outcome = medtasks(
-        "cite", "bridge_cas_label_cot", "bridge_cas_evidence", "medhelm_clear", "bridge_cas_label"
-    )
-    assert outcome.code == 0
-    assert cited(outcome) == [
+def test_references_are_each_source_once_with_suites_harness_and_package(tmp_path):
+    names = ("bridge_cas_label", "bridge_cas_evidence", "medhelm_clear")
+    text = references([TASKS.datasets[name] for name in names])
+    assert cited(text) == [
         "medtasks", "gao2024harness", "wu2026bridge", "bedi2026medhelm",
         "grabar2018cas", "grabar2020cas", "lopez2025clear",
     ]  # fmt: skip
-    assert "% bridge_cas_label, bridge_cas_evidence\n@inproceedings{grabar2018cas," in outcome.out
-    # what is printed is BibTeX, and the remark is not among it
-    (tmp_path / "used.bib").write_text(outcome.out)
-    assert read_bibtex(tmp_path / "used.bib") == {key: ENTRIES[key] for key in cited(outcome)}
-    terms, entries = outcome.err.splitlines()
-    assert terms.startswith("terms of 3 datasets: 2 for research alone (bridge_cas_label and 1 more ")
-    assert entries == "7 entries"
+    assert "% bridge_cas_label, bridge_cas_evidence\n@inproceedings{grabar2018cas," in text
+    (tmp_path / "used.bib").write_text(text)
+    assert read_bibtex(tmp_path / "used.bib") == {key: ENTRIES[key] for key in cited(text)}
 
 
-def test_cite_takes_groups_and_says_which_entries_rest_on_memory(medtasks):
-    outcome = medtasks("cite", "bridge_es")
-    assert set(cited(outcome)) >= {"marimon2019meddocan", "wu2026bridge"}
-    assert "check before use: intxaurrondo2018barr2" in outcome.err
+def test_references_say_which_entries_rest_on_memory():
+    text = references(TASKS.datasets_of(TASKS.suites["bridge"]))
+    assert re.search(r"^% .* \(check before use\)\n@\w+\{intxaurrondo2018barr2,", text, re.MULTILINE)
 
 
-def test_cite_of_a_run_is_what_the_run_used(medtasks):
-    arguments = (
+def test_a_card_has_the_references_of_what_the_run_used(medtasks, tmp_path):
+    arguments = [
         "--tasks",
         "mlb_cmexam,clinicbench_gad",
         "--model",
@@ -118,28 +118,23 @@ def test_cite_of_a_run_is_what_the_run_used(medtasks):
         "sample",
         "--limit",
         "1",
-    )
+    ]
     assert medtasks("run", *arguments, "--output_path", "run").code == 0
-    assert set(cited(medtasks("cite", "run"))) == {
+    assert medtasks("card", "run", "-o", "card").code == 0
+    assert set(cited((tmp_path / "card" / "references.bib").read_text())) == {
         "medtasks", "gao2024harness", "he2026mlb", "liu2024clinicbench",
         "liu2023cmexam", "bravo2015gad", "becker2004gad",
     }  # fmt: skip
 
 
-def test_cite_names_what_it_does_not_know(medtasks, tmp_path, monkeypatch):
-    outcome = medtasks("cite", "bridge_mee")
-    assert outcome.code == 2 and "did you mean: bridge_mie" in outcome.err
-    outcome = medtasks("cite", "runs/nowhere")
-    assert outcome.code == 2 and "runs/nowhere/run.json: no such file" in outcome.err
+def test_a_source_without_an_entry_is_named(tmp_path):
     folder = tmp_path / "tasks" / "bridge"
     shutil.copytree(ROOT / "tasks" / "bridge" / "mie", folder / "mie")
     path = folder / "mie" / "card.yaml"
     path.write_text(path.read_text().replace("zhang2020mie", "nobody2020"))
     declare_suites(tmp_path / "tasks")
-    monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(tmp_path / "tasks"))
-    outcome = medtasks("cite", "bridge_mie")
-    assert outcome.code == 2 and outcome.out == ""
-    assert "no BibTeX entry 'nobody2020', the source of bridge_mie" in outcome.err and "→" in outcome.err
+    with pytest.raises(MedtasksError, match="no BibTeX entry 'nobody2020', the source of bridge_mie"):
+        references([Registry(tmp_path / "tasks").datasets["bridge_mie"]])
 
 
 def test_validate_asks_for_the_entry_of_a_citation_which_may_stand_beside_the_dataset(

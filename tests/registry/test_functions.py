@@ -86,7 +86,7 @@ def test_no_module_beside_a_file_is_imported_by_any_command(medtasks, task, mark
     name = "allergie_farmaci"
     run = ("run", "--model", "oracle", "--data", "sample", "--tasks", yaml_name(task))
     check, preview = ("data", "check", name), ("preview", yaml_name(task), "--data", "sample")
-    for command in (("dev", "validate", name), preview, check, ("ls",), ("doctor",), run):
+    for command in (("dev", "validate", name), preview, check, ("ls",), run):
         medtasks(*command)
         assert not marker.exists(), command
     done = medtasks(*run)

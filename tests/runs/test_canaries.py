@@ -125,7 +125,6 @@ def test_no_command_writes_or_prints_a_secret(
         ("study", "difficulty", "run", "other", "-o", "levels"),
         ("study", "sample", f"levels/{TASK}.json", "-n", "2", "-o", "sample.json"),
         ("study", "contamination", "--tasks", TASK, *flags[:2], *flags[3:], "--output_path", "probe"),
-        ("doctor",),
     ]
     done_well = set()
     for command in commands:
@@ -171,7 +170,7 @@ def test_the_files_of_a_stranger_send_no_variable_anywhere(
 def test_a_message_that_quotes_what_was_given_shows_no_secret(medtasks, canaries, monkeypatch):
     for shown in ("0", "1"):
         monkeypatch.setenv("MEDTASKS_SHOW_TEXT", shown)
-        assert "canary" not in medtasks("cite", "nothing", CANARY.format("hf_token")).text
+        assert "canary" not in medtasks("plan", "--tasks", CANARY.format("hf_token")).text
 
 
 # ---------------------------------------------------------------------- the last line
