@@ -20,6 +20,7 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import Keys, host_of
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.prices import JudgePrice, Price
+from medtasks_ext.runs.secrets import dropped_secrets
 from medtasks_ext.secret_values import note
 from medtasks_ext.strict import Strict, validated
 
@@ -131,9 +132,13 @@ class Judge(Strict):
         return self.price.batch if self.price else None
 
     @property
-    def extra_fields(self) -> str | None:
-        """The further fields of its requests as JSON; None where there are none."""
-        return json.dumps(self.extra_body, sort_keys=True, ensure_ascii=False) if self.extra_body else None
+    def request(self) -> str:
+        """What its requests say besides the question, as JSON: settings, limit, further fields but logins."""
+        return json.dumps(self._settings(), sort_keys=True, ensure_ascii=False)
+
+    def _settings(self) -> Json:
+        limits = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return {**limits, **dropped_secrets(self.extra_body)}
 
     def identity(self) -> Json:
         """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
@@ -151,6 +156,9 @@ class Adjudicator(Judge):
     #: about all scoring points of a case in one request, or about each in a request of its own, with the
     #: prompt that `medtasks judge data` writes for training
     asks: Literal["all_points", "points_one_by_one"] = "all_points"
+
+    def _settings(self) -> Json:
+        return {**super()._settings(), "asks": self.asks}
 
 
 #: Who adjudicates where no model does: a physician, through a queue.

@@ -273,7 +273,7 @@ def keep_scores(
     stored["metrics"] |= metrics
     stored["intervals"] |= intervals
     stored["judged_metrics"] = list(metrics)
-    stored["conditions"] = _judged_conditions(run, task, jury, stored).record()
+    stored["conditions"] = _judged_conditions(run, task, jury, store, stored).record()
     stored.pop("jury", None)  # as words, of an older version
     save_resampled(run.files.resampled_file(task.name), resampled)
     samples = RunResults(run.folder, "", {}).samples(task.name)
@@ -284,21 +284,24 @@ def keep_scores(
     return metrics
 
 
-def _judged_conditions(run: Run, task: JudgedTask, jury: Jury, stored: TaskRecord) -> Conditions:
+def _judged_conditions(
+    run: Run, task: JudgedTask, jury: Jury, store: JudgementStore, stored: TaskRecord
+) -> Conditions:
     """The conditions of a result with who judged it: other words, other ratings."""
     dataset, strategy = asked_task(run.registry, task.name, stored["config"])
     documents, where = run.state(task.name).choice.words, run.files.task_file(task.name)
     shared = run_conditions(run.manifest.record())
     record = stored_conditions(stored, shared, dataset, strategy, documents, where)
-    rubric = task.rubric
+    rubric, served = task.rubric, store.served_about(task.name)
+
+    def said(judge: Judge) -> conditions.Judge:
+        model = None if judge.model == judge.name else judge.model
+        return conditions.Judge(judge.name, model, judge.request, tuple(served.get(judge.name, ())))
+
+    decides = said(jury.adjudicator) if jury.adjudicator else conditions.Judge(HUMAN)
     judged_by = conditions.Jury(
-        judges=tuple(
-            conditions.Judge(
-                judge.name, None if judge.model == judge.name else judge.model, judge.extra_fields
-            )
-            for judge in jury.judges
-        ),
-        adjudicator=jury.adjudicator_name if rubric.protocol.dispute_above is not None else None,
+        judges=tuple(map(said, jury.judges)),
+        adjudicator=decides if rubric.protocol.dispute_above is not None else None,
         protocol=rubric.judging.protocol,
         wording="official" if rubric.words else "own",
         hash=rubric.version[:8],

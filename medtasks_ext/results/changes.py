@@ -14,6 +14,7 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import SUFFIX
+from medtasks_ext.results.condition_words import value_words
 from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
@@ -245,19 +246,23 @@ def _same_documents(one: Experiment, other: Experiment) -> bool:
     return one.whole and other.whole
 
 
+_OF_JURIES = (
+    "was judged by different juries",
+    "judge both runs with one jury: medtasks judge run RUN --jury NAME",
+)
+#: Condition -> what is said of a task where it differs, and the remedy.
+_NEVER_TESTED = {
+    **dict.fromkeys(("jury", "requests", "protocol"), _OF_JURIES),
+    "version": ("was run in different versions", "medtasks rescore RUN, or run it again"),
+}
+
+
 def _check_alike(one: Experiment, other: Experiment) -> None:
     """Refuse what no test may set side by side: other juries, other versions of the task."""
-    for setting, words, remedy in (
-        (
-            "jury",
-            "was judged by different juries",
-            "judge both runs with one jury: medtasks judge run RUN --jury NAME",
-        ),
-        ("version", "was run in different versions", "medtasks rescore RUN, or run it again"),
-    ):
-        values = [item.words.get(setting) for item in (one, other)]
-        if values[0] != values[1]:
-            shown = " | ".join(value or "none" for value in values)
+    for item in comparable(one.facts, other.facts).moving:
+        words, remedy = _NEVER_TESTED.get(item.field, ("", ""))
+        if words:
+            shown = f"{value_words(item.field, item.one)} | {value_words(item.field, item.other)}"
             raise MedtasksError(f"{words} ({shown}), so it is not compared", where=one.task, remedy=remedy)
 
 

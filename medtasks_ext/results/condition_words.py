@@ -106,6 +106,8 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
         return value or None
     if field == "jury":
         return judges_words(*value)
+    if field == "requests":
+        return " + ".join(item or "none" for item in value)
     if field == "protocol":
         return protocol_words(*value)
     if field == "versions":
@@ -132,13 +134,15 @@ def jury_words(jury: Jury) -> str:
     return "; ".join(filter(None, (judges_words(jury.judges, jury.adjudicator), protocol)))
 
 
-def judges_words(judges: Iterable[Judge], adjudicator: str | None) -> str:
+def judges_words(judges: Iterable[Judge], adjudicator: Judge | None) -> str:
     """Who judged, and who decided where two differed; without any judge nobody recorded who."""
-    names = " + ".join(
-        f"{one.name}{f' ({one.model})' if one.model else ''}{f' with {one.fields}' if one.fields else ''}"
-        for one in judges
-    )
-    return f"{names or 'unknown'}{f', {adjudicator} decides' if adjudicator else ''}"
+    names = " + ".join(map(_judge, judges))
+    return f"{names or 'unknown'}{f', {_judge(adjudicator)} decides' if adjudicator else ''}"
+
+
+def _judge(one: Judge) -> str:
+    model = f" ({one.model})" if one.model else ""
+    return f"{one.name}{model}{' served as ' * bool(one.served)}{' and '.join(one.served)}"
 
 
 def protocol_words(protocol: str | None, wording: str | None, digest: str | None) -> str:

@@ -7,9 +7,10 @@ from it.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -21,6 +22,7 @@ from medtasks_ext.runs.conditions import (
     Asked,
     Conditions,
     Judge,
+    Jury,
     Observed,
     Rows,
     RunConditions,
@@ -39,6 +41,9 @@ Grade = Literal["same", "close", "other"]
 _ORDER: tuple[Grade, ...] = ("same", "close", "other")
 #: Who judged a score whose judges nobody recorded.
 _NO_JUDGES = ((), None)
+#: Judges, and who decides where two differ, without what requests to them say.
+Panel: TypeAlias = tuple[tuple[Judge, ...], Judge | None]
+_OF_A_JURY = ("jury", "requests", "protocol")
 #: Settings by name, in order, each value as something that can be compared.
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 #: Packages whose versions can round an answer otherwise.
@@ -90,7 +95,8 @@ class Facts:
     delimiter: str = (
         ""  # between prompt and answer, quoted, where possible answers are compared by likelihood
     )
-    jury: tuple[tuple[Judge, ...], str | None] | None = None  # who judged, and who decides
+    jury: Panel | None = None  # who judged, and who decides
+    requests: tuple[str | None, ...] | None = None  # what requests to them say besides the question
     protocol: tuple[str | None, ...] | None = None  # by which protocol, in which words, and their hash
     judged: float = 1.0  # share of the answers that were judged, of those that are to be
     engine: str | None = None  # what generated the answers
@@ -188,6 +194,7 @@ RULES = (
     Rule("turns", "examples as turns", "examples in turns of a conversation are read otherwise"),
     Rule("delimiter", "target delimiter", "likelihoods behind another character are others"),
     Rule("jury", "jury", "other judges give other ratings"),
+    Rule("requests", "requests to judges", "judges with other settings give other ratings"),
     Rule("protocol", "protocol of the jury", "other questions to judges give other ratings"),
     Rule("judged", "judgements", "what is pending is a chosen part: the disputed answers"),
     Rule("engine", "engine", "engines differ in rounding alone", moves=False),
@@ -225,7 +232,7 @@ def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
         key: tuple[str, Grade] = (rule.title, "close")
         if values[0] == values[1] or None not in values:
             continue
-        if rule.field in ("jury", "protocol"):
+        if rule.field in _OF_A_JURY:
             by_condition.pop(key, None)
         else:
             by_condition.setdefault(key, Difference(rule.field, rule.title, "close", *values, rule.why))
@@ -251,7 +258,7 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
     shared = _shared(one), _shared(other)
     for rule in RULES:
         mine, theirs = shared[0].get(rule.field), shared[1].get(rule.field)
-        if mine == theirs or (None in (mine, theirs) and rule.field in ("jury", "protocol")):
+        if mine == theirs or (None in (mine, theirs) and rule.field in _OF_A_JURY):
             continue
         grade: Grade = "other" if rule.moves and None not in (mine, theirs) else "close"
         field = _OF_RUNS.get(rule.field, rule.field)
@@ -270,7 +277,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _shared(run: RunConditions) -> dict[str, Any]:
     """Field of `Facts` -> what all tasks of a run share in it, as far as it is known."""
-    layout, judges = run.layout, [(jury.judges, jury.adjudicator) for jury in run.juries]
+    layout, requests = run.layout, [found for jury in run.juries if (found := _requests(jury))]
     protocols = [(jury.protocol, jury.wording, jury.hash) for jury in run.juries if jury.protocol]
     return {
         "source": None if run.synthetic is None else "synthetic" if run.synthetic else "real",
@@ -281,7 +288,8 @@ def _shared(run: RunConditions) -> dict[str, Any]:
         "system": layout.system_role,
         "system_text": _text(layout.system_instruction),
         "turns": layout.shots_as_turns,
-        "jury": tuple(dict.fromkeys(judges)) or None,
+        "jury": tuple(dict.fromkeys(map(_panel, run.juries))) or None,
+        "requests": tuple(dict.fromkeys(itertools.chain(*requests))) or None,
         "protocol": tuple(dict.fromkeys(protocols)) or None,
         "engine": run.engine,
     }
@@ -387,12 +395,24 @@ def _facts(record: Conditions) -> Facts:
         system_text=_text(layout.system_instruction),
         turns=layout.shots_as_turns if shots else None,
         delimiter="" if layout.target_delimiter is None else repr(layout.target_delimiter),
-        jury=(jury.judges, jury.adjudicator) if jury else None,
+        jury=_panel(jury) if jury else None,
+        requests=_requests(jury) if jury else None,
         protocol=(jury.protocol, jury.wording, jury.hash) if jury and jury.protocol else None,
         judged=1.0 if seen.judged is None else seen.judged,
         engine=asked.engine,
         versions=tuple((name, last[name]) for name in ROUND if last.get(name)) or None,
     )
+
+
+def _panel(jury: Jury) -> Panel:
+    decides = jury.adjudicator and replace(jury.adjudicator, request=None)
+    return tuple(replace(one, request=None) for one in jury.judges), decides
+
+
+def _requests(jury: Jury) -> tuple[str | None, ...] | None:
+    """None where nobody recorded them; a physician has none."""
+    found = tuple(one.request for one in (*jury.judges, jury.adjudicator) if one)
+    return found if any(found) else None
 
 
 def _less_room(asked: Asked) -> bool | None:

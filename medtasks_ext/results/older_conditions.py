@@ -113,20 +113,20 @@ def read_jury(text: str) -> Jury:
     adjudicator = None
     if names.endswith(_DECIDES):
         names, _, last = names.rpartition(", ")
-        adjudicator = last.removesuffix(_DECIDES)
-    judges = []
-    for name in names.split(" + "):
-        other = re.fullmatch(r"(.+) \((.+)\)", name)
-        judges.append(Judge(other[1], other[2]) if other else Judge(name))
+        adjudicator = _judge(last.removesuffix(_DECIDES))
+    judges = tuple(map(_judge, names.split(" + ")))
     if not protocol:
-        return Jury(tuple(judges), adjudicator)
+        return Jury(judges, adjudicator)
     head, _, digest = protocol.rpartition(" ")
     if not head:
-        return Jury(tuple(judges), adjudicator, protocol)
+        return Jury(judges, adjudicator, protocol)
     official = head.endswith(_OFFICIAL)
-    return Jury(
-        tuple(judges), adjudicator, head.removesuffix(_OFFICIAL), "official" if official else "own", digest
-    )
+    return Jury(judges, adjudicator, head.removesuffix(_OFFICIAL), "official" if official else "own", digest)
+
+
+def _judge(text: str) -> Judge:
+    other = re.fullmatch(r"(.+) \((.+)\)", text)
+    return Judge(other[1], other[2]) if other else Judge(text)
 
 
 def read_decoding(text: str) -> dict[str, Any]:

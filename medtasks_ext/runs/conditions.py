@@ -100,7 +100,8 @@ class Judge(_Part):
 
     name: str
     model: str | None = None  # where it has another name
-    fields: str | None = None  # that its requests have besides, as JSON; None where they have none
+    request: str | None = None  # what its requests say besides the question, as JSON
+    served: tuple[str, ...] = ()  # other models that answered in its place, as servers call them
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Jury(_Part):
     """Who judges answers, and how."""
 
     judges: tuple[Judge, ...]
-    adjudicator: str | None = None  # who decides where two assessors differ
+    adjudicator: Judge | None = None  # who decides where two assessors differ
     protocol: str | None = None  # its id
     wording: Literal["official", "own"] | None = None  # of the questions to judges
     hash: str | None = None  # of protocol and questions

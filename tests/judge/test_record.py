@@ -1,6 +1,7 @@
 """The record of `medtasks judge`: one chained file a task, sealed, and money over calls and kills."""
 
 import json
+import shutil
 import signal
 
 import pytest
@@ -39,6 +40,38 @@ def held_back(server, n):
         return fair(asked, seen) if len(server.asked) <= n else Reply(delay=1000)
 
     return script
+
+
+# ---------------------------------------------------------------------- conditions
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"temperature": 1.0}, '"temperature": 1.0'),
+        ({"max_tokens": 512}, '"max_tokens": 512'),
+        ({"extra_body": {"reasoning_effort": "low"}}, '"reasoning_effort": "low"'),
+        ({"extra_body": {"allowed_token_ids": [1]}}, '"allowed_token_ids": [1]'),
+        ({"model": "two"}, "one (two)"),
+        ({}, "one served as snapshot"),
+    ],
+)
+def test_scores_of_judges_that_were_asked_otherwise_are_never_tested(
+    run, jury, medtasks, server, tmp_path, settings, shown
+):
+    shutil.copytree(run("qa"), tmp_path / "other")
+    assert medtasks("judge", "run", "run", "--jury", jury("one")).code == 0
+
+    def script(asked, seen):
+        message = {"content": verdict(asked.axes, 2)}
+        model = asked.model if settings else "snapshot"
+        return Reply(body=json.dumps({"model": model, "choices": [{"message": message}]}))
+
+    server.script = script
+    assert medtasks("judge", "run", "other", "--jury", jury("one", **settings)).code == 0
+    compared = medtasks("compare", "run", "other")
+    assert compared.code == 2 and "was judged by different juries" in compared.err, compared.text
+    assert shown in compared.err
 
 
 # ---------------------------------------------------------------------- money

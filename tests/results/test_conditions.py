@@ -30,7 +30,7 @@ ASKED = Facts(
     held_out=0, budget=100, answers_cut=True, context=8_000, inputs_cut=False,
     decoding=(("top_p", 1),), stop=(), seed=1, rounding=(), template=True, system=True, turns=True,
     template_hash="text-3",
-    jury=((Judge("a"), Judge("b")), None),
+    jury=((Judge("a"), Judge("b")), None), requests=('{"temperature": 0.0}',) * 2,
     protocol=("likert", "own", "1"), engine="vllm", versions=(("vllm", "1"),),
 )  # fmt: skip
 OTHER = {
@@ -42,7 +42,8 @@ OTHER = {
     "arguments": (("eos_string", "e"),), "variant": (("quantization", "fp8"),), "own_template": "text-1",
     "local_template": "text-2", "template_hash": "text-4",
     "brought": (("repetition_penalty", 1.1),), "rounding": (("dtype", "float16"),), "turns": False,
-    "jury": ((Judge("c"),), None), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
+    "jury": ((Judge("c"),), None),
+    "requests": ('{"temperature": 1.0}',), "protocol": ("likert", "own", "2"), "judged": 0.5, "engine": "hf",
     "versions": (("vllm", "2"),),
 }  # fmt: skip
 HARMLESS = {

@@ -85,6 +85,14 @@ function lessRoom({ budget = null, context = null }, [most, share]) {
   return budget < (context === null || share === null ? most : Math.max(1, Math.min(most, Math.trunc(context * share))));
 }
 
+const judgeOf = ({ name, model = null, served = [] }) => ({ name, model, request: null, served });
+
+// What requests to judges say besides the question; null where nobody recorded it.
+function requestsOf(jury) {
+  const found = [...(jury?.judges ?? []), jury?.adjudicator].filter(Boolean).map((one) => one.request ?? null);
+  return found.some(Boolean) ? found : null;
+}
+
 // What of a record is compared. `room`: of the dataset, as `budget_record` has it.
 function factsOf(table, record, room) {
   const { asked = {}, observed = {} } = record;
@@ -134,7 +142,8 @@ function factsOf(table, record, room) {
     system_text: layout.system_instruction ? `given ${layout.system_instruction}` : "",
     turns: examples ? (layout.shots_as_turns ?? null) : null,
     delimiter: (layout.target_delimiter ?? null) === null ? "" : `given ${layout.target_delimiter}`,
-    jury: jury ? [(jury.judges ?? []).map((one) => ({ name: one.name, model: one.model ?? null, fields: one.fields ?? null })), jury.adjudicator ?? null] : null,
+    jury: jury ? [(jury.judges ?? []).map(judgeOf), jury.adjudicator ? judgeOf(jury.adjudicator) : null] : null,
+    requests: requestsOf(jury),
     protocol: jury?.protocol ? [jury.protocol, jury.wording ?? null, jury.hash ?? null] : null,
     judged: observed.judged ?? 1,
     engine: asked.engine ?? null,
