@@ -290,61 +290,22 @@ def data_pin(
     words: Annotated[
         list[str], typer.Argument(metavar="TASK...", help="Tasks, tags, groups; KEY=VALUE; part of a name.")
     ],
-    by: Annotated[
-        str | None,
-        typer.Option("--by", metavar="TEXT", help="Who has seen the content; by default medtasks."),
-    ] = None,
-    copies: Annotated[
-        list[str] | None,
-        typer.Option("--copy", metavar="FILE", help="A public copy of the test rows; two, of one dataset."),
-    ] = None,
-    new_version: Annotated[
-        bool, typer.Option("--new-version", help="Replace the lock by what the source holds now; raise N.")
-    ] = False,
-    revision: Annotated[
-        str | None,
-        typer.Option(
-            "--revision", metavar="REV", help="Commit or release of the new version, of one dataset."
-        ),
-    ] = None,
 ) -> int:
     """Write what the public files of datasets hold, and their rows.
 
     Fetches files that are not here, reads their rows, and writes `data.lock` beside the task file: the commit
-    of a branch, digests, sizes and hosts, numbers of rows and what tells rows from others; for open data the
-    hash of each document in `documents.lock`. Other content is refused from then on. Where the files cannot
-    be had, --copy says what the rows are by independent copies that agree: rows, not bytes.
-
-    A source that holds other content than its lock is a new version of the dataset: --new-version writes the
-    lock anew and raises N of the task, so that scores on the old rows stay apart.
+    of a branch, digests, sizes and hosts, and numbers of rows; for open data the hash of each document in
+    `documents.lock`. Other content is refused from then on.
 
     Example: medtasks data pin medhelm_live_sct_bench
     """
-    from medtasks_ext.data.pins import pin, pin_copies, renew
+    from medtasks_ext.data.pins import pin
     from medtasks_ext.registry.datalock import LOCK_FILE
 
-    datasets = chosen(words)
-    if copies and (by is None or len(datasets) != 1):
-        raise MedtasksError(
-            "copies are of one dataset, and somebody has seen them",
-            where="--copy",
-            remedy="name it, and --by",
-        )
-    if revision and not (new_version and len(datasets) == 1):
-        raise MedtasksError(
-            "a revision is that of a new version of one dataset",
-            where="--revision",
-            remedy="name it, and --new-version",
-        )
-    for dataset in datasets:
-        if new_version:
-            new = renew(dataset, revision, by) if by else renew(dataset, revision)
-        elif copies and by:
-            new = pin_copies(dataset, [Path(copy).expanduser() for copy in copies], by)
-        else:
-            new = pin(dataset, by) if by else pin(dataset)
+    for dataset in chosen(words):
+        new = pin(dataset)
         typer.echo(f"{dataset.folder / LOCK_FILE}: " + ("; ".join(new) or "nothing new"))
-    say_next("medtasks dev lock" if new_version else "medtasks data fetch TASK")
+    say_next("medtasks data fetch TASK")
     return 0
 
 

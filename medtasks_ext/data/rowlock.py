@@ -1,11 +1,8 @@
-"""What `data.lock` keeps of a dataset's rows, and how rows at hand differ from it.
+"""What `data.lock` keeps of an open dataset's rows, and how rows at hand differ from it.
 
-Of open data each test document has a hash in three parts: its question, its text with options, its gold
-answer. So a row with another gold answer is told from another row. Of all other data, no hash is kept that
-says whether a guess of one text or one answer is right: salted hashes of short passages give a note back word
-by word, and the hash of a public question with its answer gives the answer away. One folded hash over all
-documents stays, which is stretched (PBKDF2), and left out where so few documents are folded that all their
-answers could be guessed.
+Each test document has a hash in three parts: its question, its text with options, its gold answer. So a row
+with another gold answer is told from another row. Of other data no hash is kept: the hash of a public
+question with its answer gives the answer away.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from medtasks_ext.prompts.load import check_rows
@@ -30,16 +27,7 @@ if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset
     from medtasks_ext.registry.datalock import DataLock, Seen
 
-#: Hashes of questions that a sketch has at most.
-SKETCH = 64
-#: Documents that bear one label, below which the label's share is not kept.
-FEWEST_OF_A_LABEL = 10
-#: Documents below which those that are not open get no folded hash.
-FEWEST_FOLDED = 50
-_ROUNDS = 200_000  # of PBKDF2, some 0.1 s a guess
 _CHARACTERS = 6  # of a part of a document's hash: 36 bits
-_PIECE = 6  # bytes of a hash in a sketch
-_QUANTILES = (10, 25, 50, 75, 90)
 
 
 @dataclass(frozen=True)
@@ -77,54 +65,24 @@ def folded(documents: Iterable[Document]) -> str:
     return hasher.hexdigest()
 
 
-def sketch(documents: Iterable[Document]) -> list[str]:
-    """Hashes of at most 64 questions: the smallest, so that two sketches of the same questions are equal."""
-    hashes = {_sha256(item.question)[:_PIECE] for item in documents}
-    return [_in_base64(item) for item in sorted(hashes)[:SKETCH]]
-
-
 def once(documents: Iterable[Document]) -> list[Document]:
     """The documents, those of several trials once: as they are asked first."""
     return [item for item in documents if not item.get("trial")]
 
 
 def lock_of_rows(dataset: Dataset, row_check: RowCheck, seen: Seen) -> tuple[LockedRows, list[str]]:
-    """What a lock says of rows, and the lines of `documents.lock`, none where the data is not open.
-
-    Args:
-        dataset: whose rows were read.
-        found: test rows and pool, without faults.
-        seen: by whom.
-    """
-    is_open = dataset.metadata.access == "open"
+    """What a lock says of rows without faults, and the lines of `documents.lock`, none of closed data."""
     test, pool = once(row_check.test), once(row_check.fewshot)
-    lines = [str(document_hash(item)) for item in test] if is_open else []
-    kept = {"folded": kept_hash(dataset, test)}
-    if is_open:
-        kept["documents"] = hashlib.sha256(documents_text(lines).encode()).hexdigest()
-    known = {name: hash_ for name, hash_ in kept.items() if hash_}
-    part = profile_of(dataset, test).model_copy(update=known)
-    fewshot = LockedPart(n=len(pool), sketch=sketch(pool) if is_open else []) if pool else None
+    lines = [str(document_hash(item)) for item in test] if dataset.metadata.access == "open" else []
+    digest = hashlib.sha256(documents_text(lines).encode()).hexdigest() if lines else None
+    part = LockedPart(n=len(test), folded=kept_hash(dataset, test), documents=digest)
+    fewshot = LockedPart(n=len(pool)) if pool else None
     return LockedRows(sample=sample_hash(dataset), seen=seen, test=part, fewshot=fewshot), lines
 
 
 def documents_text(lines: Sequence[str]) -> str:
     """The content of `documents.lock`."""
     return "".join(f"{line}\n" for line in lines)
-
-
-def profile_of(dataset: Dataset, documents: Sequence[Document]) -> LockedPart:
-    """What is kept of any rows: their number, lengths of inputs, shares of labels."""
-    return LockedPart(
-        n=len(documents),
-        lengths=_lengths([len(item.input) for item in documents]),
-        labels=_labels(dataset, documents),
-    )
-
-
-def stretched(hash_: str) -> str:
-    """A folded hash of data that is not open: slow to make, so that few guesses can be tried."""
-    return hashlib.pbkdf2_hmac("sha256", bytes.fromhex(hash_), b"medtasks data.lock", _ROUNDS).hex()
 
 
 def sample_hash(dataset: Dataset) -> str:
@@ -138,43 +96,18 @@ def sample_hash(dataset: Dataset) -> str:
 
 @dataclass(frozen=True)
 class RowsCompared:
-    """How test rows at hand differ from those of the lock. Rows are named, never quoted.
+    """How test rows at hand differ from those of the lock. Rows are named, never quoted."""
 
-    Attributes:
-        lock: the test part of the lock.
-        n: documents at hand.
-        is_current: False where the task reads rows in another way than when the lock was written: nothing
-            else can be said then.
-        is_equal: every document is the locked one, in its order; None where no hash of them is kept.
-        here: number, lengths and label shares of the rows at hand, as the lock has them.
-        has_documents: whether the lock knows each document; without, the lists below are empty.
-        other_gold: rows whose question and text are locked, with another gold answer.
-        other_text: rows whose question is locked, with another text or other options.
-        unknown: rows whose question the lock does not have.
-        of_pool: rows whose question is one of the few-shot part.
-        n_missing: locked documents whose question is not at hand.
-        n_same: rows that stand in the lock as they are.
-        is_moved: all documents are locked ones, in another order.
-    """
-
-    lock: LockedPart
-    n: int
-    is_current: bool
-    is_equal: bool | None
-    here: LockedPart
-    has_documents: bool = False
-    other_gold: list[str] = field(default_factory=list)
-    other_text: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    of_pool: list[str] = field(default_factory=list)
-    n_missing: int = 0
-    n_same: int = 0
-    is_moved: bool = False
-
-    @cached_property
-    def label_moves(self) -> dict[str, tuple[float, float]]:
-        """Label -> its share in the lock and here, for labels that the lock knows."""
-        return {label: (share, self.here.labels.get(label, 0.0)) for label, share in self.lock.labels.items()}
+    lock: LockedPart  # the test part
+    n: int  # documents at hand
+    is_current: bool  # False where the task reads rows in another way than when the lock was written
+    is_equal: bool | None  # every document is the locked one, in its order; None where no hash is kept
+    has_documents: bool = False  # whether the lock knows each document; without, the lists are empty
+    other_gold: list[str] = field(default_factory=list)  # rows whose question and text are locked
+    other_text: list[str] = field(default_factory=list)  # rows whose question is locked
+    unknown: list[str] = field(default_factory=list)  # rows whose question the lock does not have
+    n_missing: int = 0  # locked documents whose question is not at hand
+    n_same: int = 0  # rows that stand in the lock as they are
 
 
 def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) -> RowsCompared | None:
@@ -194,49 +127,30 @@ def compare_rows(dataset: Dataset, lock: DataLock | None, documents: Documents) 
     if lock is None or lock.rows is None:
         return None
     locked, test = lock.rows.test, once(documents)
-    here = profile_of(dataset, test)
     if lock.rows.sample != sample_hash(dataset):
-        return RowsCompared(locked, len(test), is_current=False, is_equal=None, here=here)
-    hash_ = folded(test)
-    is_open = dataset.metadata.access == "open"
-    is_equal = None if locked.folded is None else locked.folded == (hash_ if is_open else stretched(hash_))
-    lines = read_documents(dataset.folder, lock)
-    if not lines:
-        return RowsCompared(locked, len(test), is_current=True, is_equal=is_equal, here=here)
+        return RowsCompared(locked, len(test), is_current=False, is_equal=None)
+    is_equal = None if locked.folded is None else locked.folded == folded(test)
+    if not (lines := read_documents(dataset.folder, lock)):
+        return RowsCompared(locked, len(test), is_current=True, is_equal=is_equal)
     known = [DocumentHash.read(line) for line in lines]
-    questions = {item.question for item in known}
-    texts = Counter((item.question, item.text) for item in known)
-    whole = Counter(lines)
-    hashes = [(item.row, document_hash(item)) for item in test]
-    pool = set(lock.rows.fewshot.sketch) if lock.rows.fewshot else set()
-    left = whole - (whole - Counter(str(item) for _, item in hashes))
-    same: list[str] = []
+    questions, texts = {item.question for item in known}, {(item.question, item.text) for item in known}
+    left, asked, n_same = Counter(lines), set(), 0
     other_gold: list[str] = []
     other_text: list[str] = []
     unknown: list[str] = []
+    hashes = [(item.row, document_hash(item)) for item in test]
     for row, item in hashes:
+        asked.add(item.question)
         if left[str(item)]:
             left[str(item)] -= 1
-            same.append(row)
+            n_same += 1
         elif (item.question, item.text) in texts:
             other_gold.append(row)
         else:
             (other_text if item.question in questions else unknown).append(row)
-    asked = {item.question for _, item in hashes}
+    n_missing = sum(item.question not in asked for item in known)
     return RowsCompared(
-        locked,
-        len(test),
-        is_current=True,
-        is_equal=is_equal,
-        here=here,
-        has_documents=True,
-        other_gold=other_gold,
-        other_text=other_text,
-        unknown=unknown,
-        of_pool=[item.row for item in test if _in_base64(_sha256(item.question)[:_PIECE]) in pool],
-        n_missing=sum(item.question not in asked for item in known),
-        n_same=len(same),
-        is_moved=len(same) == len(lines) == len(test) and [str(item) for _, item in hashes] != lines,
+        locked, len(test), True, is_equal, True, other_gold, other_text, unknown, n_missing, n_same
     )
 
 
@@ -281,11 +195,8 @@ def _is_suites(dataset: Dataset) -> bool:
 
 
 def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:
-    """The hash of test rows as a lock keeps it; None where it would give answers away."""
-    test = once(documents)
-    if dataset.metadata.access == "open":
-        return folded(test)
-    return stretched(folded(test)) if len(test) >= FEWEST_FOLDED else None
+    """The hash of test rows as a lock keeps it; None of data that is not open."""
+    return folded(once(documents)) if dataset.metadata.access == "open" else None
 
 
 # ---------------------------------------------------------------------- parts
@@ -299,31 +210,6 @@ def _text(document: Document) -> str:
 def _gold(document: Document) -> str:
     gold = document["gold"] if document["gold"] is not None else document["target"]
     return json.dumps([gold, document.get("points")], ensure_ascii=False, default=str, sort_keys=True)
-
-
-def _lengths(sizes: list[int]) -> list[int]:
-    ordered = sorted(sizes)
-    places = [ordered[(len(ordered) - 1) * share // 100] for share in _QUANTILES] if ordered else []
-    return [int(float(f"{length:.2g}")) for length in places]
-
-
-def _labels(dataset: Dataset, documents: Sequence[Document]) -> dict[str, float]:
-    """Shares of the labels that the task file lists; others may be a row's text."""
-    answer = dataset.blocks["answer"]
-    golds = Counter(
-        label
-        for item in documents
-        for label in {
-            str(gold).casefold()
-            for gold in (item["gold"] if isinstance(item["gold"], list) else [item["gold"]])
-        }
-    )
-    counts = {
-        str(name): golds[str(name).casefold()]
-        for name in (*answer.get("letters", ()), *answer.get("labels", ()))
-    }
-    kept = {name: n for name, n in counts.items() if n >= FEWEST_OF_A_LABEL}
-    return {name: round(n / len(documents), 2) for name, n in sorted(kept.items())}
 
 
 def _short(*texts: str) -> str:

@@ -3,8 +3,7 @@
 `medtasks data pin` writes it. A task file says where rows come from; the lock says what lies there: a commit
 or release, of each file its hosts, its size and what identifies its content, and of the rows what tells them
 from others. Without a lock a download is unpinned. Of data that is open, `documents.lock` beside it has a
-hash of each document; of other data nothing is kept from which a text or an answer could be guessed
-(`data.rowlock`).
+hash of each document (`data.rowlock`); of other data their number alone.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ LOCK_FILE = "data.lock"
 DOCUMENTS_FILE = "documents.lock"
 #: What identifies content, `KIND:HEX` (`rows.digests`).
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256|git|members):[0-9a-f]{40,64}$")]
-#: Sites whose hashes must be equal before rows that nobody may publish count as confirmed.
-_SITES = 2
 _REMEDY = "`medtasks data pin TASK` writes the file; nobody edits it"
 
 
@@ -77,34 +74,13 @@ class LockedPart(Strict):
 
     Attributes:
         n: documents; one that is asked in several trials counts once.
-        folded: SHA-256 of the hashes of all (input, options, gold) in their order; of data that is not open
-            stretched, so that guesses are slow, and none where there are few documents.
+        folded: SHA-256 of the hashes of all (input, options, gold) in their order, of open data.
         documents: SHA-256 of `documents.lock`, for the test part of open data.
-        sketch: up to 64 hashes of whole questions of another part of open data, the smallest ones.
-        lengths: characters of the inputs at 10, 25, 50, 75 and 90 % of the documents, to two digits.
-        labels: gold label -> its share of all labels, for labels of at least ten documents.
     """
 
     n: int = Field(ge=0)
     folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     documents: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    sketch: list[str] = Field(default=[], max_length=64)
-    lengths: list[int] = Field(default=[], max_length=5)
-    labels: dict[str, float] = Field(default={})
-
-
-class Site(Strict):
-    """Somebody who has the rows and their hash.
-
-    Attributes:
-        day: of the look (`2026-11-24`).
-        by: who, as they sign.
-        folded: the hash of all documents there, as `LockedPart.folded`.
-    """
-
-    day: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")]
-    by: str
-    folded: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class LockedRows(Strict):
@@ -114,34 +90,17 @@ class LockedRows(Strict):
         sample: hash of the documents that the task makes of its bundled sample rows. Where it makes others
             now, the task reads rows in another way, and the lock says nothing of them.
         basis: `bytes`: the rows are those of the files above. `copies`: the files were not seen; independent
-            public copies have the same rows. `sites`: nobody may publish the rows; sites that have them say
-            what hash they have.
+            public copies have the same rows.
         seen: when the rows were read.
-        sites: who has rows with which hash.
-        signed: which maintainer has compared what the sites say.
         test: those that are asked.
         fewshot: those of which shots are taken.
     """
 
     sample: str
-    basis: Literal["bytes", "copies", "sites"] = "bytes"
+    basis: Literal["bytes", "copies"] = "bytes"
     seen: Seen
-    sites: list[Site] = Field(default=[])
-    signed: Seen | None = None
     test: LockedPart
     fewshot: LockedPart | None = None
-
-    @property
-    def confirmed(self) -> str | None:
-        """The hash that rows have which are known to be the suite's; None where nobody knows it.
-
-        Public bytes are seen by the one who writes the lock. What nobody may publish needs two sites with one
-        hash, and a maintainer who has compared them.
-        """
-        if self.basis != "sites":
-            return self.test.folded
-        same = {site.by for site in self.sites if site.folded == self.test.folded}
-        return self.test.folded if len(same) >= _SITES and self.signed else None
 
 
 class DataLock(Strict):
@@ -153,15 +112,12 @@ class DataLock(Strict):
             last slash, or the URL where two end alike.
         database: that of `rows.database`.
         rows: what the rows are.
-        words: hashes of the suite's own words, of every strategy, where rows carry them: as results have them
-            (`prompt_hash`).
     """
 
     revision: str | None = None
     files: dict[str, LockedFile] = Field(default={})
     database: LockedDatabase | None = None
     rows: LockedRows | None = None
-    words: list[Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]] = Field(default=[])
 
     @property
     def text(self) -> str:

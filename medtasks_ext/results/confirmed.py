@@ -61,7 +61,7 @@ def _rows(dataset: Dataset, record: Conditions) -> State:
     if _is_public(record):
         pinned = are_pinned(dataset.blocks["rows"]) and rows.revision == _revision(dataset)
         return "confirmed" if pinned else "claimed"
-    known = lock.rows.confirmed if lock and lock.rows else None
+    known = lock.rows.test.folded if lock and lock.rows else None
     return "confirmed" if known and rows.folded == known else "claimed"
 
 
@@ -81,12 +81,11 @@ def _words(dataset: Dataset, record: Conditions) -> State | None:
         return None
     if wording.kind != "official":
         return "different"
-    locked = wording.hash is not None and dataset.lock is not None and wording.hash in dataset.lock.words
-    return "confirmed" if wording.artefact or locked or record.asked.rows.origin == "release" else "claimed"
+    return "confirmed" if wording.artefact or record.asked.rows.origin == "release" else "claimed"
 
 
 def _shots(record: Conditions, rows: State) -> State:
-    """Examples are confirmed with the bytes of a download alone: a lock has a sketch of other parts."""
+    """Examples are confirmed with the bytes of a download alone."""
     return "confirmed" if rows == "confirmed" and _is_public(record) else "claimed"
 
 

@@ -201,12 +201,12 @@ def test_a_lock_that_is_rebuilt_elsewhere_is_equal_to_the_byte(medtasks, hub, tm
         left, right = (day.sub(b"", (root / name).read_bytes()) for root in (one, other))
         assert left == right, name
 
-    # who has a lock and none of its files pins to what it says, the day and the name of who saw it first too
+    # who has a lock and none of its files pins to what it says, the day of who saw it first too
     before = {name: (one / name).read_bytes() for name in names}
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(one))
     hub.take_place(monkeypatch, tmp_path / "third")
     forget()
-    outcome = medtasks("data", "pin", URL, BRANCH, "--by", "somebody else")
+    outcome = medtasks("data", "pin", URL, BRANCH)
     assert outcome.code == 0 and outcome.out.count("nothing new") == 2, outcome.text
     assert {name: (one / name).read_bytes() for name in names} == before
 

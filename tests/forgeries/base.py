@@ -135,7 +135,7 @@ def pin_rows(words: dict[str, str]) -> None:
     for name in (LABELS, TEXTS):
         dataset = registry().datasets[name]
         rows, lines = lock_of_rows(dataset, check_rows(dataset), seen)
-        lock = DataLock(rows=rows, words=[words[name]] if name in words else [])
+        lock = DataLock(rows=rows)
         (dataset.folder / "data.lock").write_text(lock.text, encoding="utf-8")
         (dataset.folder / "documents.lock").write_text("".join(f"{line}\n" for line in lines))
     forget()

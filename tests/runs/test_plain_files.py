@@ -71,7 +71,6 @@ GIVEN = {
     "compare --by": ("compare", "run", "run", "--by", "pipe"),
     "new --from": ("new", "--id", "own_wards", "--from", "pipe.csv"),
     "data import": ("data", "import", "pipe.csv", "--task", TASK),
-    "data pin --copy": ("data", "pin", "medhelm_medqa", "--by", "me", *2 * ("--copy", "pipe.csv")),
     "prompts fetch --from": ("prompts", "fetch", "--from", "artefacts"),
     "prompts candidates": ("prompts", "candidates", "pipe", "-o", "candidates"),
     "prompts choose": ("prompts", "choose", "chosen", "run"),
