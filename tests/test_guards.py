@@ -48,9 +48,8 @@ WRITERS = {
     "medtasks_ext/runner/verify.py": "links beside the run, removed again",
     "medtasks_lab/cli/prompt_candidates.py": "a prompt, under the umask of its data",
     "medtasks_lab/models/demo.py": "weights and licences that are public",
-    "medtasks_lab/site/tables.py": "scores; in a folder that takes its place whole",
     "medtasks_lab/studies/prompt_selection.py": "rows of a study, under the umask of its data",
-    "medtasks_lab/submissions/submission.py": "what may be public of a run; it takes its place whole",
+    "medtasks_ext/report/submissions/make.py": "what may be public of a run; it takes its place whole",
 }
 
 #: Whoever reads a path by itself.
@@ -118,11 +117,9 @@ READERS = {
     "medtasks_ext/rows/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/tree.py": "an owner's file, of those that are files",
-    "medtasks_lab/site/page_files.py": _BUNDLED,
-    "medtasks_lab/submissions/answers.py": "looks whether it is a file, its size and hash",
-    "medtasks_lab/submissions/confirmations.py": _LOOKS,
-    "medtasks_lab/submissions/documents.py": _LOOKS,
-    "medtasks_lab/submissions/record.py": _LOOKS,
+    "medtasks_ext/report/site/write.py": _BUNDLED,
+    "medtasks_ext/report/submissions/answers.py": "looks whether it is a file, its size and hash",
+    "medtasks_ext/report/submissions/record.py": _LOOKS,
 }
 
 #: Whoever opens a connection.

@@ -2,7 +2,6 @@
 
 import csv
 from collections import defaultdict
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from medtasks_ext.judge.cost import jury_cost_bound
 from medtasks_ext.registry import registry
 from medtasks_ext.results.prices import JudgePrice, Price
 from medtasks_ext.suites.helm_scores import normalised
-from medtasks_lab.atlas.medhelm import minimum_detectable_effect, suite_figures
+from medtasks_ext.suites.medhelm_figures import suite_figures
 
 REFERENCE = Path(__file__).resolve().parents[1] / "results" / "reference"
 
@@ -99,25 +98,6 @@ def test_one_model_has_no_win_rate():
 def test_models_need_the_same_benchmarks():
     with pytest.raises(ValueError):
         suite_figures({"a": [0.5], "b": [0.5, 0.1]})
-
-
-def test_minimum_detectable_effect_by_hand():
-    table = [[1, 0, 1, 1], [1, 1, 0, 1], [0, 0, 0, 1]]
-    expected = []
-    for one, other in combinations(table, 2):
-        differences = [x - y for x, y in zip(one, other, strict=True)]
-        mean = sum(differences) / 4
-        sd = (sum((value - mean) ** 2 for value in differences) / 4) ** 0.5
-        expected.append(2.8 * sd / 2)
-    effect = minimum_detectable_effect(table)
-    average = sum(expected) / 3
-    assert effect.mean == pytest.approx(average)
-    assert effect.sd == pytest.approx((sum((value - average) ** 2 for value in expected) / 3) ** 0.5)
-
-
-def test_effects_need_two_models_on_the_same_documents():
-    with pytest.raises(ValueError, match="at least two models"):
-        minimum_detectable_effect([[1, 0, 1]])
 
 
 # ---------------------------------------------------------------- costs

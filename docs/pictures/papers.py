@@ -6,16 +6,13 @@ from pathlib import Path
 
 from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures.draw import svg
-from medtasks_lab.atlas.cells import Data
-from medtasks_lab.atlas.models import published_models
-from medtasks_lab.atlas.picture import drawn
-from medtasks_lab.atlas.spec import atlases
-from medtasks_lab.atlas.statistics import cells_of
+from medtasks_ext.studies.figures.picture import drawn
+from medtasks_ext.studies.figures.spec import figures_of_suites
+from medtasks_ext.studies.figures.statistics import Data, cells_of
 
 #: file -> suite, block of `medtasks reproduce`, and which of its pictures
 PICTURES = {
     "size": ("bridge", "fig3b", "size"),
-    "map": ("bridge", "map", ""),
     "win_rates": ("medhelm", "table1", ""),
     "cost": ("medhelm", "fig5", ""),
     "dimensions": ("mlb", "table4", ""),
@@ -26,11 +23,10 @@ def main() -> None:
     """Draw each picture beside this script."""
     tasks = registry()
     for file, (suite, block, name) in PICTURES.items():
-        item = atlases()[suite].items[block]
+        item = figures_of_suites()[suite].items[block]
         [how] = [one for one in item.pictures if one.name == name]
-        data = Data(tasks, tasks.suites[suite], published_models(tasks, tasks.suites[suite]))
-        [(_, spec)] = drawn(item, how, cells_of(item, data))
-        Path(__file__).with_name(f"{file}.svg").write_text(svg(spec), encoding="utf-8")
+        [(_, spec, says)] = drawn(item, how, cells_of(item, Data.of(tasks, tasks.suites[suite])))
+        Path(__file__).with_name(f"{file}.svg").write_text(svg(spec, says), encoding="utf-8")
 
 
 if __name__ == "__main__":

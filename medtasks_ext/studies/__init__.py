@@ -1,1 +1,1 @@
-"""Protocols of the papers: forms for experts, judges under study, contamination, difficulty, departments."""
+"""Protocols of the papers: figures, forms for experts, judges under study, contamination, departments."""

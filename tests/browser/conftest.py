@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_lab.site.gather import gather_site
-from medtasks_lab.site.write import write_site
+from medtasks_ext.report.site.gather import gather_site
+from medtasks_ext.report.site.write import write_site
 from tests.browser.chromium import Chromium, find_chromium
 from tests.browser.report_page import (  # noqa: F401  (fixtures)
     report,

@@ -1,4 +1,4 @@
-"""Ten questions that a stranger has, each answered by the leaderboard in at most three clicks."""
+"""Eight questions that a stranger has, each answered by the leaderboard in at most three clicks."""
 
 import json
 
@@ -9,7 +9,6 @@ from medtasks_ext.report.groups import group_scores, groups_of
 from medtasks_ext.results.models import facts_of
 from medtasks_ext.results.published import published_entries
 from tests.browser.chromium import THERE, Chromium, find_chromium
-from tests.submissions.made import write_submission
 
 MOST_CLICKS = 3
 
@@ -40,11 +39,6 @@ class Stranger:
         if not found:
             self.browser.wait(f"!window.before && {THERE}")
 
-    def choose_file(self, file):
-        self.clicks += 1
-        self.browser.choose_file("#file", file)
-        self.browser.wait("!!document.querySelector('#placed .standing')")
-
     def read(self, selector="main"):
         return self.browser.js(f"document.querySelector({json.dumps(selector)}).innerText")
 
@@ -59,19 +53,18 @@ class Stranger:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory, published_site):
-    """A site of published models, a file to place, and a browser."""
+    """A site of published models, and a browser."""
     if find_chromium() is None:
         pytest.skip("no Chromium here: install the package `chromium`, or name one in MEDTASKS_CHROMIUM")
     folder = tmp_path_factory.mktemp("questions")
-    write_submission(folder, "Org/Mine-8B", 0.4)
     browser = Chromium(folder / "profile", folder / "downloads")
-    yield browser, published_site, folder / "Org/Mine-8B/2026-05-01/submission.json"
+    yield browser, published_site
     browser.close()
 
 
 @pytest.fixture
 def stranger(place):
-    found = Stranger(*place[:2])
+    found = Stranger(*place)
     yield found
     found.done()
 
@@ -115,12 +108,6 @@ def test_what_does_one_more_point_cost(stranger):
     assert "a point" in stranger.read("#pictures .note")
 
 
-def test_where_do_my_results_stand(stranger, place):
-    stranger.click("where do mine stand?")
-    stranger.choose_file(place[2])
-    assert "rank" in stranger.read("#placed") and "of 99" in stranger.read("#placed")
-
-
 def test_is_the_best_medical_model_better_than_the_best_general_one(stranger, bridge):
     stranger.click("medical against general")
     for domain in ("medical", "general"):
@@ -151,12 +138,6 @@ def test_how_far_is_the_best_from_the_ceiling_of_a_dataset_and_what_does_it_ask(
     stranger.click("MedNLI")
     words = stranger.read()
     assert "A perfect answer gets" in words and "are left" in words and "Premise" in words
-
-
-def test_how_much_of_the_paper_s_table_comes_out(stranger):
-    stranger.click("Papers’ pictures")
-    stranger.click("Zero-shot scores by language")
-    assert "printed figures come out" in stranger.read()
 
 
 def test_do_reasoning_models_do_better(stranger):

@@ -7,7 +7,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.results.condition_words import decoding_words, jury_words, run_words, shown, task_words
+from medtasks_ext.results.condition_words import decoding_words, jury_words, shown, task_words
 from medtasks_ext.results.conditions import drawn, facts
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.older_conditions import read_decoding, read_jury
@@ -20,14 +20,12 @@ from medtasks_ext.runs.conditions import (
     Layout,
     Observed,
     Rows,
-    RunConditions,
     Shots,
     Wording,
     is_harmless,
     read_conditions,
 )
 from medtasks_ext.runs.manifest import Manifest, Seal, identity_of
-from medtasks_lab.submissions.older import read_run, submission_of_today
 from tests.report.made import write_run
 
 TASK = "bridge_chip_ctc"
@@ -62,7 +60,7 @@ RECORD = Conditions(
         own_words_instead=False, served=("org/model",), versions=({"vllm": "1"}, {"vllm": "2", "torch": "3"}),
     ),
 )  # fmt: skip
-#: What was added to how the task asks, in words; schema 1 of submissions did not know of it.
+#: What was added to how the task asks, in words.
 ADDED = {
     "generation": None, "stop": r"'\n\n'", "arguments": None, "variant": None, "brought": None,
     "rounding": "dtype=bfloat16",
@@ -128,44 +126,6 @@ def test_a_jury_in_words_is_read_back(jury):
 @pytest.mark.parametrize("text", ["greedy", "sampled", "temperature=0.6, top_p=0.95, top_k=20", "top_p=1"])
 def test_decoding_in_words_is_read_back(text):
     assert decoding_words(drawn(read_decoding(text))) == text
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_a_run_shares_in_words_is_read_back(layout):
-    run = RunConditions(
-        engine="vllm",
-        arguments={"dtype": "bfloat16", "revision": "v, 2"},
-        layout=layout,
-        decoding={"temperature": "0.6"},
-        documents=("all", "the first 5"),
-        synthetic=False,
-        juries=(JURY,),
-    )
-    assert run_words(read_run(run_words(run))) == run_words(run)
-    assert read_run(run_words(run)) == run
-    assert run_words(read_run({"backend": "vllm"})) == {"backend": "vllm"}
-
-
-def test_a_submission_of_schema_1_has_the_conditions_that_it_says():
-    said = {
-        **shown(facts(RECORD)),
-        **dict.fromkeys([*ADDED, "differs", "less_room"]),
-        "system": "system turn, none",
-    }
-    flat = {name: value for name, value in said.items() if value is not None}
-    item = {
-        "version": "1-A", "n": 5, "statistic": "mean", "judged": 0.5, "asked": flat, "cut": {"inputs_cut": 2},
-        "rows": {"origin": "hub", "rebuilt": False, "here": 80, "held_out": 5, "of_suite": 90},
-    }  # fmt: skip
-    content = {"schema": 1, "settings": {"backend": "vllm"}, "tasks": {TASK: item}, "heads": {}}
-    found = submission_of_today(content)
-    read = found["tasks"][TASK]["conditions"]
-    assert found["schema"] == 2 and found["run"] == RunConditions(engine="vllm")
-    known = {**shown(facts(RECORD)), **dict.fromkeys(ADDED)}
-    assert shown(facts(read)) == known and read.observed.inputs_cut == 2
-    for changes in ({"mood": "good"}, {"version": "2"}):
-        with pytest.raises(ValueError, match="asked"):
-            submission_of_today({**content, "tasks": {TASK: {**item, "asked": {**flat, **changes}}}})
 
 
 @pytest.mark.parametrize("judged", [False, True])

@@ -1,4 +1,4 @@
-"""Records of submissions with invented scores, marked as such, for tests of pages."""
+"""Records of submissions with invented scores, for tests of pages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from medtasks_ext.registry import registry
+from medtasks_ext.report.submissions.record import About, Submission, TaskResult
 from medtasks_ext.results.conditions import of_the_paper
-from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.runs.conditions import Layout, RunConditions, Wording
-from medtasks_lab.submissions.record import About, Spread, Submission, TaskResult
 
 
 def write_submission(
@@ -24,7 +23,7 @@ def write_submission(
         score: of every task.
         suite: whose tasks.
         first: how many of them; by default all.
-        asked: `wording`, `prompt` (its hash), `context`, `inputs_cut` where they differ from the paper's.
+        asked: `wording` and `prompt` (its hash), where they differ from the paper's.
     """
     datasets = [
         item for item in registry().datasets.values() if item.metadata.suite == suite and item.of_paper
@@ -33,10 +32,8 @@ def write_submission(
         model=model,
         date="2026-05-01",
         about=About(access="open", domain="medical", reasoning="no"),
-        invented="for a test",
         run=RunConditions(engine="vllm", layout=Layout(chat_template=True)),
         tasks={item.task("zero_shot"): _task(item, score, asked) for item in datasets[:first]},
-        heads={},
     )
     folder = root / model / record.date
     folder.mkdir(parents=True)
@@ -46,21 +43,16 @@ def write_submission(
 
 def _task(dataset: Any, score: float, asked: dict[str, Any]) -> TaskResult:
     n, paper = dataset.n_documents, of_the_paper(dataset, "zero_shot")
+    rows = replace(paper.asked.rows, origin="local", n_of_suite=n)
+    wording = Wording(asked.get("wording", "official"), hash=asked.get("prompt"))
     return TaskResult(
         n=n,
-        statistic=score_statistic(dataset).name,
         score=score,
+        interval=(score, score),
         valid=1.0,
-        spread=Spread(low=score, high=score, sd=0.01),
         conditions=replace(
             paper,
-            asked=replace(
-                paper.asked,
-                version=dataset.version,
-                rows=replace(paper.asked.rows, origin="local"),
-                wording=Wording(asked.get("wording", "official"), hash=asked.get("prompt")),
-                context=asked.get("context"),
-            ),
-            observed=replace(paper.observed, n_here=n, inputs_cut=asked.get("inputs_cut")),
+            asked=replace(paper.asked, version=dataset.version, rows=rows, wording=wording),
+            observed=replace(paper.observed, n=n, n_here=n),
         ),
     )

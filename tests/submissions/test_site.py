@@ -12,25 +12,24 @@ from statistics import median
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import csv, parquet
+from pyarrow import csv
 
-from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.results import frames
+from medtasks_ext.report.site.boards import scores_of, whole_of
+from medtasks_ext.report.site.gather import BoardLine, gather_site
+from medtasks_ext.report.site.write import put
 from medtasks_ext.results.confirmed import Confirmed
 from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
-from medtasks_lab.site.boards import scores_of, whole_of
-from medtasks_lab.site.gather import BoardLine, gather_site
-from medtasks_lab.site.page_files import put
 from tests.conftest import command
-from tests.submissions.conftest import ANSWERS, OPEN_MEAN, PLACE, carry
+from tests.submissions.conftest import ANSWERS, PLACE, carry
 from tests.submissions.made import write_submission
-from tests.submissions.test_check import HOSTILE, edited
+from tests.submissions.test_check import edited
 
 ROOT = PLACE.partition("/")[0]
+HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def data_of(page):
@@ -79,39 +78,28 @@ def test_published_models_stand_there_with_the_scores_that_papers_print(site):
     }
 
 
-def test_the_first_page_has_a_row_for_each_model_whose_numbers_are_those_of_the_frames(site):
+def test_the_first_page_has_a_row_for_each_model_with_the_best_of_its_versions(site):
     board = data_of(site / "index.html")
-    groups = {
-        (row["model"], row["suite"], row["strategy"]): row
-        for row in parquet.read_table(site / "data" / "groups.parquet").to_pylist()
-        if row["axis"] == "suite"
-    }
     by_model = {}
     for entry in published_entries(registry()):
         by_model.setdefault(identity_of(entry).id, []).append(entry)
     shown = board["entries"]["page"]
     published = [place for place, flag in enumerate(board["entries"]["published"]) if flag]
     assert len(published) == len(by_model) and len({shown[place] for place in published}) == len(published)
-    pages = {BoardLine(entries[0], None).page: entries for entries in by_model.values()}
-    joined = 0
+    pages = {BoardLine(entries[0], {}).page: entries for entries in by_model.values()}
+    column = [title for _, title, *_ in board["columns"]].index("BRIDGE")
     for place in published:
-        entries = pages[shown[place]]
-        joined += len({entry.paper for entry in entries}) > 1
-        for number, (strategy, _) in enumerate(board["strategies"]):
-            for column, (_, title, _, at) in enumerate(board["columns"]):
-                suite, cell = board["suites"][at][0], board["scores"][number][column][place]
-                rows = [groups.get((item.model, suite, strategy)) for item in entries if item.paper == suite]
-                found = [row for row in rows if row]
-                if "win rate" in title:
-                    continue
-                if not found:
-                    assert cell is None
-                    continue
-                best = max(found, key=lambda row: (row["tasks_scored"] == row["tasks"], row["score"]))
-                assert (cell[0] if isinstance(cell, list) else cell) == whole_of(best["score"])
-                rank = board["ranks"][number][column][place]
-                assert (rank or [None, None]) == [best["rank"], best["rank_of"]]
-    assert joined >= 13
+        cells = [
+            sum(item.score for item in entry.experiments.values() if item.strategy == "zero_shot") / 87
+            for entry in pages[shown[place]]
+            if entry.paper == "bridge"
+        ]
+        cell = board["scores"][0][column][place]
+        assert cell == (whole_of(max(cells)) if cells else None)
+    ranked = [rank for rank in board["ranks"][0][column] if rank]
+    assert min(ranked) == [1, 98] and {of for _, of in ranked} == {98}
+    best = board["entries"]["label"][board["ranks"][0][column].index([1, 98])]
+    assert best.lower().replace(" ", "-") == "gemini-2.5-flash"
 
 
 def test_win_rates_of_the_first_page_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
@@ -130,73 +118,46 @@ def test_win_rates_of_the_first_page_are_those_of_the_paper_s_table(site, medtas
     assert board["entries"]["label"][best] == "DeepSeek-R1" and board["ranks"][0][column][best] == [1, 9]
 
 
-def test_every_number_of_model_pages_is_that_of_the_frames(site):
-    """Scores of tasks and suites, their ranks, and the neighbours' scores; published and submitted."""
-    results = parquet.read_table(site / "data" / "results.parquet").to_pylist()
-    tasks = {
-        (row["model"], row["dataset"], strategy_title(row["strategy"]), row["kind"]): row for row in results
+def test_every_score_of_model_pages_is_that_of_the_paper(site):
+    """Of tasks, and their ranks on the whole suite."""
+    wanted = {
+        (entry.model, entry.paper, item.dataset.id, strategy_title(item.strategy)): whole_of(item.score)
+        for entry in published_entries(registry())
+        for item in entry.experiments.values()
     }
-    suites = {
-        (row["model"], row["suite"], strategy_title(row["strategy"]), row["kind"]): row
-        for row in parquet.read_table(site / "data" / "groups.parquet").to_pylist()
-        if row["axis"] == "suite"
-    }
-    n_tasks = n_suites = 0
+    papers = {suite.title: suite.id for suite in registry().suites.values()}
+    found, places = {}, {}
     for page in (site / "models").iterdir():
-        content = data_of(page)
-        for line in content["lines"]:
-            kind = "published" if line["published"] else "medtasks"
-            model = line["label"] if line["published"] else content["title"]
-            for found in line["tasks"]:
-                row = tasks[model, found[11], found[2], kind]
-                assert (found[3], found[5], found[6]) == (
-                    whole_of(row["value"]),
-                    row["n"],
-                    row["rows_of_suite"],
-                )
-                n_tasks += 1
+        for line in data_of(page)["lines"] if page.name[:3] != "org" else ():
+            for row in line["tasks"]:
+                found[line["label"], papers[row[0]], row[8], row[2]] = row[3]
             for place in line["places"]:
-                row = suites[model, place["suite"], place["strategy"], kind]
-                assert (place["score"], place["tasks"]) == (whole_of(row["score"]), row["tasks_scored"])
-                assert (place["rank"] or [None, None]) == [row["rank"], row["rank_of"]]
-                n_suites += 1
-    assert (n_tasks, n_suites) == (len(results), len(suites))
+                key = place["suite"], place["strategy"]
+                places.setdefault(key, []).append((place["score"], place["rank"]))
+    assert found == wanted and len(found) > 25_000
+    for some in places.values():
+        ranked = [(score, rank) for score, rank in some if rank]
+        for score, (rank, of) in ranked:
+            assert of == len(ranked) and rank == 1 + sum(other > score for other, _ in ranked)
 
 
-def test_every_number_of_dataset_pages_is_that_of_the_frames(site):
+def test_every_score_of_dataset_pages_is_that_of_the_papers(site):
     scores = {}
-    for row in parquet.read_table(site / "data" / "results.parquet").to_pylist():
-        if row["kind"] == "published":
-            key = row["dataset"], strategy_title(row["strategy"])
-            scores.setdefault(key, []).append(whole_of(row["value"]))
+    for entry in published_entries(registry()):
+        for item in entry.experiments.values():
+            key = item.dataset.id, strategy_title(item.strategy)
+            scores.setdefault(key, []).append(whole_of(item.score))
     seen = 0
     for page in (site / "datasets").iterdir():
-        content = data_of(page)
-        for board in content["boards"]:
-            every = sorted(scores[content["id"], board["strategy"]], reverse=True)
-            assert board["all"] == every and board["n"] == len(every)
-            assert [row[2] for row in board["best"]] == every[:30]
+        for board in data_of(page)["boards"]:
+            every = sorted(scores[page.stem, board["strategy"]], reverse=True)
+            assert [row[2] for row in board["best"]] == every[:30] and board["n"] == len(every)
             assert board["median"] == int(median(every))
             assert [row[3] for row in board["best"]] == [
                 1 + sum(other > one for other in every) for one in every[:30]
             ]
             seen += 1
     assert seen == len(scores)
-
-
-def test_each_known_defect_of_a_scorer_stands_on_the_pages_of_its_datasets(site):
-    pages = {page.stem: data_of(page)["scorer"] for page in (site / "datasets").iterdir()}
-    tasks = registry()
-    for group in known_defects():
-        for defect in group.defects:
-            named = [name for name, dataset in tasks.datasets.items() if group.has(defect, dataset)]
-            assert named and set(defect.datasets) <= tasks.datasets.keys(), defect.rule
-            words = re.sub("`([^`]*)`", "“\\1”", defect.rule)
-            assert {name for name, found in pages.items() if words in [rule for rule, *_ in found]} == set(
-                named
-            )
-    assert any("Pharmacology" in rule for rule, *_ in pages["clinicbench_pharmacology_qa"])
-    assert not any("Pharmacology" in rule for rule, *_ in pages["clinicbench_gad"])
 
 
 def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, medtasks, tmp_path):
@@ -223,73 +184,16 @@ def test_scores_by_language_on_model_pages_are_those_of_the_paper_s_table(site, 
     assert seen == sum(column != "Average" for _, column in wanted) > 800
 
 
-def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site, submission):
-    groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
-    record = json.loads((submission / "submission.json").read_text())
-    mine = [row for row in groups if row["submitted"] and row["axis"] == "suite"]
-    assert {row["suite"] for row in mine} == {"bridge", "medhelm"}
-    for row in mine:
-        assert row["score"] == pytest.approx(record["groups"][row["suite"]]["score"])
-        assert (row["rank"], row["partial"]) == (None, True)
-        assert row["other_conditions"] and row["rows_in_part"]
+def test_a_submission_on_a_part_in_own_words_is_in_no_rank_of_the_paper(site):
     board = data_of(site / "index.html")
-    assert line_of(board, "Org/random-label")["BRIDGE"] == [
-        whole_of(record["groups"]["bridge"]["score"]),
-        2,
-    ]
-
-
-def test_ranks_of_published_models_are_those_of_their_scores(site):
-    groups = parquet.read_table(site / "data" / "groups.parquet").to_pylist()
-    rows = [
-        row for row in groups
-        if (row["suite"], row["axis"], row["strategy"]) == ("bridge", "suite", "zero_shot") and row["rank"]
-    ]  # fmt: skip
-    assert len(rows) == 98 and {row["rank_of"] for row in rows} == {98}
-    best = max(rows, key=lambda row: row["score"])
-    assert (best["model"], best["rank"]) == ("gemini-2.5-flash", 1)
-
-
-def test_the_tables_are_the_same_in_both_forms_and_hold_every_score(site, submission):
-    record = json.loads((submission / "submission.json").read_text())
-    table = parquet.read_table(site / "data" / "results.parquet")
-    assert csv.read_csv(site / "data" / "results.csv.gz").num_rows == table.num_rows
-    mine = {row["task"]: row for row in table.to_pylist() if row["submitted"]}
-    assert {task: row["value"] for task, row in mine.items()} == {
-        task: item["score"] for task, item in record["tasks"].items()
-    }
-    assert table.column_names == [*frames.names("results"), "invented", "submitted", "trust", "waits"]
-    assert mine[OPEN_MEAN]["wording"] == "own" and "wording" in mine[OPEN_MEAN]["otherwise"]
-
-
-def test_a_model_page_says_conditions_coverage_and_heads(site):
+    cell = line_of(board, "Org/random-label")["BRIDGE"]
+    assert cell[1:] == [2]  # on two tasks
     [page] = (site / "models").glob("org-random-label-*.html")
-    content = data_of(page)
-    [line] = content["lines"]
-    assert [row["tasks"] for row in line["places"]] == [2, 2] and all(
-        row["rank"] is None for row in line["places"]
-    )
-    assert any("wording" in reason for reason in line["reasons"])
-    assert any(term.startswith("Digest of 4 sealed heads") for term, _ in line["source"])
-    assert all("not ranked among" in item["sentence"] for item in line["standings"])
-
-
-def test_a_model_page_shows_examples_of_checked_answers_where_the_terms_of_rows_allow_it(
-    medtasks, submission, tmp_path
-):
-    """One task's rows are under MIT; of the other's terms nobody knows; the rest is not open at all."""
-    assert medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").code == 0
-    [page] = (tmp_path / "site" / "models").glob("org-random-label-*.html")
     [line] = data_of(page)["lines"]
-    found = line["examples"]
-    assert {name for name, *_ in found["shown"]} == {"MedQA"} and found["hidden"] == 1
-    scores = [value for *_, value in found["shown"]]
-    assert scores == sorted(scores, reverse=True) and len(scores) <= 2
-    for _, terms, question, answer, gold, value in found["shown"]:
-        assert terms.startswith("MIT") and "Quendel" in question
-        assert (value == 10_000) == (answer.strip() == gold)
-    again = gather_site(registry(), submission.parents[2]).lines[-1]  # as it was kept
-    assert [item.answer for item in again.checked.examples] == [row[3] for row in found["shown"]]
+    assert [row["tasks"] for row in line["places"]] == [2, 2]
+    assert all(row["rank"] is None and "wording" in row["otherwise"] for row in line["places"])
+    assert any("wording" in words for words in line["words"])
+    assert ["Trust", "answers checked: 2 of 4, self-reported: 2 of 4"] in line["source"]
 
 
 def test_each_model_has_one_page_whose_name_leads_nowhere_else(site):
@@ -312,7 +216,7 @@ def test_the_same_model_on_the_hub_and_in_a_paper_has_one_page(medtasks, submiss
 def test_hostile_texts_stay_texts_in_every_page(medtasks, submission, tmp_path):
     def hostile(content):
         content["run"] = {"engine": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
-        content["about"]["license"] = content["called"] = HOSTILE
+        content["about"]["license"] = HOSTILE
         for item in content["tasks"].values():
             item["conditions"]["asked"]["jury"] = {"judges": [{"name": HOSTILE}], "protocol": HOSTILE}
             item["conditions"]["asked"]["decoding"] = {"temperature": 1, "top_p": HOSTILE}
@@ -327,17 +231,10 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     edited(submission, lambda content: content.update(schema=7))
     write_submission(tmp_path / ROOT, "Org/Other", 0.5)
     outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
-    assert outcome.code == 1 and "schema: is 7" in outcome.err and "1 submission" in outcome.out
+    assert outcome.code == 1 and "no JSON with `schema` 4" in outcome.err and "1 submission" in outcome.out
     assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
-    assert [what for _, what in data_of(tmp_path / "site" / "about.html")["left_out"]] == [
-        "schema: is 7, and this version reads 3"
-    ]
-
-
-def test_invented_scores_are_said_to_be_so(medtasks, submission, tmp_path):
-    edited(submission, lambda content: content.update(invented="for a test"))
-    assert "INVENTED" in medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site").err
-    assert all(data_of(page)["invented"] for page in (tmp_path / "site").rglob("*.html"))
+    [(where, what)] = data_of(tmp_path / "site" / "about.html")["left_out"]
+    assert where == "Org/random-label/2026-05-01: submission.json" and "`schema` 4" in what
 
 
 def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(
@@ -377,51 +274,28 @@ def proven(monkeypatch):
 
 
 @pytest.mark.usefixtures("proven")
-def test_rows_that_nobody_has_confirmed_are_ranked_in_a_part_of_their_own(tmp_path):
-    for number in range(2):
-        write_submission(tmp_path, f"Org/Said-{number}", 0.5, wording="official")
-    scores = scores_of(gather_site(registry(), tmp_path, published=True))
-    classes = scores.classes["bridge", "zero_shot"]
-    of = {line.entry.model: number for line, number in zip(scores.site.lines, classes.of, strict=True)}
-    assert of["Org/Said-0"] == of["Org/Said-1"] == 1
-    assert classes.found[1].words == "rows as the submitter says in 87 of 87 tasks"
-    ranks = scores.ranks("zero_shot", scores.whole["bridge"])
-    own = [
-        ranks[place]
-        for place, line in enumerate(scores.site.lines)
-        if line.entry.model in ("Org/Said-0", "Org/Said-1")
-    ]
-    assert own == [(1, 2), (1, 2)]
+def test_rows_that_nobody_has_confirmed_have_no_rank(tmp_path):
+    write_submission(tmp_path, "Org/Said", 0.5)
+    scores = scores_of(gather_site(registry(), tmp_path, published=False))
+    group = scores.whole["bridge"]
+    said = "rows or words that nobody has confirmed in 87 of 87 tasks"
+    assert scores.state(0, "zero_shot", group) == (True, said)
+    assert scores.ranking("zero_shot", group).ranks == {}
+
+
+def test_what_nobody_has_checked_has_no_rank(tmp_path, confirmed_rows):
+    write_submission(tmp_path, "Org/Self", 0.5)
+    scores = scores_of(gather_site(registry(), tmp_path, published=False))
+    group = scores.whole["bridge"]
+    assert scores.state(0, "zero_shot", group) == (False, "")
+    assert scores.ranking("zero_shot", group).ranks == {}
 
 
 @pytest.mark.usefixtures("confirmed_rows", "proven")
-def test_results_that_differ_among_themselves_are_not_ranked_together(tmp_path):
-    """What the paper does not say may differ: the commonest way of asking stands among its models."""
-    root = tmp_path / "in"
-    for number in range(3):
-        write_submission(root, f"Org/Common-{number}", 0.5, prompt="p1", wording="official")
-    write_submission(root, "Org/A-First", 0.5, prompt="p2", wording="official")
-    write_submission(root, "Org/Short", 0.5, suite="medhelm", inputs_cut=1, context=2048)
-    scores = scores_of(gather_site(registry(), root, published=False))
-    of = dict(
-        zip(
-            [line.entry.model for line in scores.site.lines],
-            scores.classes["bridge", "zero_shot"].of,
-            strict=True,
-        )
-    )
-    assert {of[f"Org/Common-{number}"] for number in range(3)} == {0}
-    assert of["Org/A-First"] == 1 and of["Org/Short"] is None
-    [_, other] = scores.classes["bridge", "zero_shot"].found
-    assert other.words == "wording in 87 of 87 tasks"
-    ranks = scores.ranks("zero_shot", scores.whole["bridge"])
-    assert sorted(ranks.values()) == [(1, 1), (1, 3), (1, 3), (1, 3)]
-
-
-@pytest.mark.usefixtures("confirmed_rows", "proven")
-def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
-    record = write_submission(tmp_path, "Org/Old", 0.5)
-    write_submission(tmp_path, "Org/New", 0.4)
+def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path):
+    write_submission(tmp_path, "Org/Alike", 0.5)
+    write_submission(tmp_path, "Org/Own-Words", 0.9, wording="own", prompt="p1")
+    record = write_submission(tmp_path, "Org/Old", 0.6)
     tasks = {
         name: item.model_copy(
             update={
@@ -432,8 +306,15 @@ def test_an_older_version_of_a_task_has_a_rank_of_its_own(tmp_path):
     }
     record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01")
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
-    assert scores.classes["bridge", "zero_shot"].of == (0, 1)
-    assert "an older version of the task in 87" in scores.classes["bridge", "zero_shot"].found[1].words
+    group = scores.whole["bridge"]
+    apart = {
+        line.entry.model: scores.state(place, "zero_shot", group)[1]
+        for place, line in enumerate(scores.site.lines)
+    }
+    assert apart["Org/Alike"] == "" and "wording" in apart["Org/Own-Words"]
+    assert "an older version of the task in 87" in apart["Org/Old"]
+    [place] = scores.ranking("zero_shot", group).ranks
+    assert scores.site.lines[place].entry.model == "Org/Alike"
 
 
 @given(st.one_of(st.floats(0, 1), st.integers(0, 10_000).map(lambda n: n / 10_000)))

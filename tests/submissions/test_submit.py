@@ -3,60 +3,31 @@
 import json
 
 import pytest
-from pyarrow import parquet
 
-from medtasks_ext.runs.manifest import Manifest
-from tests.submissions.conftest import CLOSED_COUNTS, OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
+from tests.submissions.conftest import OPEN_COUNTS, PLACE, SECRET_TEXT, TASKS
 
 
 def record_of(folder):
     return json.loads((folder / "submission.json").read_text())
 
 
-def test_scores_conditions_and_heads_are_those_of_the_run(submission, tmp_path):
-    record, manifest = record_of(submission), Manifest.read(tmp_path / "run")
+def test_scores_and_conditions_are_those_of_the_run(submission, tmp_path):
+    record = record_of(submission)
     assert sorted(record["tasks"]) == sorted(TASKS)
     for task, item in record["tasks"].items():
         stored = json.loads((tmp_path / "run" / "tasks" / f"{task}.json").read_text())
         assert item["score"] == pytest.approx(stored["metrics"]["score"], abs=1e-12)
         assert item["valid"] == stored["metrics"]["valid"] and item["n"] == stored["n"]
+        assert item["interval"] == pytest.approx(list(stored["intervals"]["score"].values())[:2], abs=1e-9)
         asked = item["conditions"]["asked"]
         assert asked["wording"]["kind"] == "own" and asked["rows"]["n_of_suite"] > item["n"]
-    assert record["heads"] == manifest.heads and len(record["heads"]) == 4
-    assert (record["model"], record["called"], record["date"]) == (
-        "Org/random-label",
-        "random-label",
-        "2026-05-01",
-    )
-    assert record["groups"].keys() == {"bridge", "medhelm"}
-
-
-def test_it_passes_its_own_check_and_the_run_verifies_against_it(medtasks, submission):
-    checked = medtasks("submit", "--check", PLACE)
-    assert checked.code == 0 and "✓" in checked.out and "4 tasks from 42 documents" in checked.out
-    assert medtasks("verify", "run", "--against", f"{PLACE}/submission.json").code == 0
+    assert (record["model"], record["date"]) == ("Org/random-label", "2026-05-01")
 
 
 def test_no_text_no_id_and_no_hash_of_a_row_is_in_it(submission):
-    table = parquet.read_table(submission / "documents.parquet")
-    assert table.column_names == ["unit", "scored", "score", "valid", "unclosed", "counts"]
-    for file in submission.iterdir():
-        content = file.read_bytes()
-        for text in (SECRET_TEXT, "test-1", "fentanyl", "issue:"):
-            assert text.encode() not in content
-    assert SECRET_TEXT not in str(table.to_pylist())
-
-
-def test_rows_that_are_not_open_cannot_be_told_apart(submission):
-    tasks = record_of(submission)["tasks"]
-    assert [task for task, item in tasks.items() if "sums" in item] == [CLOSED_COUNTS]
-    rows = iter(parquet.read_table(submission / "documents.parquet").to_pylist())
-    found = {task: [next(rows) for _ in range(item["n"])] for task, item in tasks.items()}
-    assert all(row["counts"] == [] for row in found[CLOSED_COUNTS])
-    assert all(row["counts"] for row in found[OPEN_COUNTS])
-    for task in (CLOSED_COUNTS, "medhelm_hospice_referral"):
-        scores = [-1.0 if row["score"] != row["score"] else row["score"] for row in found[task]]
-        assert scores == sorted(scores)
+    [file] = submission.iterdir()
+    content = file.read_text()
+    assert not [text for text in (SECRET_TEXT, "test-1", "fentanyl", "issue:") if text in content]
 
 
 def test_what_a_user_wrote_freely_and_places_stay_at_home(medtasks, run, tmp_path):
@@ -106,13 +77,13 @@ def test_what_cannot_be_submitted_is_refused_and_nothing_is_left(medtasks, run, 
     assert not list(tmp_path.glob("submissions/*/*/*"))
 
 
-def test_a_run_that_does_not_verify_is_refused(medtasks, run, tmp_path):
+def test_a_result_that_was_changed_after_the_run_is_left_out_and_named(medtasks, run, tmp_path):
     file = run() / "tasks" / f"{OPEN_COUNTS}.json"
     content = json.loads(file.read_text())
     content["metrics"]["score"] = 0.99
     file.write_text(json.dumps(content))
-    refused = medtasks("submit", "run", "-o", PLACE)
-    assert refused.code == 2 and OPEN_COUNTS in refused.err and not (tmp_path / PLACE).exists()
+    written = medtasks("submit", "run", "-o", PLACE)
+    assert OPEN_COUNTS in written.err and OPEN_COUNTS not in record_of(tmp_path / PLACE)["tasks"]
 
 
 def test_a_place_that_is_taken_is_kept(medtasks, submission):

@@ -53,7 +53,7 @@ def clone(submission, tmp_path):
 def test_a_submission_passes_and_an_edited_one_does_not(clone):
     folder, check = clone
     passed = check()
-    assert passed.returncode == 0 and f"✓ {UNDER}: 4 tasks" in passed.stdout, passed.stderr
+    assert passed.returncode == 0 and f"✓ {UNDER}: answers checked: 2 of 4" in passed.stdout, passed.stderr
     file = folder / UNDER / "submission.json"
     file.write_text(file.read_text().replace('"score": 0', '"score": 1', 1))
     assert check().returncode == 1
@@ -92,15 +92,3 @@ def test_the_workflow_has_no_secrets_writes_nothing_and_runs_the_base():
     assert all(
         step["with"]["persist-credentials"] is False for step in steps if "checkout" in step.get("uses", "")
     )
-
-
-def test_what_is_more_than_a_pull_request_may_hold_is_refused(clone):
-    folder, check = clone
-    again = folder / "results/submissions/Org/random-label/2026-05-02"
-    shutil.copytree(folder / UNDER, again)
-    with (again / "documents.parquet").open("ab") as file:
-        file.write(bytes(2_000_000))
-    found = check()
-    assert found.returncode == 1
-    assert "bytes in all, and a pull request may have 2,000,000" in found.stdout
-    assert "2026-05-02" in found.stdout.partition("bytes in all")[0]

@@ -1,0 +1,149 @@
+"""The pages of datasets: what each asks, who is best, how far from the ceiling, its terms, how to run it."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official.choice import prompt_source_of
+from medtasks_ext.registry.catalogue import rows_words, scored_by_words, terms_words
+from medtasks_ext.registry.citations import entries_of
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.axes import title
+from medtasks_ext.report.site.boards import Scores, axis_title, whole_of
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry import Dataset, Registry
+    from medtasks_ext.report.site.gather import BoardLine
+
+#: Models that a page lists, and characters of a sample prompt.
+_LISTED, _LONGEST = 30, 6000
+_AXES = ("language", "task_type", "stage", "specialties", "document_types")
+
+
+def dataset_pages(scores: Scores) -> dict[str, Json]:
+    """Dataset -> what its page holds."""
+    found: dict[str, dict[str, list[tuple[BoardLine, int]]]] = {}
+    for line in scores.site.lines:
+        for item in line.entry.experiments.values():
+            if item.score is None or not line.is_proven(item) or line.apart(item):
+                continue
+            if line.published or item.coverage.whole:
+                by_strategy = found.setdefault(item.dataset.id, {})
+                by_strategy.setdefault(item.strategy, []).append((line, whole_of(item.score)))
+    return {
+        name: _page(scores, dataset, found.get(name, {}))
+        for name, dataset in scores.site.tasks.datasets.items()
+    }
+
+
+def index(pages: dict[str, Json]) -> Json:
+    """The page that lists them: name, suite, language, kind, stage, access, rows, best score, ceiling."""
+    rows = [
+        [
+            name,
+            page["title"],
+            page["suite"][1],
+            *(page["axes"][axis] for axis in _AXES[:4]),
+            page["access"],
+            page["n"],
+            page["boards"][0]["best"][0][:3] if page["boards"] else None,
+            page["ceiling"],
+        ]
+        for name, page in pages.items()
+    ]
+    return {"kind": "datasets", "title": "Datasets", "datasets": rows}
+
+
+def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLine, int]]]) -> Json:
+    record, suite = dataset.metadata, dataset.suite
+    own = {axis: [title(axis, value) for value in dataset.values(suite, axis)] for axis in suite.axes}
+    return {
+        "kind": "dataset",
+        "title": record.name,
+        "summary": record.summary,
+        "suite": [suite.id, suite.title],
+        "axes": {axis: ", ".join(title(axis, value) for value in record.axis(axis)) for axis in _AXES},
+        "own_axes": [
+            [axis_title(suite.title_of(axis)), ", ".join(said)] for axis, said in own.items() if said
+        ],
+        "access": record.access,
+        "n": record.n_test,
+        "ceiling": record.oracle_max if isinstance(record.oracle_max, float) else None,
+        "facts": [
+            ["Score", f"{record.primary_metric}{scored_by_words(dataset)}"],
+            ["Version", dataset.version],
+            ["Tokens of an answer in the suite", f"{budget:,}" if (budget := record.official_budget) else ""],
+            ["Rows", "; ".join(rows_words(dataset)) or f"you bring them: {record.access}"],
+            ["Where", record.url],
+            ["Terms", terms_words(record)],
+            ["Read by native speakers", "; ".join(record.reviews)],
+            ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
+        ],
+        "unsettled": _unsettled(dataset),
+        "boards": [_board(strategy, some) for strategy in scores.strategies if (some := found.get(strategy))],
+        "prompt": _sample_prompt(scores.site.tasks, dataset),
+        "run": [
+            f"medtasks preview {dataset.id} --data sample",
+            f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
+            f"lm_eval --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL "
+            "--batch_size auto --apply_chat_template",
+        ],
+    }
+
+
+def _unsettled(dataset: Dataset) -> list[str]:
+    """What is known to be odd, and what nobody could settle."""
+    record = dataset.metadata
+    found = [f"A draft, in no group: {record.draft}"] if record.draft else []
+    if record.gold_loss:
+        found.append(
+            f"The official reader loses up to {record.gold_loss:.0%} of the gold answers themselves."
+        )
+    if record.oracle_max == "per_document":
+        found.append("What a perfect answer gets depends on the rows.")
+    elif record.oracle_max == "unbounded":
+        found.append("The score has no upper end.")
+    elif record.oracle_max != 1:
+        found.append(f"By the official rule a perfect answer gets {record.oracle_max}.")
+    return [*found, *record.open_questions]
+
+
+def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
+    some = sorted(some, key=lambda pair: -pair[1])
+    values = [score for _, score in some]
+    best = [
+        [
+            line.title,
+            line.page,
+            score,
+            1 + sum(value > score for value in values),
+            line.facts.get("size"),
+            line.facts.get("access"),
+            int(line.published),
+        ]
+        for line, score in some[:_LISTED]
+    ]
+    return {"strategy": strategy_title(strategy), "n": len(some), "median": int(median(values)), "best": best}
+
+
+def _sample_prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
+    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut.
+
+    None where it has no such row.
+    """
+    from medtasks_ext.runner.evaluate import Settings, build_task
+    from medtasks_ext.runner.prompts import rendered_prompt
+
+    if not dataset.sample_file.is_file():
+        return None
+    settings = Settings(data="sample", prompts=prompt_source_of("own"))
+    try:
+        task = build_task(tasks, dataset.id, settings)
+        document = task.eval_docs[0]
+        prompt = rendered_prompt(task, document, settings, None)
+    except MedtasksError:
+        return None
+    return [prompt[:_LONGEST], str(document["target"])[:_LONGEST], max(0, len(prompt) - _LONGEST)]

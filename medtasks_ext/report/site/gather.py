@@ -1,0 +1,161 @@
+"""What the leaderboard shows: published models, and submitted ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.report.standing import size_of
+from medtasks_ext.report.submissions.check import Checked, Verdict, check_submission, self_reported
+from medtasks_ext.report.submissions.record import RECORD
+from medtasks_ext.results.condition_words import difference_words
+from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
+from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of
+from medtasks_ext.results.prices import prices
+from medtasks_ext.results.published import published_entries
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry
+    from medtasks_ext.report.submissions.record import Submission
+
+#: fact of the registry of models -> what it is called here
+_FACTS = {
+    "maker": "organisation",
+    "access": "access",
+    "domain": "domain",
+    "reasoning": "reasoning",
+    "released": "date",
+    "licence": "license",
+    "price_in": "price_in",
+    "price_out": "price",
+}
+_NUMBERS = ("price_in", "price")
+
+
+@dataclass(frozen=True, eq=False)
+class BoardLine:
+    """A line of the leaderboard: a model, asked in one way."""
+
+    entry: Entry
+    known: Mapping[str, str]  # of the model (`results.models.facts_of`)
+    record: Submission | None = None  # of a submitted one
+    checked: Checked = field(default_factory=Checked)  # what the check found of it
+
+    @property
+    def published(self) -> bool:
+        """Whether a paper prints it."""
+        return self.record is None
+
+    @property
+    def title(self) -> str:
+        """What readers see: the name in the paper's table, or the model, and what tells it from others."""
+        return self.entry.model if self.published else self.entry.label
+
+    @cached_property
+    def model(self) -> str:
+        """What lines of one model have in common: its id in the registry or on the hub, else its name."""
+        return self._registered.casefold()
+
+    @property
+    def _registered(self) -> str:
+        known = identity_of(self.entry)
+        return known.id if known else self.entry.details.get("hub_id") or self.entry.model
+
+    @property
+    def page(self) -> str:
+        """The name of the model's page: letters, digits and dashes, and nothing that leads elsewhere."""
+        name = re.sub(r"[^a-z0-9]+", "-", self.model).strip("-")[:60]
+        return f"{name or 'model'}-{sha256(self.model.encode()).hexdigest()[:6]}.html"
+
+    @cached_property
+    def facts(self) -> dict[str, str | float]:
+        """What can be filtered by, as far as it is known."""
+        found: dict[str, str | float | None] = {
+            ours: self.known.get(name, "") for name, ours in _FACTS.items()
+        }
+        owner = maker_of(self.entry.model.partition("/")[0]) if self.record else ""
+        found |= {
+            "organisation": found["organisation"] or owner,
+            "size": size_of(self.entry, self.known),
+            "access": WEIGHTS.get(self.known.get("access", ""), self.known.get("access", "")),
+            "domain": self.known.get("domain", "").partition(" ")[0].lower(),
+            **{name: float(found[name] or 0) for name in _NUMBERS},
+        }
+        if not found["price"] and (price := prices().get(self._registered)):
+            found |= {"price_in": price.input, "price": price.output}
+        return {name: value for name, value in found.items() if value}
+
+    def verdict(self, item: Experiment) -> Verdict:
+        """How far a submitted result is trusted."""
+        return self.checked.verdicts.get(item.task, self_reported("nobody has looked"))
+
+    def is_proven(self, item: Experiment) -> bool:
+        """Whether somebody else than the submitter has seen that a score follows."""
+        return self.published or self.verdict(item).is_proven
+
+    def apart(self, item: Experiment) -> str:
+        """What keeps a result from a rank beside the paper's, beyond trust, in words; empty where nothing."""
+        if self.published:
+            return ""
+        reasons = [difference_words(one) for one in item.unlike_the_paper]
+        if item.version.partition("-")[0] != item.dataset.version.partition("-")[0]:
+            reasons.append("an older version of the task")
+        if item.confirmed.state == "claimed":
+            reasons.append("rows or words that nobody has confirmed")
+        return "; ".join(reasons)
+
+
+@dataclass
+class Site:
+    """Everything that is shown."""
+
+    tasks: Registry
+    lines: list[BoardLine] = field(default_factory=list)  # published ones first
+    faults: list[Fault] = field(default_factory=list)  # submissions that are left out
+
+    @cached_property
+    def models(self) -> dict[str, list[BoardLine]]:
+        """Page of a model -> its lines."""
+        found: dict[str, list[BoardLine]] = {}
+        for line in self.lines:
+            found.setdefault(line.page, []).append(line)
+        return found
+
+
+def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = True) -> Site:
+    """Read what is shown.
+
+    Args:
+        tasks: the registry.
+        submissions: folder with `ORG/MODEL/DATE`; None for none.
+        published: also models that papers print.
+
+    Raises:
+        MedtasksError: there is nothing to show.
+    """
+    site = Site(tasks)
+    own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
+    label_entries([entry for entry, *_ in own])
+    papers = published_entries(tasks) if published else []
+    site.lines += [BoardLine(entry, facts_of(entry, papers)) for entry in papers]
+    site.lines += [BoardLine(entry, facts_of(entry, papers), found.record, found) for entry, found in own]
+    if not site.lines:
+        remedy = "name a folder of submissions, or show published models: leave --no-published out"
+        raise MedtasksError("there is nothing to show", where=submissions, remedy=remedy)
+    return site
+
+
+def _submitted(root: Path, tasks: Registry, faults: list[Fault]) -> Iterator[tuple[Entry, Checked]]:
+    """The submissions of a folder, each checked; what cannot be read or does not follow is left out."""
+    for file in sorted(root.glob(f"*/*/*/{RECORD}")):
+        checked = check_submission(file.parent, tasks)
+        name = "/".join(file.parts[-4:-1])
+        faults += [Fault(f"{name}: {item.where}", item.what, item.remedy) for item in checked.faults]
+        if checked.record is not None and not checked.faults:
+            yield checked.record.entry(file.parent, tasks), checked

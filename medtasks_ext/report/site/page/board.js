@@ -1,0 +1,244 @@
+// A table of models: filters, axes, sorting; ranks among results that were asked alike.
+
+const SHOWN = 100;
+const PART = "part";
+const UNPROVEN = "unproven";
+const ALIKE = "alike";
+const OTHERWISE = "otherwise";
+const WITHOUT = "without";
+
+// What a cell holds: the score, the number of tasks where that is not on all of them, a third number where
+// it is on all, and not proven.
+const valueOf = (cell) => (Array.isArray(cell) ? cell[0] : cell);
+const isRanked = (cell) => isNumber(cell);
+const isPart = (cell) => Array.isArray(cell) && cell.length === 2;
+const isUnproven = (cell) => Array.isArray(cell) && cell.length === 3;
+
+function drawBoard() {
+  const strategies = site.strategies.map(([id]) => id);
+  const strategy = strategies.indexOf(choice("strategy", strategies));
+  const axes = axisKeys();
+  const axis = site.axes.findIndex(([key]) => key === choice("axis", axes));
+  const columns = shownColumns(axis);
+  const by = sortedColumn(columns);
+  const { rows, sections } = ranked(strategy, by);
+  const shown = rows.filter(matches);
+  const { pinned, heading } = pinnedOf(shown);
+  return [
+    text("h2", "", site.title),
+    site.about ? text("p", "about", site.about) : null,
+    make("div", { className: "controls" }, site.axes.length > 1 ? selector("Columns", "axis", columnChoices(), site.axes[axis][0]) : null, presets()),
+    pinned.length ? null : part(shown, strategy, by, besideRoom()),
+    text("p", "note", counted(shown, rows, by)),
+    shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
+    table({
+      name: "lines",
+      className: "lines",
+      caption: `${site.title}: ${site.strategies[strategy][1]}, ranked by ${columnTitle(by)}`,
+      columns: tableColumns(columns, strategy, by),
+      rows: shown,
+      sort: `-c${columns[0]}`,
+      sections,
+      sectionOf: (row) => row.section,
+      limit: SHOWN,
+      classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
+      pinned: { heading, rows: pinned },
+    }),
+    pinned.length ? part(shown, strategy, by, besideRoom()) : null,
+  ];
+}
+
+// Submissions that stand above all: ranked ones first.
+const PINNED = 10;
+function pinnedOf(shown) {
+  const own = shown.filter(({ entry }) => !site.entries.published[entry]);
+  const pinned = [...own].sort((one, other) => (one.rank === null) - (other.rank === null)).slice(0, PINNED);
+  return { own, pinned, heading: `${plural(own.length, "submission")}${own.length > PINNED ? `, ${PINNED} of them here` : ""}` };
+}
+
+// The kinds of tasks come first: a suite as a whole is one column.
+function axisKeys() {
+  const keys = site.axes.map(([key]) => key);
+  const first = keys.find((key) => key === "task_type") ?? keys[1] ?? keys[0];
+  return [first, ...keys.filter((key) => key !== first)];
+}
+
+function whatRanksProve() {
+  const said = "Answers of submitted models with a rank were scored again here. No check proves that the named model gave them: ";
+  return make("p", { className: "note" }, said, link(`${site.home}about.html`, "how far a score is trusted"), ".");
+}
+
+function columnTitle(column) {
+  return site.columns[column][1];
+}
+
+function counted(shown, rows, by) {
+  const whole = rows.filter((row) => row.rank !== null).length;
+  return `${plural(shown.length, "result")} of ${count(rows.length)} · sorted by ${columnTitle(by)} (${plural(site.columns[by][2], "task")}), where ${count(whole)} are ranked`;
+}
+
+// The suite as a whole, then the values of the axis.
+function shownColumns(axis) {
+  const all = site.columns.map((_, index) => index);
+  const first = all.filter((index) => site.columns[index][0] === 0);
+  return axis === 0 ? first : [...first, ...all.filter((index) => site.columns[index][0] === axis)];
+}
+
+// The column by which lines are ranked: the one that they are sorted by, if it holds scores.
+function sortedColumn(columns) {
+  const key = option("sort-lines").replace("-", "");
+  const index = key.startsWith("c") ? Number(key.slice(1)) : columns[0];
+  return columns.includes(index) ? index : columns[0];
+}
+
+// What keeps a number apart from those of the suite's paper; empty where nothing does.
+const apartWords = (strategy, column, entry) => site.apart_words[site.apart[strategy][column][entry] ?? 0];
+
+// Every line with its rank in that column; what is not whole, not proven or asked otherwise has none.
+function ranked(strategy, by) {
+  const cells = site.scores[strategy][by];
+  const known = site.ranks?.[strategy][by]; // a row may stand for several results, which all count
+  const sectionOf = (cell, words) => (cell === null ? WITHOUT : isPart(cell) ? PART : isUnproven(cell) ? UNPROVEN : words ? OTHERWISE : ALIKE);
+  const rows = site.entries.label.map((_, entry) => ({ entry, rank: null, section: sectionOf(cells[entry], apartWords(strategy, by, entry)) }));
+  const alike = rows.filter(({ section }) => section === ALIKE).sort((one, other) => cells[other.entry] - cells[one.entry]);
+  alike.forEach((row, index) => {
+    const before = alike[index - 1];
+    row.rank = before && cells[before.entry] === cells[row.entry] ? before.rank : index + 1;
+    row.of = alike.length;
+    if (known?.[row.entry]) [row.rank, row.of] = known[row.entry];
+  });
+  return {
+    rows,
+    sections: [
+      [ALIKE, alike.length ? "Same conditions as the suite’s paper: ranked together" : null],
+      [OTHERWISE, "Other conditions than in the suite’s paper: not ranked"],
+      [UNPROVEN, "Not proven: self-reported, not ranked"],
+      [PART, "On a part of the tasks, rows or judgements: not ranked"],
+      [WITHOUT, `No score: ${columnTitle(by)}`],
+    ],
+  };
+}
+
+// ------------------------------------------------------------------ filters
+
+// Of what a table of models shows.
+function boardFilters() {
+  DEFAULTS.strategy = site.strategies[0][0];
+  return [
+    ...(site.strategies.length > 1 ? [{ key: "strategy", title: "Strategy", values: site.strategies, pills: true, single: true }] : []),
+    { key: "kind", title: "Results", values: [["submitted", "submitted"], ["published", "published"]], fits: ({ published }, value) => published === (value === "published") },
+    ...MODEL_FILTERS,
+  ];
+}
+
+function matches({ entry }) {
+  const { label, organisation, published, size, access, domain, reasoning } = site.entries;
+  const facts = { published: Boolean(published[entry]), size: size[entry], access: access[entry], domain: domain[entry], reasoning: reasoning[entry] };
+  return fitsFilters(facts) && fitsSearch(`${label[entry]} ${organisation[entry] ?? ""}`);
+}
+
+function selectionInWords() {
+  const n = site.entries.label.filter((_, entry) => matches({ entry })).length;
+  const [, strategy] = site.strategies.find(([id]) => id === option("strategy")) ?? site.strategies[0];
+  return `${strategy}: ${plural(n, "result")}`;
+}
+
+function columnChoices() {
+  const titles = new Map(site.axes);
+  return axisKeys().map((key) => [key, key === site.axes[0][0] ? "as a whole" : `by ${titles.get(key).toLowerCase()}`]);
+}
+
+// Filters that people set together.
+const PRESETS = [
+  ["open weights", { weights: "open" }],
+  ["open, up to 10 B", { weights: "open", size: "-10" }],
+  ["medical", { domain: "medical" }],
+  ["reasoning", { reasoning: "yes" }],
+];
+
+function presets() {
+  const keys = [...new Set(PRESETS.flatMap(([, wanted]) => Object.keys(wanted)))];
+  const every = Object.fromEntries(keys.map((key) => [key, null]));
+  const isSet = (wanted) => keys.every((key) => option(key) === (wanted[key] ?? ""));
+  return make(
+    "div",
+    { className: "switch presets", role: "group", "aria-label": "Models" },
+    text("span", "switch-label", "Models"),
+    ...[["all", {}], ...PRESETS].map(([title, wanted]) =>
+      make("button", { type: "button", textContent: title, "aria-pressed": String(isSet(wanted)), "data-key": `preset ${title}`, onclick: () => change({ ...every, ...wanted }) }),
+    ),
+  );
+}
+
+// ------------------------------------------------------------------ columns
+
+function tableColumns(columns, strategy, by) {
+  const cells = site.scores[strategy];
+  return [
+    {
+      key: "rank",
+      title: "Rank",
+      numeric: true,
+      className: "rank",
+      cell: (row) => (row.rank === null ? NONE : withTip(text("span", "", String(row.rank)), `${row.rank} of ${row.of}`)),
+    },
+    { key: "model", title: "Model", head: true, value: ({ entry }) => site.entries.label[entry], cell: modelCell },
+    SIZE_COLUMN,
+    ...scoreColumns(columns, strategy, by, ({ entry, section }, column) => scoreCell(cells[column][entry], column, strategy, entry, section)),
+  ];
+}
+
+// A column for each suite or part of one; `cell(row, column)` draws it.
+const scoreColumns = (columns, strategy, by, cell) =>
+  columns.map((column) => ({
+    key: `c${column}`,
+    title: columnTitle(column),
+    hint: plural(site.columns[column][2], "task"),
+    numeric: true,
+    className: column === by ? "current" : "",
+    value: ({ entry }) => valueOf(site.scores[strategy][column][entry]),
+    cell: (row) => cell(row, column),
+  }));
+
+const sizeText = (size) => (isNumber(size) ? String(size) : NONE);
+
+const SIZE_COLUMN = {
+  key: "size",
+  title: "Size, B",
+  numeric: true,
+  className: "size",
+  value: ({ entry }) => site.entries.size[entry],
+  cell: ({ entry }) => sizeText(site.entries.size[entry]),
+};
+
+function modelCell({ entry }) {
+  const { label, page, published, trust, organisation, access, domain, reasoning } = site.entries;
+  const facts = [organisation[entry], access[entry], domain[entry], reasoning[entry] === "yes" ? "reasoning" : null];
+  return make(
+    "span",
+    {},
+    link(`${site.home}models/${page[entry]}`, label[entry], { className: "name" }),
+    " ",
+    published[entry] ? null : tag("", "submitted"),
+    text("span", "facts-line", facts.filter(Boolean).join(" · ")),
+    trust[entry] ? text("span", "trust-line", trust[entry]) : null,
+  );
+}
+
+// A score that is not proven says so, unless it stands under a heading that does; a bar beside it would look
+// like those of scores that are.
+function scoreCell(cell, column, strategy, entry, section) {
+  if (cell === null) return NONE;
+  const found = site.intervals[strategy][column]?.[entry];
+  const value = valueOf(cell);
+  const tasks = site.columns[column][2];
+  const partly = isPart(cell) ? (cell[1] < tasks ? ` on ${cell[1]} of ${tasks}` : " on a part") : "";
+  const unproven = isUnproven(cell) && section !== UNPROVEN ? " not proven" : "";
+  const part = partly || unproven ? text("span", "part", partly || unproven) : null;
+  const shown = make("span", {}, score(value), part);
+  if (!isUnproven(cell)) {
+    shown.className = "barred";
+    shown.style.setProperty("--share", `${(100 * value) / UNIT}%`);
+  }
+  return found ? withTip(shown, `${score(value)} ${ends(found)}`, "95 % interval; ≈ from those of the tasks") : shown;
+}

@@ -1,0 +1,103 @@
+// The front page: a row for each model with its number and rank in every suite, and the score by size and date.
+
+const WITH_PICTURE_BESIDE = "(min-width: 75rem)";
+const BESIDE = 430; // pixels of a picture beside the table
+
+// Views that people look for: title, page of the suite (empty: this one), address.
+const VIEWS = [
+  ["by language", "bridge", "axis=language"],
+  ["by kind of task", "bridge", "axis=task_type"],
+  ["by specialty", "bridge", "axis=specialties"],
+  ["by clinical stage", "bridge", "axis=stage"],
+  ["medical against general", "", "colour=domain"],
+  ["open against closed", "", "colour=access"],
+  ["reasoning against not", "", "colour=reasoning"],
+  ["by price", "", "against=price"],
+];
+
+function drawFront() {
+  const here = new Set(site.links.map(([target]) => target));
+  const strategies = site.strategies.map(([id]) => id);
+  const strategy = strategies.indexOf(choice("strategy", strategies));
+  const columns = site.columns.map((_, column) => column);
+  const by = sortedColumn(columns);
+  const { rows, sections } = ranked(strategy, by);
+  const shown = rows.filter(matches);
+  const { own, pinned, heading } = pinnedOf(shown);
+  const beside = matchMedia(WITH_PICTURE_BESIDE).matches;
+  const models = make(
+    "div",
+    { className: "models" },
+    text("p", "note", `${countedModels(shown)} · sorted by ${columnTitle(by)}. Below a number stand its 95 % interval, its rank among comparable results, and the model’s version (v.); a dash is a gap. Of several versions the best stands here, all on the model’s page.`),
+    shown.some(({ entry, rank }) => rank !== null && !site.entries.published[entry]) ? whatRanksProve() : null,
+    table({
+      name: "lines",
+      className: "lines front-lines",
+      caption: `Models: ${site.strategies[strategy][1]}, sorted by ${columnTitle(by)}`,
+      columns: frontColumns(columns, strategy, by),
+      rows: shown,
+      sort: `-c${columns[0]}`,
+      sections,
+      sectionOf: (row) => row.section,
+      limit: beside ? SHOWN : 20,
+      classOf: ({ entry }) => (site.entries.published[entry] ? "" : "own"),
+      pinned: { heading, rows: pinned },
+    }),
+  );
+  const picture_ = part(shown, strategy, by, beside ? BESIDE : 640);
+  return [
+    text("h2", "", site.title),
+    views(VIEWS.filter(([, suite]) => !suite || here.has(`${suite}.html`))),
+    make("div", { className: "controls" }, presets()),
+    make("div", { className: "front" }, ...(own.length || beside ? [models, picture_] : [picture_, models])),
+  ];
+}
+
+// Links to views; the address says which one is shown.
+function views(found) {
+  const links = found.map(([title, suite, address_]) => make("li", {}, link(`${suite ? `${suite}.html` : ""}#${address_}`, title)));
+  return make("nav", { className: "links", "aria-label": "Views" }, make("ul", {}, ...links));
+}
+
+const countedModels = (shown) => {
+  const published = shown.filter(({ entry }) => site.entries.published[entry]).length;
+  return `${plural(published, "published model")}${shown.length > published ? `, ${plural(shown.length - published, "submission")}` : ""}`;
+};
+
+function frontColumns(columns, strategy, by) {
+  const { label, date } = site.entries;
+  return [
+    { key: "model", title: "Model", head: true, value: ({ entry }) => label[entry], cell: modelCell },
+    SIZE_COLUMN,
+    { key: "date", title: "Released", className: "size", sort: "desc", value: ({ entry }) => date[entry], cell: ({ entry }) => (date[entry] ? withTip(text("span", "month", date[entry].slice(0, 7)), date[entry]) : NONE) },
+    ...scoreColumns(columns, strategy, by, ({ entry }, column) => frontCell(strategy, column, entry)),
+  ];
+}
+
+function frontCell(strategy, column, entry) {
+  const cell = site.scores[strategy][column][entry];
+  if (cell === null) return NONE;
+  const tasks = site.columns[column][2];
+  const found = site.intervals[strategy][column][entry];
+  const rank = site.ranks[strategy][column][entry];
+  const words = apartWords(strategy, column, entry);
+  const alone = rank?.[1] === 1;
+  const under = [
+    rank && !alone ? `${rank[0]} of ${rank[1]}` : null,
+    isPart(cell) ? (cell[1] < tasks ? `on ${cell[1]} of ${tasks}` : "on a part") : null,
+    isUnproven(cell) ? "not proven" : words ? "other conditions" : null,
+    site.versions[strategy][column][entry]?.replace(/^(?=\d)/, "v. "),
+  ].filter(Boolean);
+  const shown = make(
+    "span",
+    {},
+    score(valueOf(cell)),
+    found ? text("span", "under-score", ends(found).replace("paper’s own: ", "")) : null,
+    ...under.map((words) => text("span", "under-score", words)),
+  );
+  const tips = [
+    found ? `95 % interval${found[2] ? ", the paper’s own" : ", from those of the tasks"}` : null,
+    words ? `other conditions: ${words}` : null,
+  ].filter(Boolean);
+  return tips.length ? withTip(shown, `${columnTitle(column)}: ${score(valueOf(cell))}`, ...tips) : shown;
+}

@@ -1,0 +1,63 @@
+// Draws the page, and again when the address changes.
+
+const DRAW = { front: drawFront, board: drawBoard, model: drawModel, dataset: drawDataset, datasets: drawDatasets, about: drawAbout };
+
+RENAMED.access = "weights";
+const hasFilters = () => site.kind === "front" || site.kind === "board";
+
+function show() {
+  applyTheme();
+  filterBar.hidden = !hasFilters() || onPaper;
+  if (hasFilters()) showFilters(selectionInWords());
+  redraw(site.kind, DRAW[site.kind]);
+  if (onPaper) fitOnPaper();
+}
+
+// What every page has.
+function drawSiteFrame() {
+  drawHead({
+    title: "medtasks leaderboard",
+    facts: [`${plural(site.published, "published result")}, ${plural(site.submitted, "submission")}`, site.made, `medtasks ${site.version}`],
+  });
+  drawPages(site.links.map(([target, title]) => ({ title, href: site.home + target, current: target === site.page ? "page" : null })));
+  document.getElementById("bottom").append(
+    note(
+      "Only comparable results are ranked together: same conditions, and all tasks, rows and judgements. ",
+      link(`${site.home}about.html`, "How to read, cite, download and submit"),
+    ),
+  );
+}
+
+const PAPER = 1030; // pixels of A4 on its side between its margins
+
+// A table that is wider than paper is drawn smaller.
+function fitOnPaper() {
+  main.style.width = `${PAPER}px`;
+  for (const wide of main.querySelectorAll("table")) {
+    const share = wide.parentElement.clientWidth / wide.offsetWidth;
+    if (share < 1) wide.style.zoom = share;
+  }
+  main.style.width = "";
+}
+
+async function begin() {
+  main.setAttribute("aria-busy", "true");
+  try {
+    site = await readSite();
+  } catch (error) {
+    main.replaceChildren(note(`This page could not be read (${error.message}). It needs a browser of 2023 or later; the tables for programs lie in the folder data.`));
+    return;
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
+  readAddress();
+  drawSiteFrame();
+  if (hasFilters()) buildFilters({ found: boardFilters(), placeholder: "Search models" });
+  show();
+  listen(() => {
+    readAddress();
+    show();
+  });
+}
+
+begin();

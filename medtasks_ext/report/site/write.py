@@ -1,0 +1,165 @@
+"""The files of the leaderboard: a front page, and a page for each suite, model and dataset."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from medtasks_ext.atomic import cannot_write, write_text
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.offline_page import data_in_page, title_in_page
+from medtasks_ext.registry.citations import cited_by, entries_of
+from medtasks_ext.report import page as report_page
+from medtasks_ext.report.pictures.spec import FONT, kinds, licences, themes, vendored
+from medtasks_ext.report.site.boards import front_board, scores_of, suite_board
+from medtasks_ext.report.site.datasets import dataset_pages, index
+from medtasks_ext.report.site.models import model_page
+from medtasks_ext.report.submissions.check import undetected
+from medtasks_ext.version import __version__
+
+if TYPE_CHECKING:
+    from medtasks_ext.jsonfile import Json
+    from medtasks_ext.report.site.gather import Site
+
+MARK = "medtasks-site.json"
+_HERE, _REPORT = Path(__file__).parent / "page", Path(report_page.__file__).parent
+#: Of the report and of this site, in the order in which they build on each other.
+_SCRIPTS = (
+    _HERE / "state.js",
+    *(_REPORT / f"{name}.js" for name in report_page.SHARED),
+    *(
+        _HERE / f"{name}.js"
+        for name in ("marks", "board", "facts", "front", "model", "dataset", "about", "main")
+    ),
+)
+#: Characters of data beyond which a page holds it packed.
+_LONGEST_PLAIN = 30_000
+
+
+def write_site(folder: Path, site: Site) -> list[Path]:
+    """Write all files; those of an earlier site are replaced as a whole.
+
+    Args:
+        folder: empty, or of an earlier site.
+        site: what is shown.
+
+    Returns:
+        The pages that people open first.
+
+    Raises:
+        MedtasksError: the folder holds what no site wrote, or cannot be written.
+    """
+    remedy = "give another folder to -o"
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise MedtasksError("is no folder", where=folder, remedy=remedy)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise MedtasksError("holds files that no site wrote", where=folder, remedy=remedy)
+    made = folder.with_name(f".{folder.name}.made")
+    try:
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir(parents=True)
+        names = _write(made, site)
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.replace(folder)
+    except OSError as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise cannot_write(folder, error) from None
+    return [folder / name for name in names]
+
+
+def _write(folder: Path, site: Site) -> list[str]:
+    scores = scores_of(site)
+    suites = [suite for suite in site.tasks.suites.values() if suite.id in scores.whole]
+    frame = {
+        "made": time.strftime("%Y-%m-%d"),
+        "version": __version__,
+        "published": sum(line.published for line in site.lines),
+        "submitted": sum(not line.published for line in site.lines),
+        "links": [
+            ["index.html", "Models"],
+            *([f"{suite.id}.html", suite.title] for suite in suites),
+            ["datasets.html", "Datasets"],
+            ["about.html", "About and data"],
+        ],
+    }
+    _write_assets(folder / "assets")
+    datasets = dataset_pages(scores)
+    pages = {
+        "index.html": {**front_board(scores), "kind": "front", "title": "Models"},
+        **{
+            f"{suite.id}.html": suite_board(scores, suite.id)
+            | {"kind": "board", "title": suite.title, "about": suite.mean_rule}
+            for suite in suites
+        },
+        "datasets.html": index(datasets),
+        "about.html": {**_about(site), "kind": "about", "title": "About and data"},
+    }
+    for name, content in pages.items():
+        put(folder, name, frame, content)
+    for name, lines in site.models.items():
+        put(folder, f"models/{name}", frame, {**model_page(scores, lines), "kind": "model"})
+    for dataset, content in datasets.items():
+        put(folder, f"datasets/{dataset}.html", frame, content)
+    # GitHub Pages would leave out what begins with an underscore
+    (folder / ".nojekyll").touch()
+    write_json(folder / MARK, {"medtasks": __version__, "made": frame["made"], "files": [*pages]})
+    return [*pages]
+
+
+def _about(site: Site) -> Json:
+    suites = list(site.tasks.suites.values())
+    entries = entries_of([], suites)
+    found = [entries[key] for key in cited_by([], suites) if key in entries]
+    return {
+        "references": [[entry.reference, entry.link or "", entry.text] for entry in found],
+        "undetected": undetected(),
+        "left_out": [[fault.where, fault.what] for fault in site.faults],
+    }
+
+
+# ---------------------------------------------------------------------- pages, and what they share
+
+
+def _write_assets(folder: Path) -> None:
+    """What all pages load from here, and from nowhere else."""
+    folder.mkdir()
+    pictures = json.dumps({"kinds": kinds(), "themes": themes(), "font": FONT}, separators=(",", ":"))
+    first = f'"use strict";\nconst PICTURES = {pictures};'
+    write_text(folder / "site.js", "\n".join([first, *map(_text, _SCRIPTS)]))
+    write_text(folder / "site.css", "\n".join(map(_text, (_REPORT / "report.css", _HERE / "site.css"))))
+    write_text(folder / "pictures.js", "\n".join(map(_text, vendored())))
+    write_text(folder / "pictures.LICENSES.txt", licences())
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")
+
+
+def put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str, Any]) -> None:
+    """Write a page.
+
+    Args:
+        folder: of the site.
+        name: of the page, from there on.
+        frame: what every page says.
+        content: `kind` and `title` of the page, and what a page of this kind holds.
+    """
+    home = "../" * name.count("/")
+    said = data_in_page({**frame, **content, "home": home, "page": name})
+    packed = len(said) > _LONGEST_PLAIN
+    page = Template(_text(_HERE / "site.html")).substitute(
+        home=home,
+        title=title_in_page(f"{content['title']} · medtasks"),
+        form=" data-packed" if packed else "",
+        data=b64encode(gzip.compress(said.encode(), mtime=0)).decode() if packed else said,
+    )
+    write_text(folder / name, page)

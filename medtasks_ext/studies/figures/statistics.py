@@ -1,0 +1,296 @@
+"""From a block to its cells: printed, and recomputed from published data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.judge.cost import jury_cost_bound
+from medtasks_ext.registry.strategies import strategy_title
+from medtasks_ext.report.axes import title
+from medtasks_ext.report.groups import groups_of
+from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
+from medtasks_ext.results.published import published
+from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval, rank_correlation
+from medtasks_ext.studies.figures.models import PaperModel, published_models
+from medtasks_ext.studies.figures.spec import figures_of_suites
+from medtasks_ext.suites.medhelm_figures import figures_of_rivals
+
+if TYPE_CHECKING:
+    from medtasks_ext.registry import Registry, Suite
+    from medtasks_ext.report.groups import Group
+    from medtasks_ext.studies.figures.spec import Item
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure."""
+
+    row: str
+    column: str
+    printed: float | str | None = None
+    recomputed: float | str | None = None
+    note: str = ""
+    point: bool = False  # of a model behind a trend
+
+    @property
+    def deviation(self) -> float | None:
+        """Of the recomputed figure from the printed one; words that differ are infinitely far."""
+        if self.printed is None or self.recomputed is None:
+            return None
+        if isinstance(self.printed, float) and isinstance(self.recomputed, float):
+            return abs(self.printed - self.recomputed)
+        return 0.0 if self.printed == self.recomputed else float("inf")
+
+    @property
+    def best(self) -> float | str | None:
+        """The printed figure, else the recomputed one."""
+        return self.recomputed if self.printed is None else self.printed
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a block is computed from."""
+
+    tasks: Registry
+    suite: Suite
+    models: Sequence[PaperModel]
+
+    @classmethod
+    def of(cls, tasks: Registry, suite: Suite) -> Data:
+        """That of a suite's paper."""
+        return cls(tasks, suite, published_models(tasks, suite))
+
+
+def cells_of(item: Item, data: Data) -> list[Cell]:
+    """The cells of a block, row by row."""
+    return list(_STATISTICS[item.statistic](item, data))
+
+
+def _printed(item: Item) -> dict[tuple[str, str], float | str]:
+    """(row, column) -> figure as the file has it."""
+    given, found = item.printed, dict[tuple[str, str], float | str]()
+    for row in given.rows() if given else ():
+        assert given
+        pairs = [(name, row[column]) for name, column in given.columns.items()]
+        if given.column:
+            ends = zip(("low", "high"), given.interval, strict=False)
+            pairs = [(row[given.column], row[given.value])]
+            pairs += [(f"{row[given.column]}, {end}", row[name]) for end, name in ends]
+        found |= {(row[given.row], name): _number(value) for name, value in pairs if value}
+    return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _groups(item: Item, data: Data) -> dict[str, Group]:
+    """Column -> the group that it is the mean over; values and titles are read as the paper writes them."""
+    printed = {column.lower(): column for _, column in _printed(item)}
+    named = {value: name for name, value in item.values.items()}
+    by_column = {}
+    for group in groups_of(data.tasks):
+        if (group.suite, group.axis) != (data.suite.id, item.axis):
+            continue
+        if not group.derived or group.value in named:
+            name = named.get(group.value, title(group.axis, group.value))
+            by_column[printed.get(name.lower(), name)] = group
+    return by_column
+
+
+def _models(item: Item, data: Data) -> list[PaperModel]:
+    return [
+        model
+        for model in data.models
+        if all(model.facts.get(name) == value for name, value in item.only.items())
+        and (not item.models or model.name in item.models)
+    ]
+
+
+def _group_scores(item: Item, data: Data) -> Iterator[Cell]:
+    printed, groups = _printed(item), _groups(item, data)
+    for model in _models(item, data):
+        values: list[float] = []
+        for strategy in item.strategies:
+            for name, group in groups.items():
+                column = name
+                if len(item.strategies) > 1:
+                    words = strategy_title(strategy)
+                    column = words if len(groups) == 1 else f"{name}, {words}"
+                if (value := model.score(group, strategy)) is not None:
+                    values.append(value)
+                    yield Cell(model.name, column, printed.get((model.name, column)), item.scale * value)
+        if item.average and values:
+            mean = item.scale * float(np.mean(values))
+            yield Cell(model.name, item.average, printed.get((model.name, item.average)), mean)
+
+
+def _win_rates(item: Item, data: Data) -> Iterator[Cell]:
+    printed = _printed(item)
+    scores = {model.name: model.scores["zero_shot"] for model in _models(item, data)}
+    for name, line in figures_of_rivals(scores).items():
+        for column, value in vars(line).items():
+            yield Cell(name, column, printed.get((name, column)), float(value))
+
+
+def _restated(item: Item, data: Data) -> Iterator[Cell]:
+    for (row, column), value in _printed(item).items():
+        yield Cell(row, column, value)
+
+
+def _gains(item: Item, data: Data) -> Iterator[Cell]:
+    """Score with a strategy minus the zero-shot score, where a model has both on all tasks."""
+    printed = _printed(item)
+    [group] = _groups(item, data).values()
+    for model in _models(item, data):
+        base = model.score(group, "zero_shot")
+        for strategy in item.strategies:
+            column, value = strategy_title(strategy), model.score(group, strategy)
+            if base is not None and value is not None:
+                beside = printed.get((model.name, column))
+                yield Cell(model.name, column, beside, item.scale * (value - base))
+
+
+def _counts(item: Item, data: Data) -> Iterator[Cell]:
+    """Tasks of the suite by the values of an axis; a task with several counts in each."""
+    for name, group in _groups(item, data).items():
+        yield Cell(name, "tasks", None, float(len(group.counted)))
+
+
+def _file_means(item: Item, data: Data) -> Iterator[Cell]:
+    """Means over the rows of a file that share row and column."""
+    given, by_cell = item.printed, dict[tuple[str, str], list[float]]()
+    assert given is not None and given.column
+    for row in given.rows():
+        if row[given.value]:
+            by_cell.setdefault((row[given.row], row[given.column]), []).append(float(row[given.value]))
+    for (name, column), values in by_cell.items():
+        yield Cell(name, column, None, float(np.mean(values)), f"{len(values)} datasets")
+
+
+def _trends(item: Item, data: Data) -> Iterator[Cell]:
+    """Spearman's correlation of each covariate with the suite's score; the points are rows of their own."""
+    strategy = item.strategies[0]
+    [group] = [one for name, one in _groups(item, data).items() if not item.values or name in item.values]
+    scores = ((model, model.score(group, strategy)) for model in _models(item, data))
+    models = [(model, score) for model, score in scores if score is not None]
+    for name in item.covariates:
+        known = [(x, y) for model, y in models if (x := model.covariate(name)) is not None]
+        correlation = rank_correlation(*zip(*known, strict=True)) if known else None
+        if correlation is None:
+            yield Cell(name, "Spearman", note=f"known of {len(known)} models")
+            continue
+        yield Cell(name, "Spearman", None, correlation.value)
+        if correlation.interval:
+            yield Cell(name, "interval_low", None, correlation.interval.low)
+            yield Cell(name, "interval_high", None, correlation.interval.high)
+        yield Cell(name, "p", None, correlation.p_value)
+        yield Cell(name, "models", None, float(correlation.n))
+    for model, score in models:
+        yield Cell(model.name, "score", None, item.scale * score, point=True)
+        for name in item.covariates:
+            yield Cell(model.name, name, None, model.covariate(name), point=True)
+
+
+def _costs(item: Item, data: Data) -> Iterator[Cell]:
+    """Upper bounds, in which every answer and every reply of a judge fills its budget.
+
+    A printed jury cost is recomputed from the tokens that judges read and wrote and their prices, a printed
+    total as benchmarks + jury.
+    """
+    printed = _printed(item)
+    models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
+    judges = [JudgePrice(_price(models[name])) for name in item.judges]
+    jury: dict[str, float] = {}
+    for row in item.printed.rows() if item.printed else ():
+        n = int(row["judged_documents"])
+        jury[row["model"]] = jury_cost_bound(judges, int(row["jury_tokens"]) - n * JUDGE_OUTPUT_TOKENS, n, 0)
+    for (name, column), value in printed.items():
+        parts = [printed[name, part] for part in ("benchmarks", "jury")] if column == "total" else []
+        again = sum(part for part in parts if isinstance(part, float)) if parts else None
+        yield Cell(name, column, value, jury.get(name) if column == "jury" else again)
+
+
+def _price(row: Mapping[str, str]) -> Price:
+    return Price(*(float(row[f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")))
+
+
+def _clinician_agreement(item: Item, data: Data) -> Iterator[Cell]:
+    """ICC(3,k), then its limits; printed limits are recomputed from the printed value and number of answers.
+
+    The mean over pairs of clinicians has limits of a bootstrap over pairs, which the value does not give.
+    """
+    limits: list[Cell] = []
+    assert item.printed
+    for row in item.printed.rows():
+        place, column = row[item.printed.row], row[item.printed.column or ""]
+        value, again = float(row[item.printed.value]), Coefficient(None)
+        if row["n"]:
+            again = at_least_zero(Coefficient(value, *icc_3k_interval(value, int(row["n"]), k=2)))
+        yield Cell(place, column, value)
+        limits.append(Cell(place, f"{column}, low", float(row["ci_low"]), again.low))
+        limits.append(Cell(place, f"{column}, high", float(row["ci_high"]), again.high))
+    yield from limits
+
+
+def _joined(item: Item, data: Data) -> Iterator[Cell]:
+    """Columns of other tables, side by side: the rows that all of these have."""
+    tables = figures_of_suites()[data.suite.id].items
+    parts = [
+        [cell for cell in cells_of(tables[name], data) if cell.column == column and cell.best is not None]
+        for column, name in item.of.items()
+    ]
+    shared = set.intersection(*({cell.row for cell in cells} for cells in parts))
+    for cells in parts:
+        yield from (cell for cell in cells if cell.row in shared)
+
+
+_STATISTICS: Mapping[str, Callable[[Item, Data], Iterator[Cell]]] = {
+    "group_scores": _group_scores,
+    "win_rates": _win_rates,
+    "restated": _restated,
+    "trends": _trends,
+    "costs": _costs,
+    "joined": _joined,
+    "clinician_agreement": _clinician_agreement,
+    "gains": _gains,
+    "counts": _counts,
+    "file_means": _file_means,
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """How the printed figures of a block compare with what the data give."""
+
+    figures: int  # of the block
+    printed: int  # figures that the paper prints
+    deviations: tuple[float, ...]  # of those that were recomputed
+    off: int  # how many of these came out as another figure
+
+    @property
+    def words(self) -> str:
+        """In words; a check mark stands for figures that were recomputed and came out, nothing else."""
+        compared = len(self.deviations)
+        if not self.printed:
+            return f"{self.figures:,} figures, none printed"
+        restated = self.printed - compared
+        if not compared:
+            return f"{restated:,} printed figures restated; no data to recompute them from"
+        words = f"{compared - self.off:,} of {compared:,} printed figures come out"
+        words += f", at most {max(self.deviations):.4f} off"
+        return f"{'✗' if self.off else '✓'} {words}{f'; {restated:,} more restated' if restated else ''}"
+
+
+def check(item: Item, cells: Sequence[Cell]) -> Check:
+    """Compare the printed figures with the recomputed ones, within what rounding allows."""
+    deviations = tuple(cell.deviation for cell in cells if cell.deviation is not None)
+    printed = sum(cell.printed is not None for cell in cells)
+    return Check(len(cells), printed, deviations, sum(value > item.tolerance for value in deviations))

@@ -1,0 +1,91 @@
+"""Forgeries that the check refuses: the forger knows all code, and makes hashes and records fit.
+
+What no check can tell is said to readers (`undetected.yaml`), and is no part of this table.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from medtasks_ext.prompts import load
+from medtasks_ext.report.submissions.answers import read_answers, write_answers
+from medtasks_ext.rows.digests import sha256_of
+from tests.submissions.conftest import ANSWERS, OPEN_COUNTS, OPEN_MEAN, PLACE
+from tests.submissions.test_check import edited
+
+
+def first(**changes):
+    return lambda items: [replace(items[0], **changes), *items[1:]]
+
+
+def traded(items):
+    """Each answer under the document of the next one."""
+    return [
+        replace(item, answer=other.answer) for item, other in zip(items, [*items[1:], items[0]], strict=True)
+    ]
+
+
+def fewer(content):
+    """The record says that the better half of the rows was all there is."""
+    for name in (OPEN_MEAN, OPEN_COUNTS):
+        item = content["tasks"][name]
+        item["n"] //= 2
+        item["conditions"]["observed"] |= {"n": item["n"], "n_here": item["n"]}
+
+
+def nothing(_):
+    pass
+
+
+#: what is done to the answers of each task, and to the record -> words of the check
+FORGERIES = {
+    "an answer that is another one": (first(answer="none of them"), nothing, "and the answers give"),
+    "planted scores of honest answers": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN].update(score=1.0),
+        "the score is 1.0, and the answers give",
+    ),
+    "a prompt that is another one": (first(prompt="0" * 32), nothing, "1 of 12 prompts are others here"),
+    "a document that is not there": (first(document="x"), nothing, "to documents that are not here"),
+    "an answer less": (lambda items: items[1:], nothing, "answers to 11 documents, and the record says 12"),
+    "an answer twice": (lambda items: [*items[1:], items[1]], nothing, "answers to 11 documents"),
+    "another order": (lambda items: items[::-1], nothing, "stand in another order"),
+    "answers out of place": (traded, nothing, "and the answers give"),
+    "cherry-picked documents": (
+        lambda items: items[: len(items) // 2],
+        fewer,
+        "number of rows 6, and here 12",
+    ),
+    "other rows": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"]["asked"]["rows"].update(hash="0" * 12),
+        "other documents: rows 000000000000, and here",
+    ),
+    "other words": (
+        lambda items: items,
+        lambda content: content["tasks"][OPEN_MEAN]["conditions"]["asked"]["wording"].update(hash="0" * 12),
+        "other documents: words 000000000000, and here",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_refused_and_named(medtasks, submission, tmp_path, name):
+    change, record, words = FORGERIES[name]
+    file = tmp_path / ANSWERS
+    found = {task: change(items) for task, items in read_answers(file)}
+    write_answers(file, found.items())
+    edited(submission, record)
+    fits = {"sha256": sha256_of(file), "size": file.stat().st_size}
+    edited(submission, lambda content: content["answers"].update(fits))
+    refused = medtasks("submit", "--check", PLACE, "--answers", ANSWERS)
+    assert refused.code == 1, refused.text
+    assert words in refused.out and f"tasks.{OPEN_MEAN}" in refused.out
+
+
+def test_rows_that_are_others_here_are_named(medtasks, submission, data_dir):
+    rows = data_dir / "medhelm" / "medqa" / "test.jsonl"
+    rows.write_text(rows.read_text().replace('"answer_idx": "A"', '"answer_idx": "C"'))
+    load._build.cache_clear()
+    found = medtasks("submit", "--check", PLACE)
+    assert found.code == 1 and "other documents: rows" in found.out and OPEN_COUNTS not in found.out
