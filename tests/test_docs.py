@@ -178,7 +178,12 @@ def shell_calls(text: str) -> list[list[str]]:
         if match:
             words = shlex.split(match[1], comments=True)
             end = next(
-                (i for i, word in enumerate(words) if word in ("|", ">", ">>", "&&", ";", "2>")), len(words)
+                (
+                    i
+                    for i, word in enumerate(words)
+                    if word in ("|", ">", ">>", "&&", ";") or word.startswith("2>")
+                ),
+                len(words),
             )
             calls.append(words[:end])
     return calls

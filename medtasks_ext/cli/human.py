@@ -125,7 +125,7 @@ def ingest(
     typer.echo(f"results: {out}")
     of_runs = " ".join(run["folder"] for run in key.get("runs", ()))
     goes_on = {
-        "pairwise": f"medtasks reproduce NAME {out}",
+        "pairwise": "medtasks reproduce clinicbench:table4 (the rates that the paper prints)",
         "points": f"medtasks judge run RUN --jury NAME --decisions {out}/decisions.jsonl",
         "likert": f"medtasks judge run {of_runs} --jury NAME --ratings {out}/ratings.csv",
         "review": f"read {out}/items.csv and mend the items",

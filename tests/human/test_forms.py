@@ -108,7 +108,7 @@ def test_votes_become_rates_of_the_first_run_and_agreement(export, ingest):
         if (row["criterion"], row["between"]) == ("safety", "expert_1, expert_3")
     ]
     assert kappa == pytest.approx(cohen_kappa_score(votes[1], votes[3]))
-    assert "medtasks reproduce NAME out" in done.err and "win + tie" in done.out
+    assert "medtasks reproduce clinicbench:table4" in done.err and "win + tie" in done.out
 
 
 def change(runs, run, edit):

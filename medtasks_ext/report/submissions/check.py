@@ -121,7 +121,9 @@ def _files(folder: Path) -> Iterator[Fault]:
     else:
         for item in sorted(os.scandir(folder), key=lambda item: item.name):
             if item.name != RECORD or not stat.S_ISREG(item.stat(follow_symlinks=False).st_mode):
-                yield Fault(ascii(item.name)[1:-1][:80], f"is no file of a submission ({RECORD})", "delete it")
+                yield Fault(
+                    ascii(item.name)[1:-1][:80], f"is no file of a submission ({RECORD})", "delete it"
+                )
 
 
 def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Fault]:
