@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from medtasks_ext.engines.described import EngineRecord
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
+from medtasks_ext.metrics.likelihood import risk_coverage
+from medtasks_ext.privacy import text_hash
 from medtasks_ext.registry.strategies import asked_strategy
 from medtasks_ext.results.document_scores import (
     aggregations,
@@ -35,9 +38,10 @@ from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.seal import look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
-from medtasks_ext.runs.settings import Effect, with_effect
+from medtasks_ext.runs.settings import Effect, read_value, with_effect
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
+from medtasks_ext.stats.statistic import Statistic
 
 if TYPE_CHECKING:
     from medtasks_ext.prompts.documents import LoadedRecord
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample, TaskRecord
 
 _LOG_AGAIN = "run the task again with --log_samples"
+_ROUNDING = 1e-9  # of a figure that is counted again
+#: What lm-eval says of the weights that it loaded.
+_LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
@@ -246,8 +253,8 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
         faults.append(
             Fault(
                 str(file),
-                f"{len(bare)} of {len(known)} tasks have no samples file, so no intervals, paired "
-                f"comparisons or examples (first: {bare[0]})",
+                f"{len(bare)} of {len(known)} tasks have no samples file, so their figures are unchecked, "
+                f"and there are no intervals, paired comparisons or examples (first: {bare[0]})",
                 "run lm_eval with --log_samples",
                 skipped=False,
             )
@@ -258,8 +265,12 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
     for name in known:
         samples = _lm_eval_samples(samples_file(file, name), faults)
         choice = choice_of(manifest, name)
-        item = task_of_lm_eval(file, name, content, shared, choice, tasks, samples, faults)
-        add_experiment(experiments, item, name, str(file), faults)
+        try:
+            item = task_of_lm_eval(file, name, content, shared, choice, tasks, samples, faults)
+        except MedtasksError as error:
+            faults.append(Fault(str(file), error.what, error.remedy))
+        else:
+            add_experiment(experiments, item, name, str(file), faults)
     run = content.get("config") or {}
     arguments = manifest["identity"]["model"]["model_args"]
     return Entry(
@@ -289,6 +300,7 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     flags = with_effect("flag", run, Effect.MOVES)
+    loaded = with_effect("model", {name: run.get(name) for name in _LOADED}, Effect.MODEL)
     settings = {
         # lm-eval records its text: empty where a server applies its own, null where none is applied
         "apply_chat_template": content["chat_template"] is not None if "chat_template" in content else None,
@@ -302,12 +314,17 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
         ),
     }
     return {
-        "versions": {"lm_eval": content.get("lm_eval_version")},
+        "versions": _versions(content),
+        "context": _context(content, arguments),
         "started": _moment(content.get("date")),
         "identity": {
             "model": {
                 "model": run.get("model"),
-                "model_args": {**arguments, **{f"--{name}": value for name, value in flags.items()}},
+                "model_args": {
+                    **arguments,
+                    **loaded,
+                    **{f"--{name}": value for name, value in flags.items()},
+                },
             },
             "settings": settings,
         },
@@ -330,8 +347,12 @@ def task_of_lm_eval(
         file: its results file.
         content: of the file.
         run: what all tasks of the file share.
-        samples: lm-eval's records; without them there are no intervals.
-        faults: what is no number is added here.
+        samples: lm-eval's records, from which figures are counted again; without them there are no
+            intervals.
+        faults: what is no number or unchecked is added here.
+
+    Raises:
+        MedtasksError: a figure is not what the samples give.
     """
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
@@ -346,27 +367,31 @@ def task_of_lm_eval(
         f"{file}, {name}",
     )
     faults += nan
+    n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     logged = samples_file(file, name)
     intervals = {}
     resampled = None
     if samples is not None:
-        # those of the results first, in their order, and as they say
-        metrics = {**metrics, **_counted(samples), **metrics}
         found = aggregations(dataset, strategy)
+        if unchecked := _unchecked(name, metrics, samples, n, found):
+            faults.append(Fault(f"{file}, {name}", unchecked, _LOG_AGAIN, skipped=False))
+        # those of the results first, in their order
+        metrics = {**metrics, **_counted(samples), **metrics}
         records, resampled = task_intervals(samples, found, dataset.id)
         intervals = intervals_of_record(records, metrics, len(samples))
-    n = int(content.get("n-samples", {}).get(name, {}).get("effective", 0))
     stored = {
         "version": content.get("versions", {}).get(name, ""),
         "n": n,
         "metrics": metrics,
         "loaded": loaded,
         "config": config,
+        "conditions": {"versions": _versions(content), "context": _context(content, run.arguments or {})},
     }
+    conditions = stored_conditions(stored, run, dataset, strategy, choice.words, file)
     return Experiment(
         task=dataset.task(strategy),
         dataset=dataset,
-        conditions=stored_conditions(stored, run, dataset, strategy, choice.words, file),
+        conditions=replace(conditions, observed=replace(conditions.observed, engines=(_engine(content),))),
         metrics=metrics,
         intervals=intervals,
         n=n,
@@ -393,9 +418,69 @@ def _lm_eval_samples(file: Path, faults: list[Fault]) -> list[Sample] | None:
     try:
         return read_samples(file, remedy=_LOG_AGAIN)
     except MedtasksError as error:
-        what = f"{error.what}: no intervals and comparisons of this task"
+        what = f"{error.what}: this task's figures are unchecked, without intervals and comparisons"
         faults.append(Fault(str(error.where), what, error.remedy, skipped=False))
         return None
+
+
+def _unchecked(
+    name: str,
+    metrics: Mapping[str, float],
+    samples: Sequence[Sample],
+    n: int,
+    found: Mapping[str, Callable[..., Any]],
+) -> str:
+    """Count figures again from samples: in words, which of them these cannot give; empty where they give all.
+
+    Args:
+        n: documents that were scored.
+        found: metric -> aggregation.
+
+    Raises:
+        MedtasksError: a figure is another one.
+    """
+    if not n == len(samples) == len({sample["doc_id"] for sample in samples}):
+        return f"its figures are unchecked: samples of {len(samples):,} documents, and {n:,} were scored"
+    unchecked = []
+    for metric, value in metrics.items():
+        items = [item for sample in samples if (item := sample.get(metric)) is not None]
+        aggregation = found.get(metric)
+        # another function than ours may need what JSON does not keep
+        if not items or not (isinstance(aggregation, Statistic) or aggregation is risk_coverage):
+            unchecked.append(metric)
+        elif not abs((counted := aggregation(items)) - value) <= _ROUNDING:
+            raise MedtasksError(
+                f"{name}: {metric} is {value}, and {counted} by its samples",
+                where=name,
+                remedy="name results as lm_eval wrote them, with the samples of the same call",
+            )
+    return f"samples do not give {some(unchecked)}, unchecked" if unchecked else ""
+
+
+def _versions(content: Mapping[str, Any]) -> dict[str, str]:
+    """Package -> version, as far as a results file of plain lm_eval says."""
+    said = {name: str(content.get(f"{name}_version") or "") for name in ("lm_eval", "transformers")}
+    said |= dict(re.findall(r"\b(vllm|torch)==(\S+)", str(content.get("pretty_env_info"))))
+    return {name: version for name, version in said.items() if version[:1].isdigit()}
+
+
+def _context(content: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
+    """Tokens of prompt and answer together: as the user said, else as lm-eval took it from the model."""
+    said = (arguments.get("max_model_len"), arguments.get("max_length"), content.get("max_length"))
+    return next((tokens for value in said if isinstance(tokens := read_value(value), int)), None)
+
+
+def _engine(content: Mapping[str, Any]) -> EngineRecord:
+    """What a results file of plain lm_eval says of the model that was loaded."""
+    run, template = content.get("config") or {}, content.get("chat_template", "")  # empty: nobody says
+    name = str(_arguments(run.get("model_args")).get("pretrained") or "")
+    dtype = run.get("model_dtype")
+    return EngineRecord(
+        dtype=str(dtype).removeprefix("torch.") if dtype else None,
+        template=text_hash(template) if template else None if template == "" else "",
+        # a folder may hold anything; a name on the hub holds what its repository has
+        repository_template=None if not name or name.startswith(("/", ".", "~")) else True,
+    )
 
 
 def _counted(samples: Sequence[Sample]) -> dict[str, float]:

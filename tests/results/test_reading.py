@@ -8,6 +8,7 @@ import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
+from medtasks_ext.results.conditions import comparable
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.rollup import group_row
@@ -109,9 +110,78 @@ def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
     next(plain.glob("samples_*")).unlink()
     results = read(plain)
     [fault] = results.faults
-    assert "no samples file" in fault.what and "--log_samples" in fault.remedy and not fault.skipped
+    assert (
+        "no samples file, so their figures are unchecked" in fault.what
+        and "--log_samples" in fault.remedy
+        and not fault.skipped
+    )
     experiment = results.entries[0].experiments[TASK]
     assert experiment.score is not None and experiment.intervals == {} and experiment.read_documents is None
+
+
+def results_of(plain):
+    return next(plain.glob("results_*.json"))
+
+
+def test_a_figure_that_the_samples_do_not_give_is_refused_with_both(run, medtasks, tmp_path):
+    plain = as_lm_eval(run("run"), tmp_path / "plain")
+    said = read(plain).entries[0].experiments[TASK].score
+    edit(results_of(plain), lambda content: content["results"][TASK].update({"score,answer": said + 2e-9}))
+    [fault] = read(plain).faults
+    assert f"{TASK}: score is {said + 2e-9}, and {said} by its samples" in fault.what and fault.skipped
+    edit(results_of(plain), lambda content: content["results"][TASK].update({"score,answer": 0.99}))
+    outcome = medtasks("report", "plain", "-o", "page")
+    assert outcome.code == 2 and f"score is 0.99, and {said} by its samples" in outcome.err
+    both = medtasks("report", "plain", "run", "-o", "page")
+    assert "score is 0.99" in both.text and "0.99" not in both.text.replace("score is 0.99", "")
+
+
+def test_what_samples_cannot_give_is_said_to_be_unchecked(run, tmp_path):
+    plain = as_lm_eval(run("run"), tmp_path / "plain")
+    samples = next(plain.glob("samples_*"))
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    write_jsonl(samples, [{key: value for key, value in line.items() if key != "valid"} for line in lines])
+    [fault] = read(plain).faults
+    assert fault.what == "samples do not give valid, unchecked" and not fault.skipped
+    for some, n in ((lines[1:], 11), ([*lines, lines[0]], 13)):
+        write_jsonl(samples, some)
+        [fault] = read(plain).faults
+        assert f"unchecked: samples of {n} documents, and 12 were scored" in fault.what and not fault.skipped
+
+
+@pytest.mark.parametrize(
+    ("condition", "change"),
+    [
+        ("chat template", {"chat_template": "{{ messages }} Answer yes mostly."}),
+        ("variant of the model", {"config": {"model_sha": "bbb"}}),
+        ("variant of the model", {"config": {"model_num_parameters": 2}}),
+        ("precision", {"config": {"model_dtype": "torch.float16"}}),
+        ("context", {"config": {"model_args": "pretrained=org/model,max_model_len=256"}}),
+        ("context", {"max_length": 256}),
+        ("versions of packages", {"lm_eval_version": "0.4.9"}),
+        ("versions of packages", {"transformers_version": "4.40.0"}),
+        ("versions of packages", {"pretty_env_info": "[pip3] torch==2.8.0\n[pip3] vllm==0.6.0"}),
+    ],
+)
+def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_path, condition, change):
+    plain = as_lm_eval(run("run"), tmp_path / "plain", model_args="pretrained=org/model")
+    stated = {
+        "chat_template": "{{ messages }}", "lm_eval_version": "0.4.13", "transformers_version": "4.57.0",
+        "pretty_env_info": "[pip3] torch==2.8.0\n[pip3] vllm==0.11.0", "max_length": 8192,
+    }  # fmt: skip
+    loaded = {"model_sha": "aaa", "model_num_parameters": 1, "model_dtype": "torch.bfloat16"}
+    edit(results_of(plain), lambda content: content.update(stated) or content["config"].update(loaded))
+    other = shutil.copytree(plain, tmp_path / "other")
+    facts = read(plain).entries[0].experiments[TASK].facts
+    assert comparable(facts, read(other).entries[0].experiments[TASK].facts).grade == "same"
+
+    def changed(content):
+        config = {**content["config"], **change.get("config", {})}
+        content.update({**change, "config": config})
+
+    edit(results_of(other), changed)
+    found = comparable(facts, read(other).entries[0].experiments[TASK].facts)
+    assert found.grade == "close" and condition in found.known
 
 
 def test_a_line_that_was_cut_short_is_named(run, tmp_path):

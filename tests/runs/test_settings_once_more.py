@@ -105,6 +105,7 @@ SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
             bnb_4bit_quant_type bnb_4bit_compute_dtype bnb_4bit_use_double_quant
         """),
         (Effect.MODEL, (None, 'auto', 'hf',), "tokenizer_mode"),
+        (Effect.MODEL, (None, "", -1,), "model_sha peft_sha delta_sha model_num_parameters"),
         (Effect.MODEL, (None, 'main', '',), """
             revision code_revision tokenizer_revision subfolder gguf_file
         """),
