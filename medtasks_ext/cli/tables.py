@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import ConsoleOptions, RenderResult
 
+    from medtasks_ext.prompts.documents import LoadedRecord
     from medtasks_ext.registry.yamlfile import Config
     from medtasks_ext.results.rollup import Row
 
@@ -345,13 +346,16 @@ def remarks(results: Mapping[str, Any]) -> list[str]:
             text = one if total == 1 else several
             lines.append(f"{counted(total, noun)} {text} (most: {most}, {counts[most]:,})")
     held = {
-        name: item["loaded"]["n_held_out"] for name, item in results.items() if item["loaded"]["n_held_out"]
+        name: item["loaded"]["n_held_out"]
+        for name, item in results.items()
+        if item["loaded"]["n_held_out"] and "examples" not in item["loaded"]
     }
     if held:
         lines.append(
             f"no few-shot pool in {counted(len(held), 'task')}: "
             f"{max(held.values())} test rows of each serve as shots"
         )
+    lines += [f"{name}: {words}" for name, item in results.items() if (words := _pool(item["loaded"]))]
     drafts = {name: known[0].metadata.draft for name in results if (known := registry().asked(name))}
     lines += [f"{name} is a draft, in no group: {why}" for name, why in drafts.items() if why]
     if added := [name for name, item in results.items() if _was_added(item)]:
@@ -409,6 +413,19 @@ def waits_for_judges(results: Mapping[str, Any]) -> list[str]:
         for name, item in results.items()
         if "score" not in item["metrics"] and _judging(item["config"]) is not None
     ]
+
+
+def _pool(loaded: LoadedRecord) -> str:
+    """What the few-shot pool shares with the test rows; empty of nothing."""
+    shown = loaded.get("examples")
+    whose = "examples of the authors" if shown == "authors" else "examples, by their name the authors'"
+    said = []
+    if n := loaded.get("n_overlap"):
+        rows = f"{counted(n, 'row')} of the few-shot pool shared text with test rows"
+        said.append(f"{rows}, and stayed: {whose}" if shown else f"{rows}, and left it")
+    if shown and (n := loaded["n_held_out"]):
+        said.append(f"{counted(n, 'test row')} not asked: among the {whose}")
+    return "; ".join(said)
 
 
 def _was_added(result: dict[str, Any]) -> bool:

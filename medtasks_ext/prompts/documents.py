@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,7 +34,9 @@ class LoadedRecord(TypedDict, total=False):
         database: digest of the database on which answers are run.
         n_test: documents to evaluate.
         n_fewshot: rows in the few-shot pool.
-        n_held_out: test rows moved to the pool because the source has none.
+        n_held_out: test rows moved to the pool because the source has none that can be shown.
+        n_overlap: rows of the pool that hold a test row's text or stand in one, if any.
+        examples: whether the pool, which stands as it is, is the suite's own by its rows (`authors`) or name.
         n_without_gold: documents that can be predicted but not scored.
         n_dropped: test rows left out since their gold is blank, as officially done.
         excluded: reason -> test rows of the pinned download that the task's file excludes, if any.
@@ -62,6 +64,8 @@ class LoadedRecord(TypedDict, total=False):
     n_test: int
     n_fewshot: int
     n_held_out: int
+    n_overlap: int
+    examples: Literal["authors", "named"]
     n_without_gold: int
     n_dropped: int
     excluded: dict[str, int]

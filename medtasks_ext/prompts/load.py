@@ -59,6 +59,8 @@ def loaded(
     *,
     rebuilt: bool,
     n_held_out: int,
+    n_overlap: int,
+    theirs: bool | None,
     left_out: LeftOut,
 ) -> Loaded:
     """What was loaded.
@@ -70,6 +72,8 @@ def loaded(
         shots: the few-shot pool.
         rebuilt: test rows are not the suite's own.
         n_held_out: test rows moved to the pool.
+        n_overlap: rows of the pool that share text with test rows.
+        theirs: whether the pool is the suite's own examples; None: as far as anybody knows.
         left_out: rows that are not asked.
     """
     dataset, spec, answers = renderer.dataset, renderer.spec, renderer.answers
@@ -102,6 +106,8 @@ def loaded(
         "n_test": len(documents),
         "n_fewshot": len(shots),
         "n_held_out": n_held_out,
+        "n_overlap": n_overlap or None,
+        "examples": {True: "authors", None: "named"}.get(theirs),
         "n_without_gold": sum(item["gold"] is None and "points" not in item for item in documents),
         "n_dropped": left_out.blank,
         "excluded": left_out.excluded or None,
@@ -315,9 +321,10 @@ def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksErro
 def _rendered(
     dataset: Dataset, spec: DatasetSpec, rows: Rows, use: _Use, faults: Faults
 ) -> dict[str, Documents]:
-    source, own_pool = spec.rows, rows.fewshot_where
-    if use.shots and use.prompts != "own" and (authors := authors_of(dataset, source)):
+    source, authors = spec.rows, authors_of(dataset, spec.rows)
+    if authors and use.shots and use.prompts != "own":
         rows = authors.with_released_examples(rows)
+    theirs = authors.are_examples(rows) if authors and rows.fewshot else False
     renderer = Renderer(
         dataset,
         spec,
@@ -335,7 +342,7 @@ def _rendered(
     for split in (read.rows, read_pool.rows):
         for number, row in enumerate(split, start=1):  # before any is drawn: some official prompts print it
             row.fields.setdefault("row_number", number)
-    test, pool, n_held_out = parts(
+    test, pool, n_held_out, n_overlap = parts(
         read.rows,
         read_pool.rows,
         dataset=dataset,
@@ -343,7 +350,7 @@ def _rendered(
         shots=use.shots,
         rows=rows,
         faults=faults,
-        give_way=rows.fewshot_where != own_pool,
+        theirs=theirs,
     )
     rebuilt = rows.rebuilt or read.rebuilt or read_pool.rebuilt
     left_out = LeftOut(
@@ -372,6 +379,8 @@ def _rendered(
         shots,
         rebuilt=rebuilt,
         n_held_out=n_held_out,
+        n_overlap=n_overlap,
+        theirs=theirs,
         left_out=left_out,
     )
     for document in (*documents, *shots):

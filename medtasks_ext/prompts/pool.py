@@ -43,6 +43,7 @@ class Parts(NamedTuple):
     test: list[ReadRow]
     pool: list[ReadRow]
     n_held_out: int  # test rows that serve as shots
+    n_overlap: int = 0  # rows of the pool that share text with test rows
 
 
 def pool_rows(rows: list[Row], draw: DrawByClass | bool) -> list[Row]:
@@ -61,12 +62,13 @@ def parts(
     shots: int,
     rows: Rows,
     faults: Faults,
-    give_way: bool = False,
+    theirs: bool | None = False,
 ) -> Parts:
     """Test rows and pool, test rows held out where shots are wanted and the source has no pool.
 
     A row of a pinned download's pool that is a test row leaves the pool, and of any pool one that holds a
-    test row's text or stands in it. Where shots are drawn by class, the pool comes in the order of the draw.
+    test row's text or stands in it, unless the pool is the suite's own. Where shots are drawn by class, the
+    pool comes in the order of the draw.
 
     Args:
         test: the test rows.
@@ -76,7 +78,8 @@ def parts(
         shots: how many a prompt will carry.
         rows: where both come from.
         faults: keeps rows of the pool that are test rows, too.
-        give_way: such test rows are left out instead, since the pool is the suite's own.
+        theirs: whether the pool is the suite's own examples, which stand as they are: where they are shown,
+            a test row that is one of them is not asked. None: as far as anybody knows.
 
     Raises:
         MedtasksError: no test row is left, or there are too few rows for the shots.
@@ -89,11 +92,15 @@ def parts(
         asked = {_identity(row, source.identity, dataset) for row in test}
         pool = [row for row in pool if _identity(row, source.identity, dataset) not in asked]
     draw = _class_draw(dataset, source)
-    if draw and pool and not give_way:  # the suite's own examples stand as they are
+    if draw and pool and theirs is False:
         pool = draw.drawn(pool, shots, rows.fewshot_where or rows.where)
     pool = pool[:POOL_ROWS]
-    if not give_way:  # the suite's own examples stand as they are
-        pool = _apart(pool, test, source.identity, dataset)
+    apart, n_read = _apart(pool, test, source.identity, dataset), len(pool)
+    overlap = n_read - len(apart)
+    if theirs is False:
+        pool = apart
+    if overlap and shots:
+        _say_overlap(dataset, overlap, n_read, theirs)
     if pool and len(pool) < shots:
         raise MedtasksError(
             f"{shots} shots asked for, the few-shot pool has {len(pool)} rows",
@@ -101,14 +108,29 @@ def parts(
             remedy="complete the file, or ask for fewer shots (--num_fewshot)",
         )
     divided = Parts(test, pool, 0)
-    if give_way:
+    if theirs is not False and shots:
         shown = {_identity(row, source.identity, dataset) for row in pool}
         kept = [row for row in test if _identity(row, source.identity, dataset) not in shown]
         divided = Parts(kept, pool, len(test) - len(kept))
     if not pool and (shots or source.held_out == "always"):
-        divided = _held_out(test, dataset, source, shots, rows.where)
-    _check_disjoint(divided, source.identity, dataset, faults)
-    return divided
+        why = "no row of the few-shot pool can be shown" if n_read else "no few-shot pool"
+        divided = _held_out(test, dataset, source, shots, rows.where, why)
+    if theirs is False:
+        _check_disjoint(divided, source.identity, dataset, faults)
+    return divided._replace(n_overlap=overlap)
+
+
+def _say_overlap(dataset: Dataset, n: int, of: int, theirs: bool | None) -> None:
+    if theirs is False:
+        why = "are not shown, since they hold the text of test rows, or stand in one"
+    elif theirs:
+        why = "hold the text of test rows, or stand in one; the authors' examples are shown as they are"
+    else:
+        why = (
+            "hold the text of test rows, or stand in one; they are shown as they are, since the file has the "
+            "name of the authors' examples (their release is not here to compare it with)"
+        )
+    log.warning("%s: %d of %d rows of the few-shot pool %s", dataset.id, n, of, why)
 
 
 def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset) -> list[ReadRow]:
@@ -121,7 +143,9 @@ def _apart(pool: list[ReadRow], test: list[ReadRow], name: str, dataset: Dataset
     return [row for row, text in shown if text in asked or not tested.overlap(text)]
 
 
-def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str) -> Parts:
+def _held_out(
+    test: list[ReadRow], dataset: Dataset, source: Source, shots: int, where: str, why: str
+) -> Parts:
     if len(test) <= HELD_OUT and not shots:
         return Parts(test, [], 0)  # nothing would be left to score
     if len(test) <= HELD_OUT:
@@ -132,7 +156,7 @@ def _held_out(test: list[ReadRow], dataset: Dataset, source: Source, shots: int,
         )
     held = _drawn_apart(test, dataset, source, shots, where)
     alike = {_identity(row, source.identity, dataset) for row in held}
-    log.warning("%s: no few-shot pool; %d of %d test rows serve as shots", dataset.id, HELD_OUT, len(test))
+    log.warning("%s: %s; %d of %d test rows serve as shots", dataset.id, why, HELD_OUT, len(test))
     return Parts(
         # rows with the same text as a shot cannot be scored, either
         [row for row in test if _identity(row, source.identity, dataset) not in alike],

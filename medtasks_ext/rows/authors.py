@@ -57,6 +57,9 @@ class AuthorsFiles(Protocol):
     def with_released_examples(self, rows: Rows) -> Rows:
         """Rows with the release's examples as their pool, if it is on this machine."""
 
+    def are_examples(self, rows: Rows) -> bool | None:
+        """Whether a pool is the authors' own examples; None where only its place says so."""
+
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
         """The instruction in the release; None where there is none, or, unless it `must` be had, not here."""
 

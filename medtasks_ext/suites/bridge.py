@@ -144,6 +144,24 @@ class Files:
         ]
         return replace(rows, fewshot=examples, fewshot_where=f"{archive}!{member}")
 
+    def are_examples(self, rows: Rows) -> bool | None:
+        """Whether a pool is the authors' own examples.
+
+        A file in their place is theirs if it holds the rows of their release; None where no release is on
+        this machine to compare it with.
+
+        Raises:
+            MedtasksError: the archive cannot be read.
+        """
+        names = {letters(name + _ENDINGS["fewshot"]) for name in self.names}
+        place = (rows.fewshot_where or "").partition("!")
+        if rows.origin == "release" or place[2]:
+            return True
+        if rows.origin != "local" or letters(Path(place[0]).name) not in names:
+            return False
+        release = self.released("fewshot") if self._archive("fewshot").here() else None
+        return read_rows(*release) == rows.fewshot if release else None
+
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
         """The instruction in the release; None where there is none, or, unless it must be had, not here.
 

@@ -1,11 +1,14 @@
 """The pool of examples of a pinned download, which nobody can mend: test rows leave it."""
 
+import json
+import zipfile
+
 import pytest
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load, load_documents
-from medtasks_ext.registry import Dataset
-from tests.conftest import write_jsonl
+from medtasks_ext.registry import Dataset, registry
+from tests.conftest import sft_row, write_jsonl
 
 REVISION = "17af9355ef89fba60de966eabaeba797c695f86e"
 
@@ -114,3 +117,103 @@ def test_test_rows_that_serve_as_shots_share_no_text_with_those_that_are_asked(d
     assert len(shown) == 5
     asked = NormalisedTexts(document.input for document in found["test"])
     assert not any(asked.overlap(text) for text in shown)
+
+
+# ---------------------------------------------------------------------- the authors' own examples
+
+CRITERION = "患者年龄在十八岁到六十岁之间并且已经签署知情同意书"
+
+
+def examples(change="示例0"):
+    texts = [change, f"入组标准：{CRITERION}", *(f"示例{n}" for n in range(2, 5))]
+    return [
+        sft_row(n, text, "clinical trial criterion: 饮食", split="train", task="CHIP-CTC")
+        for n, text in enumerate(texts)
+    ]
+
+
+@pytest.fixture
+def overlapping(chip_ctc, monkeypatch):
+    """The authors' local files: the second example holds the text of the first test row."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_CACHE", str(chip_ctc / "hub"))
+    file = chip_ctc / "bridge" / "CHIP-CTC.SFT.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    rows[0]["input"] = CRITERION
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    (chip_ctc / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(examples()))
+    load._build.cache_clear()
+    return chip_ctc
+
+
+def release(data_dir, rows):
+    folder = data_dir / "fetched/hub/YLab-Open/BRIDGE-Open/main"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / "Example.zip", "w") as archive:
+        archive.writestr("Example/CHIP-CTC.example.json", json.dumps(rows, ensure_ascii=False))
+
+
+def asked(caplog, **more):
+    caplog.clear()
+    found = load_documents(registry().datasets["bridge_chip_ctc"], cot=False, shots=5, origin="local", **more)
+    shown = [document.input for document in found["fewshot"]]
+    return len(found["test"]), shown, found["test"][0].loaded.record, caplog.text
+
+
+def test_the_authors_examples_are_asked_as_they_stand(overlapping, caplog):
+    n, shown, record, said = asked(caplog)
+    assert (n, len(shown), record["examples"], record["n_overlap"]) == (8, 5, "named", 1)
+    assert CRITERION in shown[1] and "1 of 5 rows of the few-shot pool hold the text of test rows" in said
+    assert "name of the authors' examples" in said
+
+
+def test_examples_that_the_release_holds_are_the_authors(overlapping, caplog):
+    release(overlapping, examples())
+    n, shown, record, said = asked(caplog)
+    assert (n, len(shown), record["examples"]) == (8, 5, "authors")
+    assert "the authors' examples are shown as they are" in said
+
+
+def test_examples_of_that_name_which_the_release_does_not_hold_are_cleaned(overlapping, caplog):
+    """In our words nothing takes their place. Four are left, too few for five shots, as for any pool."""
+    release(overlapping, examples("another one"))
+    with pytest.raises(MedtasksError, match="5 shots asked for, the few-shot pool has 4 rows"):
+        asked(caplog, prompts="own")
+    assert "1 of 5 rows of the few-shot pool are not shown, since they hold the text" in caplog.text
+
+
+def test_a_test_row_that_is_an_example_of_the_authors_is_not_asked_where_that_is_shown(overlapping, caplog):
+    shots = examples(CRITERION)
+    (overlapping / "bridge" / "example" / "CHIP-CTC.example.json").write_text(json.dumps(shots))
+    n, shown, record, _ = asked(caplog)
+    assert (n, shown[0], record["n_held_out"]) == (7, CRITERION, 1)
+    found = load_documents(registry().datasets["bridge_chip_ctc"], cot=False, origin="local")
+    assert len(found["test"]) == 8
+
+
+def test_a_pool_of_which_no_row_can_be_shown_says_why(overlapping, caplog):
+    own = overlapping / "bridge" / "chip_ctc"
+    write_jsonl(own / "fewshot.jsonl", examples()[1:2])
+    write_jsonl(own / "test.jsonl", json.loads((overlapping / "bridge" / "CHIP-CTC.SFT.json").read_text()))
+    (overlapping / "bridge" / "CHIP-CTC.SFT.json").unlink()
+    n, _, record, said = asked(caplog)
+    assert (n, record["n_held_out"], record["n_overlap"], "examples" in record) == (3, 5, 1, False)
+    assert "no row of the few-shot pool can be shown; 5 of 8 test rows serve as shots" in said
+
+
+def test_a_run_says_what_its_examples_share_with_its_test_rows(overlapping, medtasks, tmp_path):
+    outcome = medtasks(
+        "run",
+        "--model",
+        "oracle",
+        "--tasks",
+        "bridge_chip_ctc_5shot",
+        "--prompts",
+        "own",
+        "--output_path",
+        "r",
+    )
+    assert outcome.code == 0, outcome.text
+    said = " ".join(outcome.text.split())
+    assert "1 row of the few-shot pool shared text with test rows, and stayed: examples, by" in said
+    assert "no few-shot pool" not in said
