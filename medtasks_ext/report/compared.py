@@ -11,12 +11,13 @@ import numpy as np
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.results.changes import document_p_value
+from medtasks_ext.results.changes import document_test_of
 from medtasks_ext.results.conditions import Facts, comparable
 from medtasks_ext.results.frames import table, table_of
 from medtasks_ext.stats.comparison import (
     Pairs,
     Ranking,
+    agreed,
     all_pairs,
     benjamini_hochberg,
     holm,
@@ -197,7 +198,8 @@ def _compared(
             [weight @ [draws[id(scored[place][name])] for name in datasets] for place in tested]
         )
         least = least_half((weights.get(name, 0.0), scored[tested[0]][name].n) for name in datasets)
-        pairs, places = all_pairs(means, resampled, least), ranking(means, resampled)
+        units = sum(scored[tested[0]][name].n for name in datasets)
+        pairs, places = all_pairs(means, resampled, least, units), ranking(means, resampled)
         pairs = _tested_by_documents(
             pairs,
             [[(weights[name], scored[place][name]) for name in weights] for place in tested],
@@ -220,20 +222,24 @@ def _compared(
 
 
 def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Experiment]]]) -> Pairs:
-    """With the documents' own tests in place of the bootstrap's p-values, where these would be too small.
+    """With the documents' own tests and intervals in place of the bootstrap's, where these claim too much.
 
     Args:
         pairs: of the entries.
         items: for each entry its tasks with their weights, in one order.
     """
-    p_values = pairs.p_value.copy()
+    low, high, p_values = pairs.low.copy(), pairs.high.copy(), pairs.p_value.copy()
     for row, column in combinations(range(len(items)), 2):
         both = [
             (weight, one, other) for (weight, one), (_, other) in zip(items[row], items[column], strict=True)
         ]
-        if (p_value := document_p_value(both)) is not None:
-            p_values[row, column] = p_values[column, row] = p_value
-    return replace(pairs, p_value=p_values)
+        if (test := document_test_of(both)) is not None:
+            p_values[row, column] = p_values[column, row] = test.p_value
+            if found := test.interval:
+                low[row, column], high[row, column] = found.low, found.high
+                low[column, row], high[column, row] = -found.high, -found.low
+    low, high, p_values = agreed(low, high, p_values)
+    return replace(pairs, low=low, high=high, p_value=p_values)
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:

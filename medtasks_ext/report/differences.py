@@ -144,8 +144,8 @@ def _few_documents(entries: Sequence[Entry]) -> Iterator[_Said]:
     for (suite, strategy), names in by_group.items():
         yield _Said(
             _title(suite, strategy),
-            f"fewer than {_FEW} documents in {_some([*names])}; intervals of "
-            "differences that rest on them are too narrow, and p-values by bootstrap too small",
+            f"fewer than {_FEW} documents in {_some([*names])}; p-values by bootstrap that rest on them "
+            "are too small",
         )
 
 

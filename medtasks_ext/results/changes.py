@@ -20,7 +20,7 @@ from medtasks_ext.results.experiments import Entry, Experiment, Fault, differing
 from medtasks_ext.stats.bootstrap import resample
 from medtasks_ext.stats.comparison import Comparison, compare, compare_resamples, least_half
 from medtasks_ext.stats.counts import Counts, by_unit
-from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, Part, document_test
+from medtasks_ext.stats.permutation import EQUAL, MOST_DOCUMENTS, PairedTest, Part, document_test
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
@@ -104,8 +104,8 @@ def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fa
     return changes, faults
 
 
-def document_p_value(items: Sequence[tuple[float, Experiment, Experiment]]) -> float | None:
-    """The p-value of the documents' own test; None where the bootstrap is to be taken.
+def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> PairedTest | None:
+    """The documents' own test; None where the bootstrap is to be taken.
 
     Args:
         items: for each task its weight in the group's score, and the experiments of both entries.
@@ -118,8 +118,7 @@ def document_p_value(items: Sequence[tuple[float, Experiment, Experiment]]) -> f
     except MedtasksError:
         return None
     parts = [Part(weight, *pair) for (weight, _, _), pair in zip(items, pairs, strict=True)]
-    test = document_test(parts, n)
-    return None if test is None else test.p_value
+    return document_test(parts, n)
 
 
 def _on_shared(one: Experiment, counts: tuple[Counts, Counts], n: int) -> Shared:
@@ -192,7 +191,7 @@ def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
         after = sum(weight * item.after for weight, item in weighted)
         before = sum(weight * item.before for weight, item in weighted)
         least = least_half((weight, item.n) for weight, item in weighted)
-        return compare_resamples((after, before), (draws[0], draws[1]), least)
+        return compare_resamples((after, before), (draws[0], draws[1]), least, n)
     counts = [(weight, item.counts()) for weight, item in weighted]
     return compare([Part(weight, *pair[::-1]) for weight, pair in counts], n, (draws[0], draws[1]))
 

@@ -5,6 +5,11 @@ cancels out. Scores and differences are on 0-1; differences are the first minus 
 adjusted for the number of comparisons in a family: all those from which one would have picked the striking
 ones, be it all tasks of a table or all pairs of a leaderboard.
 
+The interval of a difference is Agresti and Min's where one task has right and wrong answers, else that of
+the resamples, as much wider as Student's distribution asks of so few documents, and no narrower than
+`least_half`. Interval and p-value never contradict each other: the one that claims less decides. Where p is
+0.05 or more, the interval reaches to 0; where the interval holds 0, p is at least 0.05.
+
 Paired bootstrap: of B resamples, r lie on the rarer side of 0 (those at 0 on both sides); p = 2 (r + 1) / (B
 + 1), at most 1, so that p < 0.05 only if the interval excludes 0. If r = 0, p comes from the normal
 distribution with the resamples' mean and standard deviation, if that is smaller: 0.002 is too coarse to
@@ -16,12 +21,12 @@ share their mean rank. The detectable difference is (1.96 + 0.84) times the stan
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from medtasks_ext.stats.bootstrap import percentile_interval
 from medtasks_ext.stats.intervals import LEVEL, Interval, Z
 from medtasks_ext.stats.permutation import EQUAL, document_test, paired
 
@@ -38,8 +43,12 @@ BOOTSTRAP = "paired bootstrap"
 Z_ALPHA, Z_BETA = 1.96, 0.84
 #: Fewer resamples than these do not determine a tail.
 FEWEST_FOR_TAIL = 500
+#: Of fewer units Student's distribution says nothing that is of use.
+FEWEST_UNITS = 5
 #: Smaller p-values are of no use, and no normal tail is that exact.
 LEAST_P_VALUE = 1e-12
+#: Below it a difference is told from none.
+ALPHA = 0.05
 _DIGITS = 12  # scores that differ in later ones are equal: it is rounding
 
 
@@ -49,7 +58,7 @@ class Comparison:
 
     Attributes:
         difference: of the scores on all documents.
-        interval: 95 % percentile interval of the difference, no narrower than `least_half` says.
+        interval: of 95 %; it holds 0 where p is 0.05 or more, and only there.
         p_value: two-sided.
         method: where the p-value is from.
         detectable: the smallest true difference that would be found with 80 % power.
@@ -68,7 +77,7 @@ class Pairs:
 
     Attributes:
         difference: of the scores on all documents.
-        low: lower ends of the 95 % percentile intervals.
+        low: lower ends of the 95 % intervals.
         high: upper ends.
         p_value: two-sided; 1 on the diagonal.
     """
@@ -137,8 +146,53 @@ def least_half(tasks: Iterable[tuple[float, int]]) -> float:
     return Z * sqrt(sum(weight**2 / (n * (n + 1)) for weight, n in tasks if n))
 
 
+def _ends(difference: Array, resampled: Array, least: float, units: int | None) -> tuple[Array, Array]:
+    """Ends of the intervals of differences, (...), from their resamples, (..., resamples)."""
+    ends = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=-1)
+    wider = _student(units) if units else 1.0
+    below, above = (np.maximum(wider * far, least) for far in (difference - ends[0], ends[1] - difference))
+    low: Array = np.minimum(ends[0], np.maximum(difference - below, -1.0))
+    high: Array = np.maximum(ends[1], np.minimum(difference + above, 1.0))
+    return low, high
+
+
+@lru_cache(maxsize=512)
+def _student(units: int) -> float:
+    """How much wider Student's interval of a mean is than what a bootstrap of so many units gives."""
+    from scipy.special import stdtrit
+
+    units = max(units, FEWEST_UNITS)
+    return float(stdtrit(units - 1, (1 + LEVEL) / 2) / Z * sqrt(units / (units - 1)))
+
+
+def agreed(low: ArrayLike, high: ArrayLike, p_value: ArrayLike) -> tuple[Array, Array, Array]:
+    """Intervals and p-values that say the same of 0: the one that claims less decides.
+
+    Args:
+        low: lower ends, (...).
+        high: upper ends, (...).
+        p_value: (...).
+    """
+    low, high, p_value = (np.asarray(values, dtype=float) for values in (low, high, p_value))
+    apart, told = (low > 0) | (high < 0), p_value < ALPHA
+    reach = apart & ~told
+    return (
+        np.where(reach, np.minimum(low, 0.0), low),
+        np.where(reach, np.maximum(high, 0.0), high),
+        np.where(told & ~apart, ALPHA, p_value),
+    )
+
+
+def _agreed(interval: Interval, p_value: float) -> tuple[Interval, float]:
+    low, high, p = agreed(interval.low, interval.high, p_value)
+    return Interval(float(low), float(high)), float(p)
+
+
 def compare_resamples(
-    scores: tuple[float, float], resampled: tuple[ArrayLike, ArrayLike], least: float = 0.0
+    scores: tuple[float, float],
+    resampled: tuple[ArrayLike, ArrayLike],
+    least: float = 0.0,
+    units: int | None = None,
 ) -> Comparison:
     """Compare two models by a score of any kind: of a task, or of a group.
 
@@ -146,19 +200,19 @@ def compare_resamples(
         scores: of both models, 0-1, on all documents.
         resampled: the same on each resample, (resamples,) each, drawn alike for both.
         least: `least_half` of its tasks; no end goes beyond 1 for that.
+        units: documents, or clusters of them; of few, the interval is wider.
 
     Raises:
         ValueError: they are not of one length, or not finite.
     """
     first, second = paired(*resampled)
     differences, difference = first - second, float(scores[0] - scores[1])
-    interval = percentile_interval(differences)
+    low, high = _ends(np.asarray(difference), differences, least, units)
+    interval, p_value = _agreed(Interval(float(low), float(high)), float(bootstrap_p_value(differences)))
     return Comparison(
         difference,
-        Interval(
-            min(interval.low, max(difference - least, -1.0)), max(interval.high, min(difference + least, 1.0))
-        ),
-        float(bootstrap_p_value(differences)),
+        interval,
+        p_value,
         BOOTSTRAP,
         detectable_difference(float(np.std(differences, ddof=1))),
     )
@@ -175,13 +229,14 @@ def detectable_difference(standard_error: float) -> float:
     return (Z_ALPHA + Z_BETA) * standard_error
 
 
-def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0) -> Pairs:
+def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0, units: int | None = None) -> Pairs:
     """Compare all pairs of models as `compare_resamples` does, a row of pairs at a time.
 
     Args:
         scores: (models,), on all documents.
         resampled: (models, resamples), drawn alike for all.
         least: `least_half` of the tasks.
+        units: documents of all of them.
 
     Raises:
         ValueError: shapes do not fit, or a value is not finite.
@@ -196,11 +251,10 @@ def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0) -> Pa
     for row in range(n - 1):
         others = slice(row + 1, n)
         differences = resampled[row] - resampled[others]
-        ends = np.quantile(differences, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=1)
-        difference = scores[row] - scores[others]
-        low[row, others] = np.minimum(ends[0], np.maximum(difference - least, -1.0))
-        high[row, others] = np.maximum(ends[1], np.minimum(difference + least, 1.0))
-        p_value[row, others] = p_value[others, row] = bootstrap_p_value(differences)
+        low[row, others], high[row, others], p_value[row, others] = agreed(
+            *_ends(scores[row] - scores[others], differences, least, units), bootstrap_p_value(differences)
+        )
+        p_value[others, row] = p_value[row, others]
         low[others, row], high[others, row] = -high[row, others], -low[row, others]
     return Pairs(scores[:, None] - scores[None, :], low, high, p_value)
 
@@ -211,9 +265,9 @@ def all_pairs(scores: ArrayLike, resampled: ArrayLike, least: float = 0.0) -> Pa
 def compare(
     parts: Sequence[Part], documents: int, resampled: tuple[ArrayLike, ArrayLike], metric: str = "score"
 ) -> Comparison:
-    """Compare two models on a task or group: the interval is that of `compare_resamples`.
+    """Compare two models on a task or group.
 
-    The p-value is that of `permutation.document_test`, or of the bootstrap where it leaves that to it.
+    Interval and p-value are those of `permutation.document_test`, or of the resamples where it has none.
 
     Args:
         parts: the tasks with both models' counts on the documents that both were asked.
@@ -231,26 +285,12 @@ def compare(
         for side in ([part.first for part in parts], [part.second for part in parts])
     )
     least = least_half((part.weight, part.first.n_units) for part in parts)
-    compared = compare_resamples((first, second), resampled, least)
+    compared = compare_resamples((first, second), resampled, least, sum(part.first.n_units for part in parts))
     test = document_test(parts, documents, metric)
-    return compared if test is None else replace(compared, p_value=test.p_value, method=test.method)
-
-
-def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
-    """95 % interval of the difference of two proportions of the same n units.
-
-    Half a unit is added to each cell of the table of both outcomes (Agresti and Min, Statistics in Medicine
-    24 (2005) 729-740). Unlike the bootstrap's, the interval has a width where no unit differs.
-
-    Args:
-        first_alone: units with the first outcome and without the second one.
-        second_alone: units with the second one alone.
-        n: units, at least 1.
-    """
-    one, other, total = first_alone + 0.5, second_alone + 0.5, n + 2
-    difference = (one - other) / total
-    half = Z * sqrt(one + other - (one - other) ** 2 / total) / total
-    return Interval(max(difference - half, -1.0), min(difference + half, 1.0))
+    if test is None:
+        return compared
+    interval, p_value = _agreed(test.interval or compared.interval, test.p_value)
+    return replace(compared, interval=interval, p_value=p_value, method=test.method)
 
 
 # ---------------------------------------------------------------------- many comparisons

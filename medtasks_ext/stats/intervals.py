@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
+from math import inf, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -292,3 +292,20 @@ def t_quantile(df: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + LEVEL) / 2))
+
+
+def matched_difference(first_alone: int, second_alone: int, n: int) -> Interval:
+    """95 % interval of the difference of two proportions of the same n units.
+
+    Half a unit is added to each cell of the table of both outcomes (Agresti and Min, Statistics in Medicine
+    24 (2005) 729-740). Unlike the bootstrap's, the interval has a width where no unit differs.
+
+    Args:
+        first_alone: units with the first outcome and without the second one.
+        second_alone: units with the second one alone.
+        n: units, at least 1.
+    """
+    one, other, total = first_alone + 0.5, second_alone + 0.5, n + 2
+    difference = (one - other) / total
+    half = Z * sqrt(one + other - (one - other) ** 2 / total) / total
+    return Interval(max(difference - half, -1.0), min(difference + half, 1.0))

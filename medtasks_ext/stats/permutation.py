@@ -17,6 +17,7 @@ import numpy as np
 
 from medtasks_ext.seed import SEED
 from medtasks_ext.stats.counts import Counts, by_unit
+from medtasks_ext.stats.intervals import Interval, matched_difference
 from medtasks_ext.stats.runs import mean_of_runs
 from medtasks_ext.stats.statistic import Array, as_they_are, ratios, share
 
@@ -43,6 +44,7 @@ class PairedTest:
     p_value: float  # two-sided, above 0
     method: str  # name of the test
     n_units: int  # documents, or clusters of them, that are independent of each other
+    interval: Interval | None = None  # 95 %, of the difference of two shares of right answers
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def document_test(parts: Sequence[Part], documents: int, metric: str = "score") 
     """
     points = [_points(part, metric) for part in parts]
     if len(parts) == 1 and points[0] is not None and _is_right_or_wrong(points[0]):
-        return _mcnemar(points[0].first - points[0].second)
+        return _mcnemar(points[0].first - points[0].second, points[0].counted)
     if documents > MOST_DOCUMENTS:
         return None
     known = [item for item in points if item is not None]
@@ -120,7 +122,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, units: Sequence[Hashable] |
         raise ValueError(f"{len(differences)} documents and {len(units)} units")
     summed = differences if units is None else by_unit(differences[:, None], units)[:, 0]
     if len(summed) == len(differences) and np.isin(scores, (0, 1)).all():
-        return _mcnemar(differences)
+        return _mcnemar(differences, len(differences))
     return _sign_flips(summed)
 
 
@@ -184,9 +186,9 @@ def _is_right_or_wrong(points: _Points) -> bool:
     return bool(np.isin([points.first, points.second], (0, 1)).all())
 
 
-def _mcnemar(differences: Array) -> PairedTest:
+def _mcnemar(differences: Array, counted: int) -> PairedTest:
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    return PairedTest(mid_p(won, lost), MCNEMAR, len(differences))
+    return PairedTest(mid_p(won, lost), MCNEMAR, len(differences), matched_difference(won, lost, counted))
 
 
 def mid_p(won: int, lost: int) -> float:

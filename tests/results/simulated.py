@@ -11,8 +11,10 @@ import numpy as np
 from medtasks_ext.metrics import common
 from medtasks_ext.metrics import single_label as single
 from medtasks_ext.stats.bootstrap import percentile_interval, resampled_sums, resampling_weights
+from medtasks_ext.stats.comparison import compare
 from medtasks_ext.stats.counts import Counts
 from medtasks_ext.stats.intervals import intervals_of
+from medtasks_ext.stats.permutation import Part
 from medtasks_ext.stats.statistic import Array, Statistic, as_they_are, mean, mean_of_some
 from tests.conftest import ROOT
 
@@ -138,6 +140,64 @@ def _weights(n: int) -> Array:
     return resampling_weights("simulated", n)
 
 
+@dataclass(frozen=True)
+class Told:
+    """How often intervals of differences hold the truth, and whether they agree with their p-values."""
+
+    covered: float
+    former: float  # coverage of the percentile bootstrap on the same data
+    contradicted: float  # share in which interval and p-value say other things of 0
+
+
+def difference_of(kind: str, n: int, p: float, gain: float, times: int, seed: int = 42) -> Told:
+    """Simulate two models on the same documents, half of which are equally hard for both.
+
+    Args:
+        kind: of `DIFFERENCES`.
+        n: documents.
+        p: true score of a document for the second model.
+        gain: how much higher that of the first is.
+        times: simulated pairs.
+        seed: of the simulation.
+    """
+    rng = np.random.default_rng([seed, n, round(1000 * p), round(1000 * gain), DIFFERENCES.index(kind)])
+    rows = []
+    for _ in range(times):
+        luck = rng.random((2, n))
+        luck[1] = np.where(rng.random(n) < 0.5, luck[0], luck[1])
+        scores = luck < [[p + gain], [p]]
+        values = scores if kind == "right or wrong" else (scores + 2 * rng.random((2, n))) / 3
+        truth = gain if kind == "right or wrong" else gain / 3
+        both = [_means(row.astype(float)) for row in values]
+        sums = resampled_sums([item.matrix for item in both], _weights(n))
+        draws = [item.statistics["score"].value(some) for item, some in zip(both, sums, strict=True)]
+        found, former = compare([Part(1.0, *both)], n, draws), percentile_interval(draws[0] - draws[1])
+        apart = not found.interval.low <= 0 <= found.interval.high
+        rows.append(
+            (
+                found.interval.low <= truth <= found.interval.high,
+                former.low <= truth <= former.high,
+                apart != (found.p_value < 0.05),
+            )
+        )
+    return Told(*np.mean(np.array(rows, dtype=float), axis=0).tolist())
+
+
+#: of the tables of differences: kinds of scores, documents, scores of one model and what the other gains
+DIFFERENCES = ("right or wrong", "mean of shares")
+PAIRED, GAINS = (10, 20, 50, 100, 200, 1000), ((0.5, 0.1), (0.5, 0.2), (0.8, 0.1), (0.9, 0.05))
+
+
+def differences(times: int) -> dict[tuple[str, int, float, float], Told]:
+    """All cells of the tables of differences."""
+    return {
+        (kind, n, *pair): difference_of(kind, n, *pair, times)
+        for kind in DIFFERENCES
+        for n in PAIRED
+        for pair in GAINS
+    }
+
+
 #: of the page
 SIZES, SCORES, TIMES = (6, 12, 20, 50, 100, 200, 500, 2000), (0.5, 0.8, 0.9, 0.95, 0.99), 400
 PAGE = ROOT / "docs" / "coverage.md"
@@ -146,7 +206,9 @@ _HEAD = (
     "How often a 95 % [interval](compare.md#intervals) holds the truth, in percent of {times} simulated\n"
     "tasks; in brackets the percentile bootstrap of 1,000 resamples, which earlier versions had, on the\n"
     "same tasks. `~`: most of the cell's intervals are marked as rough in tables. A cell has a standard "
-    "error of\nabout one point. A nightly test writes this page (seed 42).\n\n"
+    "error of\nabout one point. Differences are of two models on the same documents, half of which are\n"
+    "equally hard for both; their interval never contradicts their p-value. A nightly test writes this page "
+    "(seed 42).\n\n"
 )
 
 
@@ -155,7 +217,11 @@ def simulated(times: int = TIMES) -> dict[tuple[str, int, float], Covered]:
     return {(kind, n, p): coverage_of(kind, n, p, times) for n in SIZES for kind in kinds() for p in SCORES}
 
 
-def page(found: Mapping[tuple[str, int, float], Covered], times: int = TIMES) -> str:
+def page(
+    found: Mapping[tuple[str, int, float], Covered],
+    told: Mapping[tuple[str, int, float, float], Told],
+    times: int = TIMES,
+) -> str:
     """The page of some cells."""
     parts = [_HEAD.format(times=times)]
     for kind in kinds():
@@ -169,6 +235,15 @@ def page(found: Mapping[tuple[str, int, float], Covered], times: int = TIMES) ->
                 f"{100 * cell.covered:.0f}{' ~' if cell.rough > 0.5 else ''} ({100 * cell.former:.0f})"
                 for cell in cells
             ]
+            parts.append(f"| {n:,} | " + " | ".join(words) + " |\n")
+        parts.append("\n")
+    for kind in DIFFERENCES:
+        parts.append(f"## Difference of two models, {kind}\n\n| documents | ")
+        parts.append(" | ".join(f"{p:g} and {p + gain:g}" for p, gain in GAINS) + " |\n")
+        parts.append("| ---: |" + " ---: |" * len(GAINS) + "\n")
+        for n in PAIRED:
+            cells = [told[kind, n, p, gain] for p, gain in GAINS]
+            words = [f"{100 * cell.covered:.0f} ({100 * cell.former:.0f})" for cell in cells]
             parts.append(f"| {n:,} | " + " | ".join(words) + " |\n")
         parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"
