@@ -14,7 +14,6 @@ from typing import Any
 from typer.core import TyperGroup
 
 from medtasks_ext.cli.app import command_of
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> the core's own commands.
@@ -46,19 +45,6 @@ _PARTS = {
 _APPS = ("data", "prompts")
 #: The command of a group that other words than its commands' belong to: `judge RUN` is `judge run RUN`.
 DEFAULTS = {"judge": "run"}
-#: Names of the last release, and what is called now.
-_MOVED = {
-    "requests": "batch out",
-    "responses": "batch in",
-    "show": "view",
-    "validate": "dev validate",
-    "lock": "dev lock",
-    "build": "dev build",
-    "path": "dev path",
-    "check-submission": "submit --check",
-    **{f"judge-{name}": f"judge {name}" for name in ("gold", "data", "eval")},
-    **{name: f"study {name}" for name in ("contamination", "difficulty", "departments", "sample")},
-}
 #: The core's commands whose next call goes on where an interrupted one ended, and long ones that begin again.
 #: A module of a package says it by `AFTER_INTERRUPT = "goes on"` or `"begins again"`.
 _AFTER_INTERRUPT = {
@@ -218,13 +204,3 @@ class Group(TyperGroup):
         if own in DEFAULTS and not (args and args[0] in (*self.commands, "--help")):
             args = [DEFAULTS[own], *args]
         return super().parse_args(ctx, args)
-
-
-def check_moved(name: str) -> None:
-    """Refuse a name of the last release.
-
-    Raises:
-        MedtasksError: it has another name now.
-    """
-    if name in _MOVED and name not in declared():
-        raise MedtasksError(f"`medtasks {name}` is now: medtasks {_MOVED[name]}")

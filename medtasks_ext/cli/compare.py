@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -21,14 +20,12 @@ from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.results.changes import suite_groups
 from medtasks_ext.results.compared import ALPHA, Compared, compare_results
 from medtasks_ext.results.entries import read_results
 from medtasks_ext.results.labels import read_labels
 from medtasks_ext.results.models import published_rows
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.results.published_changes import published_changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +41,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="BEFORE AFTER",
-            help="Two runs; one folder of two models; one run with several strategies; two published models.",
+            help="Two runs; one folder of two models; one run with several strategies.",
         ),
     ],
     out: Annotated[str | None, out_option("Folder for groups.csv, tasks.csv and flipped.csv.")] = None,
@@ -79,10 +76,9 @@ def compare(
     if until_decided:
         return _until_decided(paths, error)
     no_runs = [name for name in paths if not Path(name).exists()]
-    if len(paths) == len(no_runs) == 2:
-        return _published(paths[0], paths[1], everything, as_json)
     if no_runs:
-        published_rows(no_runs[0], published_entries(tasks))
+        for name in no_runs:
+            published_rows(name, published_entries(tasks))
         raise MedtasksError(
             "is a published model, and no run: of such a model no document is known",
             where=no_runs[0],
@@ -124,43 +120,6 @@ def _until_decided(paths: Sequence[str], error: float) -> int:
     duel, standings = compared_runs(registry(), Path(paths[0]), Path(paths[1]), error)
     for line in decisions(duel, standings):
         typer.echo(line)
-    return 0
-
-
-def _published(one: str, other: str, everything: bool, as_json: bool) -> int:
-    """Two models as papers print them; no paper gives out documents, so there is no test."""
-    found = published_changes(one, other, registry())
-    if as_json:
-        typer.echo(json.dumps(asdict(found), ensure_ascii=False, indent=1))
-        return 0
-    typer.echo(f"before: {found.before} (published)\nafter:  {found.after} (published)")
-    for row in found.alone:
-        typer.echo(f"  {row.suite} has one of the two alone: {row.words}")
-    rows = {(item.before, item.after) for item in found.changes}
-    for before, after in sorted(rows, key=lambda pair: pair[0].suite):
-        typer.echo(f"  {before.suite}: {before.words} → {after.words}")
-    scores = [
-        figure("before", form=".4f"),
-        figure("after", form=".4f"),
-        figure("change", lambda item: item.after - item.before, "+.4f"),
-    ]
-    columns = [
-        texts("suite", lambda item: f"{item.suite}, {strategy_title(item.strategy)}"),
-        figure("before", "mean_before", ".4f"),
-        figure("after", "mean_after", ".4f"),
-        figure("change", lambda item: item.mean_after - item.mean_before, "+.4f"),
-        figure("tasks", lambda item: len(item.scores)),
-        figure("better"),
-        figure("worse"),
-    ]
-    show(found.changes, columns)
-    changes = [line for item in found.changes for line in item.scores]
-    changes.sort(key=lambda line: -abs(line[2] - line[1]))
-    lines = [
-        (name, f"{before:.4f}", f"{after:.4f}", f"{after - before:+.4f}") for name, before, after in changes
-    ]
-    show(lines if everything else lines[:SHOWN], [texts("task"), *scores])
-    typer.echo("Papers give out no answers of documents, so differences are not tested.")
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from medtasks_ext.atomic import cannot_write
-from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, check_moved, panels
+from medtasks_ext.cli.commands import Group, LazyCommands, after_interrupt, panels
 from medtasks_ext.cli.words import near_options, say
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import shows_text, what_happened
@@ -44,11 +44,6 @@ class Commands(Group):
         for panel, names in panels().items():
             with formatter.section(panel):
                 formatter.write_dl([(name, self.commands.short_help(name)) for name in names])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called; one of the last release is named as it is called now."""
-        check_moved(args[0])
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Call a command; its exit code is that of the process."""

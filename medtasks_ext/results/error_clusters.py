@@ -21,7 +21,6 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import Document, Loaded
 from medtasks_ext.registry.functions import function_named
 from medtasks_ext.results.extracted import items_of, near_misses
-from medtasks_ext.results.reply_language import in_another_language, language_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry.tasks import Dataset
@@ -37,7 +36,6 @@ class Cluster(str, Enum):
     EMPTY = "empty"
     TRUNCATED = "truncated"
     REFUSAL = "refusal"
-    LANGUAGE = "wrong language"
     OUTSIDE = "label outside the list"
     FORMAT = "format"
     HIERARCHY = "near miss: category"
@@ -51,7 +49,6 @@ MEANING = {
     Cluster.EMPTY: "The response holds no text, or a reasoning trace alone.",
     Cluster.TRUNCATED: "The budget ran out before an answer could be read, or within the reasoning trace.",
     Cluster.REFUSAL: "No answer could be read, and the reply declines to give one.",
-    Cluster.LANGUAGE: "The reply is in another language than the document and the gold answer.",
     Cluster.OUTSIDE: "The reply names a label, letter or class that the task does not have.",
     Cluster.FORMAT: "There is a reply, and no answer could be read in it.",
     Cluster.HIERARCHY: "Another code of the right ICD-10 category (its first three characters).",
@@ -121,11 +118,9 @@ def error_of(dataset: Dataset, answered: Answered) -> Error | None:
     unread = not readable or kind in TEXTS
     if answered.cut and (unread or not reply):
         return Error(Cluster.TRUNCATED)
-    if unread:
-        if (refusal := _REFUSES.search(reply[:_REFUSED_IN])) and not _may_refuse(dataset, answered):
-            return Error(Cluster.REFUSAL, f"“{refusal[0]}”")
-        if language := _other_language(dataset, answered, reply):
-            return Error(Cluster.LANGUAGE, f"the reply reads as {language}")
+    refusal = _REFUSES.search(reply[:_REFUSED_IN]) if unread else None
+    if refusal and not _may_refuse(dataset, answered):
+        return Error(Cluster.REFUSAL, f"“{refusal[0]}”")
     if readable and kind in TEXTS:
         return None
     if not readable:
@@ -139,11 +134,6 @@ def _may_refuse(dataset: Dataset, answered: Answered) -> bool:
     if _REFUSES.search(str(answered.document.get("target", ""))):
         return True
     return bool(dataset.family.judge) and (answered.score is None or answered.score >= _GOOD)
-
-
-def _other_language(dataset: Dataset, answered: Answered, reply: str) -> str | None:
-    expected = {dataset.metadata.language, language_of(str(answered.document.get("target", "")))} - {None}
-    return in_another_language(reply, {code for code in expected if code})
 
 
 def _unknown_label(kind: str, reply: str) -> str:

@@ -86,24 +86,6 @@ def test_help_names_every_command_in_a_panel_and_imports_none(tmp_path):
         assert all(len(line.split()) > 2 for line in part.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("requests", "batch out"),
-        ("responses", "batch in"),
-        ("show", "view"),
-        ("judge-gold", "judge gold"),
-        ("contamination", "study contamination"),
-        ("check-submission", "submit --check"),
-        ("lock", "dev lock"),
-    ],
-)
-def test_a_name_of_the_last_release_says_the_new_one(medtasks, old, new):
-    outcome = medtasks(old, "--check")
-    assert outcome.code == 2 and outcome.out == ""
-    assert outcome.err == f"medtasks: `medtasks {old}` is now: medtasks {new}\n"
-
-
 def test_the_command_of_a_group_may_be_left_out_where_runs_are_named(medtasks):
     named, short = (
         medtasks("judge", "run", "nowhere", "--jury", "local"),

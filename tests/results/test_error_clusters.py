@@ -40,7 +40,6 @@ def cluster(task, response, *, score=0.0, cut=False):
         (LABEL, "<think>The premise says so.</think>", Cluster.EMPTY),
         (LABEL, "I'm sorry, but I cannot help with this.", Cluster.REFUSAL),
         (LABEL, "抱歉，我无法回答这个问题。", Cluster.REFUSAL),
-        (LABEL, "根据这些信息，两个句子之间的关系还需要进一步讨论。", Cluster.LANGUAGE),
         (LABEL, "relation: unrelated", Cluster.OUTSIDE),
         (LABEL, "There is much to be said about both of them, and each has a point.", Cluster.FORMAT),
         (EVENTS, "drug: ibuprofen, adverse effect: rash;", Cluster.ATTRIBUTE),
@@ -49,7 +48,6 @@ def cluster(task, response, *, score=0.0, cut=False):
         (EVENTS, "Nothing of that kind is mentioned anywhere.", Cluster.FORMAT),
         (CODES, "I21.9, E11.9", Cluster.HIERARCHY),
         (CODES, "J44.0", Cluster.OTHER),
-        (TEXT, "summary: 患者没有发热，也没有咳嗽，一般情况良好。", Cluster.LANGUAGE),
         (TEXT, "summary: He is well, and there is a slight cough.", None),  # graded, and no error by itself
     ],
 )  # fmt: skip
