@@ -22,6 +22,7 @@ from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.runs.seal import sealed_now
 from medtasks_ext.runs.secrets import is_secret, without_secrets
 from medtasks_ext.runs.sent import read_sent
+from medtasks_ext.runs.served import served_note
 
 if TYPE_CHECKING:
     from medtasks_ext.errors import MedtasksError
@@ -171,6 +172,8 @@ def say_end(
         say(f"note: {note}")
     for note in (*_not_decided(run), *_without_punkt(run)):
         say(f"note: {note}")
+    if other := _served(run):
+        say(f"! {other}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")
     say_root(run.folder)
@@ -191,6 +194,14 @@ def say_sent(folder: Path) -> None:
     for host, way in dict.fromkeys((item.host, item.way) for item in found):
         names = [item.dataset for item in found if (item.host, item.way) == (host, way)]
         say(f"sent to {host} ({way.value}): text that is not open, of {some(names)}")
+
+
+def _served(run: Run) -> str:
+    """That another model answered than was asked for; empty where none did."""
+    conditions = [record["conditions"] for record in run.results().values() if record.get("conditions")]
+    return served_note(
+        run.manifest.identity.asked_name, [item["observed"].get("served") or () for item in conditions]
+    )
 
 
 def _not_decided(run: Run) -> Iterator[str]:

@@ -33,6 +33,7 @@ from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.hooks import RATERS, Hook, attempt, loaded
 from medtasks_ext.registry import registry
+from medtasks_ext.runs.served import other_models
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
@@ -387,9 +388,9 @@ def _say_served(jury: Jury, judged: Iterable[tuple[JudgementStore, list[JudgedTa
     """Name judges for whom another model answered than was asked for."""
     names = [(store.served_about(task.name), task) for store, tasks in judged for task in tasks]
     for judge in jury.models:
-        served = sorted({name for by_judge, _ in names for name in by_judge.get(judge.name, ())})
-        if served:
-            say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(served)}")
+        served = {name for by_judge, _ in names for name in by_judge.get(judge.name, ())}
+        if others := other_models(judge.model, served):
+            say(f"! judge {judge.name}: asked for {judge.model}, its server answered as {', '.join(others)}")
 
 
 def _print_scores(

@@ -38,6 +38,7 @@ from medtasks_ext.runs.manifest import Manifest, TaskEntry, TaskState
 from medtasks_ext.runs.samples import read_samples
 from medtasks_ext.runs.seal import look
 from medtasks_ext.runs.secrets import dropped_secrets, without_login
+from medtasks_ext.runs.served import served_note
 from medtasks_ext.runs.settings import Effect, read_value, with_effect
 from medtasks_ext.stats.bootstrap import intervals_of_record, missed_by, task_intervals
 from medtasks_ext.stats.intervals import Interval
@@ -112,6 +113,8 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
             faults.append(Fault(where, what, "medtasks rescore RUN"))
     if state.changes:
         faults.append(Fault(str(folder), state.mark, "medtasks verify RUN", skipped=False))
+    served = [item.conditions.observed.served or () for item in experiments.values()]
+    other = served_note(manifest.identity.asked_name, served)
     return Entry(
         model=manifest.identity.model_name,
         label="",
@@ -119,7 +122,7 @@ def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
         conditions=of_all(shared, experiments),
         experiments=experiments,
         folders=(folder,),
-        notes=(*manifest.notes, *filter(None, [state.mark]), *_note_of(older)),
+        notes=(*manifest.notes, *filter(None, [state.mark, other]), *_note_of(older)),
         manifest=record,
     )
 

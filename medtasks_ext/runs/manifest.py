@@ -104,6 +104,12 @@ class Identity(_Record):
         arguments = self.model["model_args"]
         return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
 
+    @property
+    def asked_name(self) -> str:
+        """The model's name as a server is asked for it; empty where the arguments hold none."""
+        arguments = self.model["model_args"]
+        return str(arguments.get("model") or arguments.get("pretrained") or "")
+
     def differs_from(self, other: Identity) -> list[str]:
         """In words, where two identities differ in what can change responses.
 

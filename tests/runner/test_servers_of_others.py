@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from medtasks_ext.runs.served import other_models
 from tests.engines.server import Reply, Server, chat
 
 TASK = "bridge_chip_ctc"
@@ -44,9 +45,9 @@ SAID = [
 ]  # fmt: skip
 
 
-def flags(server: Server, model: str = "local-chat-completions", **more: object) -> tuple[str, ...]:
-    settings = {"model": "m-2026", "base_url": f"{server.url}/chat/completions", "max_retries": 0, **more}
-    return ("run", "--tasks", TASK, "--model", model, "--apply_chat_template", "--output_path", "run",
+def flags(server: Server, kind: str = "local-chat-completions", model: str = "m-2026") -> tuple[str, ...]:
+    settings = {"model": model, "base_url": f"{server.url}/chat/completions", "max_retries": 0}
+    return ("run", "--tasks", TASK, "--model", kind, "--apply_chat_template", "--output_path", "run",
             "--model_args", ",".join(f"{name}={value}" for name, value in settings.items()))  # fmt: skip
 
 
@@ -103,10 +104,10 @@ def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_sa
         first = medtasks(*flags(server))
         assert first.code == 1 and "ask with --model openai-chat-completions" in first.err
         assert "the length is max_gen_toks" not in first.err
-        model, said = "openai-chat-completions", []
+        kind, said = "openai-chat-completions", []
         for more in ([], ["stop=None"], ["stop=None", "temperature=1"]):
             given = ("--gen_kwargs", *more) if more else ()
-            done = medtasks(*flags(server, model), *given, "--output_path", f"with{len(more)}")
+            done = medtasks(*flags(server, kind), *given, "--output_path", f"with{len(more)}")
             said.append(done.err)
     assert "add --gen_kwargs stop=None" in said[0] and "add --gen_kwargs temperature=1" in said[1]
     assert done.code == 0, done.text
@@ -137,3 +138,65 @@ def test_braces_that_hold_no_object_are_said_in_one_message(medtasks, chip_ctc):
         done = medtasks(*flags(server), "--gen_kwargs", 'chat_template_kwargs={"enable_thinking":treu}')
     assert done.code == 2 and "neither an object of JSON nor one of Python" in done.err
     assert "Traceback" not in done.text and not server.asked
+
+
+@pytest.mark.parametrize(("served", "is_said"), [("gpt-5-other", True), ("gpt-4o-2024-08-06", False)])
+def test_another_model_than_was_asked_for_is_said_at_the_end_in_the_report_and_on_the_card(
+    medtasks, chip_ctc, served, is_said
+):
+    async def script(asked):
+        return Reply(chat(RIGHT.format("疾病"), model=served if asked.number % 2 else asked.body["model"]))
+
+    with Server(script) as server:
+        done = medtasks(*flags(server, model="gpt-4o"))
+    assert done.code == 0, done.text
+    said = f"asked for gpt-4o, and the server answered as {served}"
+    assert medtasks("report", "run", "-o", "report").code == 0
+    assert medtasks("card", "run", "-o", "card", "--parts").code == 0
+    card = Path("card/medical-evaluation.md").read_text(encoding="utf-8")
+    pages = "".join(path.read_text(encoding="utf-8") for path in Path("report").rglob("*.html"))
+    assert [said in text for text in (done.err, pages, card)] == [is_said] * 3
+    assert ("answered as" in done.err) is is_said
+
+
+SAME = """
+gpt-4o gpt-4o-2024-08-06
+gpt-4o openai/gpt-4o
+gpt-4 gpt-4-0613
+openai/gpt-4o gpt-4o-2024-08-06
+openai/gpt-4o:free openai/gpt-4o
+gpt-4o-2024-08-06 gpt-4o
+gemini-2.0-flash gemini-2.0-flash-001
+gemini-1.5-pro models/gemini-1.5-pro-002
+gemini-2.5-pro-preview gemini-2.5-pro-preview-05-06
+claude-3-5-sonnet-latest claude-3-5-sonnet-20241022
+mistral-large-latest mistral-large-2411
+command-r command-r-08-2024
+llama3 llama3:latest
+meta-llama/Llama-3.1-8B-Instruct:novita meta-llama/llama-3.1-8b-instruct
+accounts/fireworks/models/llama-v3p1-8b-instruct llama-v3p1-8b-instruct
+/models/x /models/x
+"""
+OTHER = """
+m gpt-5-other
+m xm
+gpt-4 gpt-4.1
+gpt-4 gpt-4-32k
+gpt-4 gpt-4o
+gpt-4o gpt-4o-mini-2024-07-18
+gpt-4o-2024-08-06 gpt-4o-2024-11-20
+mistral-large-2407 mistral-large-2411
+claude-3-5-sonnet claude-3-5-haiku-20241022
+gpt-4-turbo gpt-4-0125-preview
+qwen3-8b qwen3-32b
+llama3:8b llama3:70b
+a/llama b/llama
+llama-3-8b llama-3-8b-instruct
+"""
+
+
+def test_a_date_an_edition_or_a_provider_in_a_name_is_no_other_model():
+    alike, unlike = ([line.split() for line in table.split("\n") if line] for table in (SAME, OTHER))
+    assert [pair for pair in alike if other_models(pair[0], pair[1:])] == []
+    assert [pair for pair in unlike if not other_models(pair[0], pair[1:])] == []
+    assert other_models("m", ["<b>x</b> `y`", "m"]) == ["?b?x?/b???y?"]
