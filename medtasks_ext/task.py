@@ -294,9 +294,11 @@ class MedicalTask(ConfigurableTask):
             prompts=prompt_source_of(metadata.pop("prompts", None)),  # what came of it is in the record
             without=faulty_rows(self.dataset_given, origin) if drops else (),
         )
-        record = self.dataset["test"][0].loaded.record
+        loaded = self.dataset["test"][0].loaded
+        record = loaded.record
         is_open = self.dataset_given.metadata.access == "open" or record["origin"] == "sample"
-        check_server(metadata, Text(self.dataset_given.id, is_open=is_open))
+        loaded.text = Text(self.dataset_given.id, is_open=is_open)
+        check_server(metadata, loaded.text)
         if record["origin"] == "local":
             known = local_rows(self.dataset_given)
             record.update(

@@ -18,7 +18,7 @@ from medtasks_ext.hooks import COMMANDS, Hook, hooks
 
 #: Panel of `medtasks --help` -> the core's own commands.
 _PANELS: Mapping[str, tuple[str, ...]] = {
-    "Evaluate": ("ls", "plan", "preview", "run", "batch", "rescore", "verify"),
+    "Evaluate": ("ls", "plan", "preview", "run", "lm_eval", "batch", "rescore", "verify"),
     "Results": ("report", "view", "compare", "card"),
     "Leaderboard": (),
     "Judges": ("judge",),

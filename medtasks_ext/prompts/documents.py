@@ -7,6 +7,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from medtasks_ext.egress import UNKNOWN_TEXT, Text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -84,6 +86,7 @@ class Loaded:
         targets: distinct gold answers as written, sorted.
         database_file: where the database lies on which answers are run.
         shots: the few-shot pool.
+        text: whose text the documents hold.
     """
 
     record: LoadedRecord
@@ -91,6 +94,7 @@ class Loaded:
     targets: list[str] = field(default_factory=list)
     database_file: str | None = None
     shots: Documents | None = None
+    text: Text = UNKNOWN_TEXT
 
     @cached_property
     def label_space(self) -> frozenset[str]:

@@ -1,0 +1,349 @@
+"""The class that lm-eval calls: it knows no task, and asks an engine for what its folder does not hold."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.model import LM
+from tqdm import tqdm
+
+from medtasks_ext.egress import Text
+from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines.records import (
+    Answer,
+    Fault,
+    FaultKind,
+    Likelihood,
+    Outcome,
+    Prompt,
+    Request,
+    likeliest,
+)
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.models.baselines import Baseline
+from medtasks_ext.privacy import what_happened
+from medtasks_ext.run.feed import Queue
+from medtasks_ext.run.store import Answers
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+
+#: Requests that a model gets in one call, where it is asked by its own method.
+BLOCK = 256
+#: Seconds between two looks at what came.
+LOOK = 0.2
+
+
+class _Job:
+    """What one call waits for."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self.left, self.faults, self.over = 0, list[Fault](), threading.Event()
+
+
+class Remembering(LM):
+    """An LM around a model of lm-eval, whose answers it keeps and looks up.
+
+    A greedy question has one answer, whoever asks it. A sampled one is drawn anew for each document, and for
+    each time that it is asked of one document. Several threads may ask at the same time.
+
+    Args:
+        model: of lm-eval.
+        engine: that answers with this model.
+        answers: the folder.
+        identity: digest of all that tells the model's answers from those of another one.
+    """
+
+    def __init__(self, model: LM, engine: Engine, answers: Answers, identity: str) -> None:
+        super().__init__()
+        self.model, self.answers = model, answers
+        self._engine, self._identity = engine, identity
+        self._lock, self._direct = threading.Lock(), threading.Lock()
+        self._under_way: dict[str, list[_Job]] = {}
+        self._ended: Fault | BaseException | None = None  # why the engine answers nothing any more
+        self._queue = Queue(engine.prepare, self._came, 2 * engine.window)
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ what lm-eval asks
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """The texts that the model writes, one for each request.
+
+        Raises:
+            MedtasksError: some requests have no answer.
+        """
+        drawn: Counter[str] = Counter()
+        asked = [self._generation(instance, drawn) for instance in requests]
+        return [answer.text for answer in self.ask(asked, quiet=disable_tqdm)]
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Logarithm of the probability of each continuation, and whether greedy decoding writes it.
+
+        The options of one document behind one context are one request.
+
+        Raises:
+            MedtasksError: some requests have no answer.
+        """
+        if any(not instance.args[0] for instance in requests):  # behind nothing stands what the model says
+            return [tuple(item) for item in self._by_its_own("loglikelihood", requests)]  # type: ignore[misc]
+        asked = [self._options(list(group)) for _, group in groupby(requests, _same_question)]
+        found = self.ask(asked, quiet=disable_tqdm)
+        return [tuple(item) for answer in found for item in answer.likelihoods]  # type: ignore[misc]
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Logarithm of the probability of each text.
+
+        Raises:
+            MedtasksError: some requests have no answer.
+        """
+        return [item.value for item in self._by_its_own("loglikelihood_rolling", requests)]
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> Any:
+        """As the model lays it out."""
+        return self.model.apply_chat_template(chat_history, add_generation_prompt)
+
+    def chat_template(self, chat_template: bool | str = False) -> str | None:
+        """The model's template."""
+        found: str | None = self.model.chat_template(chat_template)
+        return found
+
+    @property
+    def tokenizer_name(self) -> str:
+        """As the model calls it."""
+        return str(self.model.tokenizer_name)
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is the model's."""
+        if name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> list[Answer]:
+        """The answers to requests, from the folder or from the engine.
+
+        Args:
+            quiet: show no progress.
+
+        Raises:
+            MedtasksError: the text of a request may not go where it would, or some have no answer; those that
+            came
+                are kept.
+        """
+        self._engine.check({request.text for request in requests})
+        job, new = _Job(), list[Request]()
+        with self._lock:
+            for request in requests:
+                if request.key in job.keys:
+                    continue
+                job.keys.add(request.key)
+                if request.key in self.answers:
+                    continue
+                job.left += 1
+                self._under_way.setdefault(request.key, []).append(job)
+                if len(self._under_way[request.key]) == 1:
+                    new.append(request)
+        if job.left:
+            # long answers first: a long one that begins last is waited for alone
+            self._queue.put(sorted(new, key=lambda request: -int(request.settings.get("max_gen_toks") or 0)))
+            self._wait(job, quiet)
+        self.answers.flush()
+        if job.faults:
+            raise self._incomplete(job.faults, requests)
+        found = self.answers.known(job.keys)
+        return [found[request.key] for request in requests]
+
+    def _wait(self, job: _Job, quiet: bool) -> None:
+        with tqdm(total=job.left, desc="requests", disable=quiet) as bar:
+            while not job.over.wait(LOOK):
+                self.answers.check()
+                if self._ended is not None:
+                    self._fail_the_rest(self._ended)
+                bar.update(bar.total - job.left - bar.n)
+            bar.update(bar.total - bar.n)
+        if isinstance(self._ended, MedtasksError):
+            raise self._ended
+
+    def _came(self, request: Request, outcome: Outcome) -> None:
+        """Keep an outcome, and tell those who wait for it."""
+        self.answers.put(request.key, outcome, request.task, request.document)
+        with self._lock:
+            self._tell(request.key, outcome)
+
+    def _tell(self, key: str, outcome: Outcome) -> None:
+        for job in self._under_way.pop(key, ()):
+            if isinstance(outcome, Fault):
+                job.faults.append(outcome)
+            job.left -= 1
+            if not job.left:
+                job.over.set()
+
+    def _work(self) -> None:
+        try:
+            self._engine.run(self._queue, self._came)
+            self._ended = getattr(self._engine, "ended", None)
+        except BaseException as error:
+            self._ended = error
+
+    def _fail_the_rest(self, why: Fault | BaseException) -> None:
+        fault = why if isinstance(why, Fault) else Fault(FaultKind.ENGINE, what_happened(why))
+        with self._lock:
+            for key in list(self._under_way):
+                self._tell(key, fault)
+
+    def _incomplete(self, faults: Sequence[Fault], requests: Sequence[Request]) -> MedtasksError:
+        tasks = ", ".join(sorted({request.task for request in requests}))
+        asked = len({request.key for request in requests})
+        (reason, n), *others = Counter(fault.in_words for fault in faults).most_common()
+        more = f", and {len(faults) - n} for other reasons" if others else ""
+        return MedtasksError(
+            f"{len(faults)} of {asked} requests have no answer: {reason} ({n}{more})",
+            where=tasks if len(tasks) < 200 else f"{tasks[:200]}…",
+            remedy="the same command asks only these again; what came is kept",
+        )
+
+    def _by_its_own(self, kind: str, requests: Sequence[Instance]) -> list[Likelihood]:
+        """Likelihoods by the model's own method, in blocks, each kept as it comes."""
+        asked = [self._request(instance, (kind, *instance.args)) for instance in requests]
+        self._engine.check({request.text for request in asked})
+        with self._direct:
+            missing = [pair for pair in zip(asked, requests, strict=True) if pair[0].key not in self.answers]
+            for start in range(0, len(missing), BLOCK):
+                block = missing[start : start + BLOCK]
+                found = getattr(self.model, kind)([instance for _, instance in block])
+                for (request, _), item in zip(block, found, strict=True):
+                    value, greedy = item if isinstance(item, tuple) else (item, False)
+                    self._came(request, likeliest(request, [Likelihood(float(value), bool(greedy))]))
+        self.answers.flush()
+        known = self.answers.known(request.key for request in asked)
+        if len(known) < len({request.key for request in asked}):
+            raise self._incomplete([Fault(FaultKind.ENGINE, "the model gave no number")], asked)
+        return [known[request.key].likelihoods[0] for request in asked]
+
+    def close(self) -> None:
+        """Ask nothing more, and bring everything to the disk.
+
+        Raises:
+            MedtasksError: the disk takes nothing more.
+        """
+        self._queue.close()
+        self._engine.stop()
+        self._thread.join(LOOK)
+        self._engine.close()
+        self.answers.close()
+
+    # ------------------------------------------------------------------ requests
+
+    def _generation(self, instance: Instance, drawn: Counter[str]) -> Request:
+        settings = dict(instance.args[1])
+        normal = normalised(settings)
+        parts: list[Any] = ["generate_until", _prompt(instance.args[0]), normal]
+        if is_sampled(normal):
+            whose = [*_whose(instance), key_of(self._identity, parts)]
+            draw = drawn[str(whose)]
+            drawn[str(whose)] += 1
+            parts += [*whose[:2], draw]
+            if draw and (seed := settings.get("seed", getattr(self.model, "_seed", None))) is not None:
+                settings["seed"] = int(seed) + draw
+        return self._request(instance, parts, settings=settings)
+
+    def _options(self, group: Sequence[Instance]) -> Request:
+        context = _prompt(group[0].args[0])
+        options = tuple(str(instance.args[1]) for instance in group)
+        return self._request(group[0], ("loglikelihood", context, options), options=options)
+
+    def _request(
+        self,
+        instance: Instance,
+        parts: Sequence[Any],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        options: tuple[str, ...] = ("",),
+    ) -> Request:
+        task, document = _whose(instance)
+        if isinstance(self.model, Baseline):  # which looks at the document, not at the prompt
+            parts = [*parts, task, document]
+        return Request(
+            key_of(self._identity, parts),
+            task,
+            document,
+            _prompt(instance.args[0]),
+            settings or {},
+            row=instance.doc,
+            text=text_of(instance),
+            options=() if settings is not None else options,
+        )
+
+
+def key_of(identity: str, parts: Sequence[Any]) -> str:
+    """Identifies a request: 32 letters."""
+    text = json.dumps([identity, *parts], sort_keys=True, default=str)
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of generation as keys compare them: what says the same is the same.
+
+    `128` is `"128"`, `0` is `0.0`, greedy decoding needs no word, and stop texts have no order. The seed is
+    no part: it is that of the draw.
+    """
+    found = {name: _value(value) for name, value in settings.items() if name != "seed"}
+    if "until" in found:
+        until = settings["until"]
+        found["until"] = sorted({until} if isinstance(until, str) else {str(text) for text in until or ()})
+    if not found.get("temperature") or found.get("do_sample") is False:
+        found = {name: value for name, value in found.items() if name not in ("temperature", "do_sample")} | (
+            {"do_sample": True} if found.get("do_sample") and found.get("temperature") is None else {}
+        )
+    return {name: value for name, value in found.items() if value not in (None, "", [], {})}
+
+
+def is_sampled(normal: Mapping[str, Any]) -> bool:
+    """Whether answers are drawn, by normalised settings."""
+    return bool(normal.get("temperature") or normal.get("do_sample"))
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        if value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        try:
+            value = float(value)
+        except ValueError:
+            return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def text_of(instance: Instance) -> Text:
+    """Whose text a request holds; nobody knows it of a document of another class, so it is not open."""
+    loaded = getattr(instance.doc, "loaded", None)
+    text: Text | None = getattr(loaded, "text", None)
+    return text or Text(_whose(instance)[0], is_open=False)
+
+
+def _whose(instance: Instance) -> tuple[str, str]:
+    """Task and number of the document."""
+    task, document, _ = instance.metadata
+    return str(task), str(document)
+
+
+def _prompt(given: Any) -> Prompt:
+    """A text, or the turns that lm-eval wraps for a chat interface."""
+    wrapped = getattr(given, "prompt", None)
+    turns: Prompt = given if wrapped is None else json.loads(wrapped)
+    return turns
+
+
+def _same_question(instance: Instance) -> tuple[Any, ...]:
+    return (*_whose(instance), str(getattr(instance.args[0], "prompt", instance.args[0])))
