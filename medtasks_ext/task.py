@@ -7,6 +7,7 @@ that includes another one and changes a part is a task of its own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import fields
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import TemplateError
+from lm_eval.api.model import LM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.api.utils import Message
 from lm_eval.config.task import TaskConfig
@@ -28,6 +30,7 @@ from medtasks_ext.metrics import likelihood
 from medtasks_ext.plain import check_server
 from medtasks_ext.prompts.dialogue import Turn, as_text, own_turns
 from medtasks_ext.prompts.documents import Document
+from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.load import flag, load_documents
 from medtasks_ext.prompts.official.choice import prompt_source_of
 from medtasks_ext.prompts.pool import HELD_OUT
@@ -42,6 +45,7 @@ from medtasks_ext.registry.yamlfile import Config
 from medtasks_ext.rows.sources import forced_origin
 
 without_frames()
+_log = logging.getLogger(__name__)
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
 #: Keys of lm-eval that say where rows come from. `rows` does here, and these would have no effect.
@@ -75,6 +79,10 @@ class MedicalTask(ConfigurableTask):
 
     #: whether documents have the metrics that are for records only, too, as in a run of `medtasks`
     with_records = False
+    #: whether prompts are cut to what the context of the model holds; a run of `medtasks` does so itself, and
+    #: counts what it cuts
+    fits = True
+    _fitter: PromptFitter | None = None  # of the model that was last asked
 
     def __init__(self, config: Config, **kwargs: Any) -> None:
         """Build the task.
@@ -326,9 +334,15 @@ class MedicalTask(ConfigurableTask):
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any) -> Any:
         """The prompt of a document.
 
+        As much of it as fits the context of the model whose chat template lays it out; of another one lm-eval
+        says nothing here, and cuts the left end itself.
+
         lm-eval joins turns without a separator where no chat template is applied: a blank line then follows
         the instruction. `metadata.layout` of a model's configuration lays the turns out in its place.
         """
+        model = getattr(kwargs.get("chat_template"), "__self__", None)
+        if self.fits and kwargs.get("apply_chat_template") and isinstance(model, LM):
+            return self._fitted(cast("Document", doc), num_fewshot, model, args, kwargs)
         if (layout := self.config.metadata.get("layout")) and not kwargs.get("apply_chat_template"):
             template = layout_template(layout)
             kwargs |= {"apply_chat_template": True, "fewshot_as_multiturn": True, "chat_template": template}
@@ -339,6 +353,28 @@ class MedicalTask(ConfigurableTask):
         if num_fewshot:
             doc = cast("dict[str, Any]", after(doc, self.sampler.df[:num_fewshot]))
         return super().fewshot_context(doc, num_fewshot, *args, **kwargs)
+
+    def _fitted(self, document: Document, shots: int, model: LM, args: Any, kwargs: dict[str, Any]) -> Any:
+        if self._fitter is None or self._fitter.lm is not model:
+            self._fitter = PromptFitter(model)
+        fitter = self._fitter
+        if by_likelihood(self.strategy):
+            room = fitter.longest(self.doc_to_choice(document)) + 1
+        else:
+            room = int((self.config.generation_kwargs or {}).get("max_gen_toks") or 0)
+        self.fits = False
+        try:
+            prompt, cut = fitter.fitted(
+                document, shots, room, lambda item, n: self.fewshot_context(item, n, *args, **kwargs)
+            )
+        finally:
+            self.fits = True
+        if cut and not fitter.has_cut:
+            fitter.has_cut = True
+            _log.warning(
+                "%s: prompts that do not fit the context lose examples, then input", self.config.task
+            )
+        return prompt
 
     def build_qa_turn(self, *, gen_prefix: str | None = None, tgt_delim: str = " ", **turn: Any) -> Any:
         """A question, and its answer or what an answer begins with, which stands on a line of its own."""

@@ -6,17 +6,25 @@ import sys
 
 import typer
 
+_DESCRIPTION = """usage: medtasks lm_eval --model medtasks-NAME --model_args run=FOLDER,… [options]
+
+lm-eval's own command, with models that remember: a killed call goes on. NAME is any model of lm-eval's;
+medtasks-api takes the interface of a server from its address. Every answer is kept in the folder that run=
+names, as soon as it comes. The same command asks only what has no answer yet, and a folder holds the answers
+of one model. Tasks may be anybody's. Text that is not known to be open goes to this machine and to
+MEDTASKS_TRUSTED_HOSTS alone.
+"""
+
 
 def lm_eval(context: typer.Context) -> int:
-    """lm-eval's own command, with models that remember: a killed run goes on.
+    """Call lm-eval itself, with models that remember every answer.
 
-    `--model medtasks-NAME` is lm-eval's model NAME. `run=FOLDER` among its arguments names the folder that
-    keeps every answer as soon as it comes. The same command asks only what has no answer yet. Tasks may be
-    anybody's.
-
-    Example: medtasks lm_eval --model medtasks-vllm --model_args
-    run=answers/mistral,pretrained=mistralai/Mistral-7B-v0.3 --tasks arc_easy --batch_size auto
+    Example: medtasks lm_eval --model medtasks-vllm --model_args run=answers/MODEL,pretrained=ORG/MODEL
+    --tasks arc_easy --batch_size auto
     """
+    if context.args[:1] in ([], ["--help"], ["-h"]):
+        typer.echo(_DESCRIPTION, nl=False)
+        return 0
     from lm_eval.__main__ import cli_evaluate
 
     from medtasks_ext.run.registered import register

@@ -29,6 +29,7 @@ from medtasks_ext.engines.records import (
     likeliest,
 )
 from medtasks_ext.privacy import what_happened
+from medtasks_ext.prompts.counting import tokenizer_of
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -310,14 +311,6 @@ def _asked(arguments: tuple[Any, ...]) -> tuple[str, str]:
     """What a model was asked: the prompt, and the option behind it where there is one."""
     prompt, asked = arguments[0], arguments[1]
     return _text(prompt), asked if isinstance(asked, str) else ""
-
-
-def tokenizer_of(model: LM) -> Any:
-    """A model's tokenizer; None where it has none here."""
-    try:
-        return getattr(model, "tokenizer", None)
-    except (ImportError, OSError):  # lm-eval's `dummy` loads one from the hub when it is asked for it
-        return None
 
 
 def token_counter(model: LM) -> Callable[[str], int] | None:

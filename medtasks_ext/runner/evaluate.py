@@ -103,6 +103,7 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
         metadata["drop_faulty"] = True
     dataset, strategy = registry.known(name)
     task = MedicalTask.of(dataset, strategy, metadata)
+    task.fits = False  # who asks cuts prompts, and counts what was cut
     writes = not by_likelihood(strategy)
     if writes and settings.official_budget and (budget := official_budget(dataset, strategy)):
         tokens = budget.tokens(settings.context)

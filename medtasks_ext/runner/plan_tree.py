@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.runner.chat import Counter
-from medtasks_ext.runner.counting import shared_characters
 
 
 @dataclass(frozen=True)

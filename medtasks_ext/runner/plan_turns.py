@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.runner.chat import Counter
-from medtasks_ext.runner.counting import shared_characters
 from medtasks_ext.runner.plan import CountedTask
 from medtasks_ext.runner.turns import LONG
 

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines.budget import Budget
-from medtasks_ext.engines.lm import tokenizer_of
 from medtasks_ext.engines.records import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.engines.stream import Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import excerpt, public_rows, shows_text
+from medtasks_ext.prompts.counting import tokenizer_of
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.runner.chat import Counter, counter_of
 from medtasks_ext.runner.evaluate import Reader, Settings

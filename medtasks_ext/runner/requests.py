@@ -16,8 +16,9 @@ from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes
-from medtasks_ext.prompts.documents import Loaded, document_key
-from medtasks_ext.runner.fit import PromptFitter
+from medtasks_ext.prompts.documents import Document, Loaded, document_key
+from medtasks_ext.prompts.fit import PromptFitter
+from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
@@ -158,7 +159,9 @@ class RequestBuilder:
 
     def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
         self._task, self._identity, self._text = task, identity, text_of(task)
-        self._fitter, self._templated = PromptFitter(model, task, settings), settings.templated
+        self._fitter, self._templated = PromptFitter(model), settings.templated
+        self._settings, self._shots = settings, int(task.config.num_fewshot or 0)
+        self._template = model.apply_chat_template if settings.apply_chat_template else None
         self._chooses, self._ends = chooses(task), ends_at_question(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
 
@@ -168,10 +171,13 @@ class RequestBuilder:
         document, name = document_key(row), self._task.task_name
         options = self._options(row) if self._chooses else ()
         room = self._fitter.longest(options) + 1 if options else int(self.settings.get("max_gen_toks") or 0)
-        fitted, cut = self._fitter.fitted(row, room)
+        fitted, cut = self._fitter.fitted(row, self._shots, room, self._render)
         prompt: Prompt = json.loads(fitted.prompt) if hasattr(fitted, "prompt") else fitted
         key = request_key(self._identity, name, document, prompt, self.settings, options)
         return AskedPrompt(key, document, prompt, cut, options)
+
+    def _render(self, document: Document, shots: int) -> Any:
+        return rendered_prompt(self._task, document, self._settings, self._template, shots)
 
     def _options(self, row: Mapping[str, Any]) -> tuple[str, ...]:
         """The possible answers to a document as lm-eval puts them behind the prompt."""

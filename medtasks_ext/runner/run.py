@@ -29,6 +29,7 @@ from medtasks_ext.jsonfile import write_json
 from medtasks_ext.privacy import what_happened
 from medtasks_ext.prompts.dialogue import shown
 from medtasks_ext.prompts.documents import document_key, without_places
+from medtasks_ext.prompts.fit import INPUT, SHOTS
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import document_scores, save_document_scores, score_statistic
@@ -45,7 +46,6 @@ from medtasks_ext.runner.evaluate import (
     evaluate_task,
     same_documents,
 )
-from medtasks_ext.runner.fit import INPUT, SHOTS
 from medtasks_ext.runner.requests import AskedPrompt, read_prompts, readable
 from medtasks_ext.runs.conditions import Asked as AskedConditions
 from medtasks_ext.runs.conditions import (

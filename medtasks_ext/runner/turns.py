@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from medtasks_ext.engines.records import Prompt
-from medtasks_ext.runner.counting import shared_characters
+from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.runner.work import RunWork
 
 #: Characters of a record's own that two prompts have to share, some 500 tokens.

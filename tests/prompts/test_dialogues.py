@@ -10,9 +10,9 @@ import yaml
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import SUFFIX, forget, registry
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.fit import PromptFitter
 from tests.conftest import ROOT, write_jsonl
 
 NAME, CLASS = "night_line", "!function medtasks_ext.task.MedicalTask"
@@ -223,7 +223,7 @@ def test_the_oldest_turns_give_way_where_a_dialogue_does_not_fit(line):
     (document,) = task.eval_docs
     whole = task.fewshot_context(document, 0)
     for room, kept in ((len(whole), TALK), (len(whole) - 1, TALK[1:]), (len(whole) - 80, TALK[2:])):
-        text, cut = PromptFitter(Small(room), task, Settings()).fitted(document, 0)
+        text, cut = PromptFitter(Small(room)).fitted(document, 0, 0, task.fewshot_context)
         assert text.startswith(CAREFUL["content"]) and text.endswith(f"{TALK[2]['content']}\n\nAssistant:")
         assert [turn for turn in TALK if turn["content"] in text] == kept
         assert cut == ("" if kept == TALK else "input")

@@ -15,10 +15,10 @@ import yaml
 from lm_eval.utils import apply_template
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.counting import shared_characters
 from medtasks_ext.prompts.load import load_documents
 from medtasks_ext.prompts.official.words import words_in
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.counting import shared_characters
 from medtasks_ext.runner.proof import verify
 from medtasks_ext.task import MedicalTask
 from tests.conftest import sft_row

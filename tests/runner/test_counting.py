@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from medtasks_ext.prompts.counting import PromptCounter
+from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.counting import PromptCounter
 from medtasks_ext.runner.evaluate import Settings, build_task
-from medtasks_ext.runner.fit import PromptFitter
 
 WORDS = [
     *("patient", "admitted", "12.5mg", "twice", "daily;", "history:", "患者发热三天，伴咳嗽咳痰。", "Fieber"),
@@ -135,17 +135,15 @@ def test_prompts_are_cut_where_whole_counts_cut_them(tokenizer, name, begin):
         if document.record:
             document.record = longer
     shots = int(task.config.num_fewshot or 0)
-    prompts = [
-        PromptFitter(Model(tokenizer, 1), task, Settings())._prompt(one, shots) for one in task.eval_docs
-    ]
+    prompts = [task.fewshot_context(one, shots) for one in task.eval_docs]
     longest = max(len(tokenizer(text)["input_ids"]) for text in prompts)
     cuts, tokenised, otherwise = set(), 0, 0
     for context in (*range(300, 2500, 700), *range(longest - 900, longest + 100, 240)):
         ours, theirs = (Model(tokenizer, context, plain=plain, begin=begin) for plain in (False, True))
-        fitter, plain = PromptFitter(ours, task, Settings()), PromptFitter(theirs, task, Settings())
+        fitter, plain = PromptFitter(ours), PromptFitter(theirs)
         for document in task.eval_docs[:2]:
-            found = fitter.fitted(document, 32)
-            assert found == plain.fitted(document, 32)
+            found = fitter.fitted(document, shots, 32, task.fewshot_context)
+            assert found == plain.fitted(document, shots, 32, task.fewshot_context)
             cuts.add(found[1])
         tokenised += fitter._counter.characters
         otherwise += plain._counter.characters

@@ -13,8 +13,6 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.lm import tokenizer_of
-
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
 
@@ -160,3 +158,11 @@ def shared_characters(one: str, other: str) -> int:
         else:
             most = middle - 1
     return alike
+
+
+def tokenizer_of(model: LM) -> Any:
+    """A model's tokenizer; None where it has none here."""
+    try:
+        return getattr(model, "tokenizer", None)
+    except (ImportError, OSError):  # lm-eval's `dummy` loads one from the hub when it is asked for it
+        return None

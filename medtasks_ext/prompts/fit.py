@@ -14,20 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtasks_ext.engines.lm import tokenizer_of
+from medtasks_ext.prompts.counting import PromptCounter, tokenizer_of
 from medtasks_ext.prompts.documents import Document
-from medtasks_ext.runner.counting import PromptCounter
-from medtasks_ext.runner.prompts import rendered_prompt
 
 if TYPE_CHECKING:
     from lm_eval.api.model import LM
-    from lm_eval.api.task import Task
 
-    from medtasks_ext.runner.evaluate import Settings
-
-
+#: Document, number of shots -> the prompt: text, or what an API model wraps a conversation in.
+Render: TypeAlias = Callable[[Document, int], Any]
 #: What was cut of a prompt.
 SHOTS, INPUT = "shots", "input"
 
@@ -37,10 +33,14 @@ NEAR = 8
 
 
 class PromptFitter:
-    """Fits the prompts of one task to a model's context."""
+    """Fits the prompts of one task to a model's context.
 
-    def __init__(self, lm: LM, task: Task, settings: Settings) -> None:
-        self._lm, self._task, self._settings = lm, task, settings
+    Attributes:
+        has_cut: whether it was said that prompts are cut.
+    """
+
+    def __init__(self, lm: LM) -> None:
+        self.lm, self.has_cut = lm, False
         context = getattr(lm, "max_length", None)
         can_count = isinstance(context, int) and tokenizer_of(lm) is not None
         self._context: int | None = context if can_count else None
@@ -51,17 +51,17 @@ class PromptFitter:
         """Tokens of the longest of some texts; 0 where nothing is fitted."""
         return 0 if self._context is None else max(map(self._counted, options), default=0)
 
-    def fitted(self, document: Document, answer: int) -> tuple[Any, str]:
+    def fitted(self, document: Document, shots: int, answer: int, render: Render) -> tuple[Any, str]:
         """The prompt of a document, and what was cut of it: `shots`, `input`, or nothing.
 
         Args:
+            shots: how many are asked for.
             answer: tokens that the answer takes at most.
 
         Returns:
             Text, or what an API model wraps a conversation in.
         """
-        shots = int(self._task.config.num_fewshot or 0)
-        prompt = self._prompt(document, shots)
+        prompt = render(document, shots)
         if self._counter is None or self._context is None or not isinstance(prompt, str):
             return prompt, ""
         room = self._context - answer
@@ -78,13 +78,13 @@ class PromptFitter:
             counted[text] = n = counter.like(text)
             return n
 
-        prompt, cut = self._fewer(document, shots, room, like)
+        prompt, cut = self._fewer(document, shots, room, like, render)
         if not _is_short(prompt, room) and self._count(prompt) != counted.get(prompt):
-            return self._fewer(document, shots, room, self._count)
+            return self._fewer(document, shots, room, self._count, render)
         return prompt, cut
 
     def _fewer(
-        self, document: Document, shots: int, room: int, count: Callable[[str], int]
+        self, document: Document, shots: int, room: int, count: Callable[[str], int], render: Render
     ) -> tuple[str, str]:
         """As much of a prompt as fits, and what was cut of it.
 
@@ -97,47 +97,44 @@ class PromptFitter:
             return _is_short(prompt, room) or count(prompt) <= room
 
         for fewer in range(shots - 1, -1, -1):
-            if fits(prompt := self._prompt(document, fewer)):
+            if fits(prompt := render(document, fewer)):
                 return prompt, SHOTS
         while before := document.get("before"):
             rest, document = document, Document(document, before=before[1:])
             document.record, document.keeps_end = rest.record, rest.keeps_end
-            if fits(prompt := self._prompt(document, 0)):
+            if fits(prompt := render(document, 0)):
                 return prompt, INPUT
         assert self._counter is not None
-        self._counter.then(self._prompt(document, 0))
-        return self._cut(document, fits), INPUT
+        self._counter.then(render(document, 0))
+        return _cut(document, fits, render), INPUT
 
     def _count(self, text: str) -> int:
         assert self._counter is not None
         return self._counter.exact(text)
 
-    def _prompt(self, document: dict[str, Any], shots: int) -> str:
-        template = self._lm.apply_chat_template if self._settings.apply_chat_template else None
-        prompt: str = rendered_prompt(self._task, document, self._settings, template, shots)
-        return prompt
 
-    def _cut(self, document: Document, fits: Callable[[str], bool]) -> str:
-        """The prompt without shots, with as much of its record as fits; without a record, of its input."""
-        prompt = document["prompt"]
-        before, record, after = prompt.partition(document.record) if document.record else ("", prompt, "")
+def _cut(document: Document, fits: Callable[[str], bool], render: Render) -> str:
+    """The prompt without shots, with as much of its record as fits; without a record, of its input."""
+    prompt = document["prompt"]
+    before, record, after = prompt.partition(document.record) if document.record else ("", prompt, "")
 
-        def shortened(kept: int) -> str:
-            part = record[len(record) - kept :] if document.keeps_end else record[:kept]
-            return self._prompt(Document(document, prompt=before + part + after), 0)
+    def shortened(kept: int) -> str:
+        part = record[len(record) - kept :] if document.keeps_end else record[:kept]
+        text: str = render(Document(document, prompt=before + part + after), 0)
+        return text
 
-        low, high = 0, len(record)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if fits(shortened(middle)):
-                low = middle
-            else:
-                high = middle - 1
-        if not low and document.record:
-            rest = Document(document, prompt=before + after)
-            rest.record, rest.keeps_end = "", False
-            return self._cut(rest, fits)
-        return shortened(low)
+    low, high = 0, len(record)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(shortened(middle)):
+            low = middle
+        else:
+            high = middle - 1
+    if not low and document.record:
+        rest = Document(document, prompt=before + after)
+        rest.record, rest.keeps_end = "", False
+        return _cut(rest, fits, render)
+    return shortened(low)
 
 
 def _is_short(prompt: str, room: int) -> bool:
