@@ -1,6 +1,8 @@
 """The pages: links lead somewhere, commands exist, versions agree, nothing is hidden."""
 
 import argparse
+import ast
+import importlib
 import re
 import shlex
 from collections.abc import Iterable
@@ -538,3 +540,18 @@ def test_a_question_is_answered_two_links_from_the_readme(question):
     first = {target_of(ROOT / "README.md", link) for link in links(ROOT / "README.md") if "://" not in link}
     second = {target_of(near, link) for near in first if near.suffix == ".md" for link in links(near)}
     assert page in first | second
+
+
+# ---------------------------------------------------------------------- the interface in Python
+
+
+def test_every_public_name_of_the_page_for_python_has_a_docstring():
+    """Elsewhere names and types say enough, or a docstring says what they do not."""
+    modules = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(modules) >= 3
+    for name in modules:
+        tree = ast.parse(Path(importlib.import_module(name).__file__ or "").read_text(encoding="utf-8"))
+        assert ast.get_docstring(tree), name
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{name}.{node.name}"

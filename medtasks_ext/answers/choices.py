@@ -71,7 +71,6 @@ class ExactLetter(OfLetters):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The gold letter."""
         letter, letters = text.strip(), self._letters(row)
         if letter not in letters:
             raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
@@ -108,7 +107,6 @@ class ExactLetter(OfLetters):
         return self.letters[: len(row["options"])] if "options" in row else self.letters
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
         return self._letters(document)
 
 
@@ -150,7 +148,6 @@ class LabelWord(AnswerFormat):
         return repaired_from(document, read_word(reply_of(text), names))
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The words."""
         return list(self.labels)
 
     def not_covered(self, golds: list[str]) -> list[str]:
@@ -188,7 +185,6 @@ class MarkedLetters(AnswerFormat):
         return Lead("答案：", "")
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
         return list(ascii_uppercase[: len(document["options"])])
 
     @staticmethod
@@ -249,7 +245,6 @@ class OptionLetter(OfLetters):
         return Reading(letter, True) if letter else Reading(None, False)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
-        """The letters of the options."""
         return list(ascii_uppercase[: len(document["options"])])
 
 

@@ -326,7 +326,6 @@ class Attributes(AnswerFormat):
         return _distinct([event for line in ended if (event := self._event(line)) is not None])
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
-        """All events of the gold lines."""
         events = self._events(_lines(fold(text)))
         if not events:
             raise GoldError(f"no line has the form '{self.fields[0]}: <...>, <attribute>: <...>;'")

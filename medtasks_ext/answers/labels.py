@@ -209,7 +209,6 @@ class LabelList(_List):
 
     @cached_property
     def _any(self) -> re.Pattern[str]:
-        """Any of the labels."""
         known = set(self._known)
         shortest = [label for label in known if not any(other in label for other in known - {label})]
         return _by_first((label[0], re.escape(label[1:])) for label in shortest)

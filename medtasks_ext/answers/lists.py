@@ -69,7 +69,6 @@ class LabelSet(AnswerFormat):
         return Reading(labels, labels is not None)
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
-        """The labels of a list in any form."""
         listed = items_of(text, reply_of(text))
         labels = self._labels("\n".join(listed.items).replace("、", ",").rstrip(" .。"))
         why = "no label was found" if labels is None else "a list"
@@ -253,7 +252,6 @@ class EntityList(AnswerFormat):
         return named
 
     def mentions(self, gold: list[str]) -> list[str]:
-        """All of them."""
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

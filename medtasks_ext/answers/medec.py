@@ -44,16 +44,12 @@ _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
 
 
 class Correction(TypedDict):
-    """An answer."""
-
     flag: int  # 1: an error is reported
     sentence: int | None  # its number
     correction: str  # may be empty
 
 
 class GoldCorrection(Correction):
-    """A gold answer."""
-
     #: the number of the sentence as HELM reads it from the gold: from its whole text, in which it finds none
     #: unless the correction is empty
     official_sentence: int | None
@@ -70,7 +66,6 @@ class Medec(AnswerFormat):
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldCorrection:
-        """The gold answer."""
         answer = _parsed(text.strip())
         if answer["flag"] and answer["sentence"] is None:
             raise GoldError(

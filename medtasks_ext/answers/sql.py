@@ -28,8 +28,6 @@ class GoldQuery(TypedDict):
 
 
 class Statement(TypedDict):
-    """An answer."""
-
     empty: bool  # whether the reply says that there is no answer
     sql: str
 

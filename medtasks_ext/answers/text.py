@@ -72,7 +72,6 @@ class Passages(AnswerFormat):
 
     @cached_property
     def _any(self) -> regex.Pattern[str]:
-        """Any of the questions."""
         return regex.compile("|".join(f"{regex.escape(item)}:" for item in self._patterns), regex.IGNORECASE)
 
     def _passages(self, text: str) -> dict[str, str]:
@@ -108,7 +107,6 @@ class Passages(AnswerFormat):
         return list(passages.values())
 
     def mentions(self, gold: list[str]) -> list[str]:
-        """All passages."""
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -135,7 +135,6 @@ class VerifiedLetter(OfLetters):
 
 
 def _counted(text: str, part: str) -> str:
-    """The part of a reply that counts."""
     if part == "tag":
         return text[slice(*next(tagged(text, "answer"), (0, 0)))]
     begin = text.rfind(_BOXED) if part == "boxed" else -1

@@ -52,11 +52,9 @@ class Cause:
 
     @property
     def rows(self) -> list[str]:
-        """The rows that have the fault."""
         return list(dict.fromkeys(item.row for item in self.faults if isinstance(item, RowError)))
 
     def record(self) -> Json:
-        """As JSON."""
         first = self.faults[0]
         return {
             "file": self.where,
@@ -103,7 +101,6 @@ class Checked:
         return causes_of(self.faults)
 
     def record(self) -> Json:
-        """As JSON."""
         return {
             "id": self.dataset,
             "files": self.files,
@@ -120,8 +117,6 @@ class Checked:
 
 @dataclass
 class FolderReport:
-    """A data folder."""
-
     folder: Path
     checked: list[Checked] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
@@ -137,7 +132,6 @@ class FolderReport:
         return bool(n_rows) and not faulty and not any(stray.meant for stray in self.strays)
 
     def record(self) -> Json:
-        """As JSON."""
         return {
             "folder": str(self.folder),
             "valid": self.valid,

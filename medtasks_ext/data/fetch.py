@@ -46,8 +46,6 @@ class Fetched:
 
 
 class FetchedFile(TypedDict):
-    """A file in the manifest."""
-
     source: str
     bytes: int
     sha256: str
@@ -55,8 +53,6 @@ class FetchedFile(TypedDict):
 
 
 class FetchedDataset(TypedDict):
-    """A dataset in the manifest."""
-
     revision: str
     files: list[FetchedFile]
 

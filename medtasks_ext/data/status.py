@@ -52,14 +52,11 @@ class RowsLook:
 
     @property
     def errors(self) -> list[MedtasksError]:
-        """The faults."""
         return [MedtasksError(what, where=where, remedy=remedy) for what, where, remedy in self.faults]
 
 
 @dataclass(frozen=True)
 class Status:
-    """One dataset."""
-
     dataset: Dataset
     origin: Origin | None  # where rows would be read from; None where there is nothing
     where: str | None = None  # file, folder or download
@@ -68,7 +65,6 @@ class Status:
     look: RowsLook | None = None  # None where its rows cannot be read without the network
 
     def record(self) -> Json:
-        """As JSON."""
         look = self.look
         return {
             "id": self.dataset.id,

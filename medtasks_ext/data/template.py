@@ -84,7 +84,6 @@ _Columns = dict[str, tuple[Column, str, bool]]
 
 
 def _schema_of(dataset: Dataset, spec: DatasetSpec, row: Row) -> RowSchema:
-    """The schema that a row is in."""
     authors = authors_of(dataset, spec.rows)
     schemas = [*spec.rows.schemas, *([authors.schema] if authors else [])]
     return next(schema for schema in schemas if all(column in row for column in schema.columns))

@@ -20,8 +20,6 @@ _FIRST = ("system", "developer")
 
 
 class Turn(TypedDict):
-    """One turn of a dialogue."""
-
     role: str
     content: str
 

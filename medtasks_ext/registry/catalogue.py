@@ -160,7 +160,6 @@ def _overview(suite: Suite, datasets: list[Dataset]) -> list[str]:
 
 
 def _section(dataset: Dataset) -> list[str]:
-    """The facts of one dataset."""
     record = dataset.metadata
     shared = [
         f"{axis.replace('_', ' ')}: {_values(record, axis)}"

@@ -444,7 +444,6 @@ def _registry(root: Path, own: tuple[Path, ...]) -> Registry:
 
 
 def suites() -> dict[str, Suite]:
-    """The suites of the registry."""
     return registry().suites
 
 

@@ -335,7 +335,6 @@ class Metadata(Card, TaskFacts):
 
     @property
     def suite(self) -> str:
-        """The name of that suite."""
         return self.declared.id
 
     @property

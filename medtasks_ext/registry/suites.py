@@ -301,7 +301,6 @@ class Suite(Strict):
 
     @property
     def file(self) -> Path:
-        """The file that declares it."""
         return self._folder / SUITE_FILE
 
     @property

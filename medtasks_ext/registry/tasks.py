@@ -417,7 +417,6 @@ class Dataset:
         return strategy not in STRATEGIES or strategy in self.strategies
 
     def task(self, strategy: str) -> str:
-        """The task name of one strategy."""
         return self.id + suffix_of(strategy)
 
 
@@ -465,7 +464,6 @@ class Datasets:
 
     @cached_property
     def files(self) -> list[Path]:
-        """The task files."""
         all_files = _visible(self.root, f"*/*/{TASK_FILE}")
         for folder in self.own:
             for pattern in (TASK_FILE, f"*/{TASK_FILE}", f"*/*/{TASK_FILE}"):

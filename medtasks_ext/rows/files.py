@@ -201,8 +201,6 @@ def _bad_lines(faults: list[tuple[int, str]], where: str) -> MedtasksError:
 
 
 class Paragraph(TypedDict):
-    """A paragraph of a document."""
-
     text: str
     #: the distinct hexadecimal RGB values that runs of text are given directly (`FF0000`), not those of
     #: styles and themes

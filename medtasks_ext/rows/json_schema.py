@@ -133,7 +133,6 @@ def _say_what_suites_say(definitions: Json, known: list[Suite]) -> None:
 
 
 def _axes_of(suite: Suite) -> Json:
-    """The axes of one suite."""
     rules = [
         {
             "if": {"properties": {axis.within: {"const": outer}}, "required": [axis.within]},

@@ -47,8 +47,6 @@ def is_offline() -> bool:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One public file."""
-
     name: str  # path in the repository, or URL
     revision: str  # commit or release that is pinned
     repo: str | None = None  # dataset on the hub; None for a URL

@@ -35,8 +35,6 @@ class Rows:
 
 
 class Point(TypedDict):
-    """A scoring point."""
-
     id: str
     text: str
     weight: float

@@ -29,8 +29,6 @@ SPLIT_KEY = "_split"
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """The local files of one dataset."""
-
     test: Path
     fewshot: Path | None
     instruction: Path | None

@@ -34,13 +34,10 @@ class Slot:
 
 @dataclass(frozen=True)
 class FoldedText:
-    """A text with slots."""
-
     parts: tuple[str | Slot, ...]
 
     @property
     def slots(self) -> set[str]:
-        """The names of its slots."""
         return {part.name for part in self.parts if isinstance(part, Slot)}
 
     @property

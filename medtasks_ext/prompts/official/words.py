@@ -105,7 +105,6 @@ class PassageWords:
         self.origin = Origin(artefact.file, artefact.revision, block.text.sha256[:12])
 
     def shown(self) -> str:
-        """The passage."""
         return self.passage.shown()
 
     def turn(

@@ -44,8 +44,6 @@ class Relation(TypedDict):
 
 
 class Annotated(TypedDict):
-    """A text with what is annotated in it."""
-
     id: str
     text: str
     entities: list[Entity]

@@ -22,15 +22,12 @@ WHOLE, AGAIN = "put the complete source there", "download it again"
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a source."""
-
     name: str  # its path inside the source, with forward slashes; gzipped files are named without `.gz`
     where: str  # its place for messages
     opener: Callable[[], IO[bytes]]  # opens its content, unzipped
 
     @cached_property
     def path(self) -> PurePosixPath:
-        """The name as a path."""
         return PurePosixPath(self.name)
 
     def read(self) -> bytes:
