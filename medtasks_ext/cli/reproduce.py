@@ -17,7 +17,7 @@ from medtasks_ext.registry import registry
 from medtasks_ext.report.pictures.draw import is_possible
 from medtasks_ext.studies.figures.spec import Figures, figures_of_suites
 from medtasks_ext.studies.figures.statistics import Cell, Check, Data, cells_of, check
-from medtasks_ext.studies.figures.write import decimals, text, wide, write_all, write_item
+from medtasks_ext.studies.figures.write import shown_rows, wide, write_item
 
 if TYPE_CHECKING:
     from medtasks_ext.studies.figures.spec import Item
@@ -31,7 +31,7 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="bridge:tables3, a suite, or all.")
     ] = None,
-    out: Annotated[str | None, out_option("Folder for CSV, LaTeX, SVG, PNG and one Parquet file.")] = None,
+    out: Annotated[str | None, out_option("Folder for CSV, LaTeX, SVG and PNG.")] = None,
 ) -> int:
     """Recompute the papers' tables and figures.
 
@@ -72,10 +72,9 @@ def reproduce(
         [(_, item)] = chosen.values()
         _print_table(item, *found.values())
     if folder:
-        write_all(folder / "figures.parquet", found)
         pictures = "" if is_possible() else '; pictures need `pip install "medtasks[plots]"`'
         forms = "CSV, LaTeX, SVG and PNG" if is_possible() else "CSV and LaTeX"
-        say(f"{folder}: {counted(len(found), 'block')} as {forms}, and figures.parquet{pictures}")
+        say(f"{folder}: {counted(len(found), 'block')} as {forms}{pictures}")
         say_next("medtasks reproduce")
     else:
         say_next(f"medtasks reproduce {name} -o figures")
@@ -119,15 +118,14 @@ def _chosen(name: str, known: Mapping[str, Figures]) -> dict[str, tuple[str, Ite
 
 def _print_table(item: Item, cells: Sequence[Cell]) -> None:
     columns, rows = wide(cells)
-    digits = {column: decimals(found[column].best for found in rows.values() if column in found)
-              for column in columns}  # fmt: skip
-    lines = {
-        name: [_shown(found.get(column), item.tolerance, digits[column]) for column in columns]
-        for name, found in list(rows.items())[:_SHOWN]
-    }
+    lines = shown_rows(columns, rows)[:_SHOWN]
     fitting = _columns_that_fit(columns, lines)
-    shown = [(name, *figures[:fitting]) for name, figures in lines.items()]
-    show(shown, [texts(""), *map(figure, columns[:fitting])], pad_edge=False, collapse_padding=True)
+    show(
+        [tuple(line[: fitting + 1]) for line in lines],
+        [texts(""), *map(figure, columns[:fitting])],
+        pad_edge=False,
+        collapse_padding=True,
+    )
     left = [f"{len(rows) - _SHOWN} rows"] * (len(rows) > _SHOWN) + [f"{len(columns) - fitting} columns"] * (
         fitting < len(columns)
     )
@@ -137,20 +135,11 @@ def _print_table(item: Item, cells: Sequence[Cell]) -> None:
         typer.echo(item.note)
 
 
-def _columns_that_fit(columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> int:
+def _columns_that_fit(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
     """How many columns of figures a terminal has room for, beside the names; at least one."""
-    room = console().width - max(map(len, lines), default=0) - 2
+    room = console().width - max((len(line[0]) for line in lines), default=0) - 2
     for place, column in enumerate(columns):
-        room -= max(len(column), *(len(figures[place]) for figures in lines.values()), 0) + 2
+        room -= max(len(column), *(len(line[place + 1]) for line in lines), 0) + 2
         if room < 0:
             return max(place, 1)
     return len(columns)
-
-
-def _shown(cell: Cell | None, tolerance: float, digits: int) -> str:
-    """The printed figure, and beside it the recomputed one where rounding does not explain the difference."""
-    if cell is None:
-        return ""
-    if cell.deviation is not None and cell.deviation > tolerance:
-        return f"{text(cell.printed, digits)} | {text(cell.recomputed, digits + 1)}"
-    return text(cell.best, digits) + (f" ({cell.note})" if cell.note else "")

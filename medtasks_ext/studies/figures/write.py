@@ -1,4 +1,4 @@
-"""Blocks as files: CSV, LaTeX and pictures each, all of them together as Parquet."""
+"""Blocks as files: CSV, LaTeX and pictures."""
 
 from __future__ import annotations
 
@@ -58,41 +58,6 @@ def write_item(folder: Path, name: str, item: Item, cells: Sequence[Cell]) -> No
             write_text(file.with_name(f"{file.name}.svg"), content)
             with atomic_file(file.with_name(f"{file.name}.png")) as image:
                 image.write(png(content))
-
-
-def write_all(path: Path, cells: Mapping[str, Sequence[Cell]]) -> None:
-    """All blocks in one table; words and figures in columns of their own."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    sides = ("printed", "recomputed")
-    rows = [
-        {
-            "item": name,
-            **{key: getattr(cell, key) for key in COLUMNS if key not in sides},
-            **{
-                f"{side}{kind}": value if isinstance(value := getattr(cell, side), of) else None
-                for side in sides
-                for kind, of in (("", float), ("_words", str))
-            },
-        }
-        for name, some in cells.items()
-        for cell in some
-    ]
-    schema = pa.schema(
-        {
-            **dict.fromkeys(("item", "row", "column"), pa.string()),
-            **{
-                f"{side}{kind}": of
-                for side in sides
-                for kind, of in (("", pa.float64()), ("_words", pa.string()))
-            },
-            "note": pa.string(),
-            "point": pa.bool_(),
-        }
-    )
-    with atomic_file(path) as file:
-        parquet.write_table(pa.Table.from_pylist(rows, schema), file, compression="zstd")
 
 
 def _latex(item: Item, cells: Sequence[Cell]) -> str:
