@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from medtasks_ext.csvfile import write_csv
-from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import read_json, write_json, write_lines
+from medtasks_ext.jsonfile import write_json, write_lines
 from medtasks_ext.results.published import published
-from medtasks_ext.runs.manifest import Identity
 from medtasks_ext.stats import agreement as agree
 from medtasks_ext.stats.intervals import WILSON_OF_UNITS, of_shares
 
@@ -244,42 +242,3 @@ def _survey(groups: Groups, key: Mapping[str, Any]) -> Tables:
         for name, (value, low, high) in figures.items()
     ]
     return {"summary": summary, "assignments": assigned, "comments": comments}
-
-
-class ExpertRate(NamedTuple):
-    """How often experts found one model's answers at least as good as another's."""
-
-    dataset: str
-    criterion: str
-    model: str
-    rival: str
-    win_tie: float  # share of all votes, 0-1
-    documents: int
-    experts: int
-
-
-def is_pairwise(folder: Path) -> bool:
-    """Whether a folder holds the results of pairwise forms."""
-    return (folder / "rates.csv").is_file() and (folder / "results.json").is_file()
-
-
-def read_rates(folder: Path) -> list[ExpertRate]:
-    """The rates of all experts together in a folder of `medtasks human ingest`.
-
-    Raises:
-        MedtasksError: it holds something else, or rests on synthetic rows.
-    """
-    content = read_json(folder / "results.json")
-    if content.get("kind") != "pairwise" or content["SAMPLE_DATA"]:
-        raise MedtasksError(
-            "no results of pairs, or of synthetic rows, which cannot stand beside published scores",
-            where=folder,
-            remedy="let experts compare answers to real rows",
-        )
-    model, rival = (Identity(model=run["model"], settings={}).model_name for run in content["runs"])
-    experts = len(content["experts"])
-    return [
-        ExpertRate(dataset, row["criterion"], model, rival, row["win_tie"], row["documents"], experts)
-        for row in content["rates"]
-        if (row["by"] == "mean" or experts == 1) and (dataset := content["tasks"][row["task"]]["dataset"])
-    ]
