@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medtasks_ext.cli.app import AsJson, ByLabels, out_option
-from medtasks_ext.cli.arguments import out_folder, quiet
-from medtasks_ext.cli.stated_error import MARGIN, decisions, error_target
+from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.csvfile import write_csv
@@ -52,16 +51,6 @@ def compare(
     everything: Annotated[
         bool, typer.Option("--all", help="Print all groups and tasks, not the largest changes alone.")
     ] = False,
-    until_decided: Annotated[
-        bool,
-        typer.Option(
-            "--until-decided",
-            help="Take documents in drawn rounds until the two are told apart; say what that costs.",
-        ),
-    ] = False,
-    error: Annotated[
-        float, typer.Option("--error", help="With --until-decided: within so many points they are alike.")
-    ] = MARGIN,
     as_json: AsJson = False,
 ) -> int:
     """Show what changed between runs, models or strategies.
@@ -73,8 +62,6 @@ def compare(
     tasks = registry()
     if out is not None:
         out_folder(out)
-    if until_decided:
-        return _until_decided(paths, error)
     no_runs = [name for name in paths if not Path(name).exists()]
     if no_runs:
         for name in no_runs:
@@ -106,20 +93,6 @@ def compare(
     say_next(f"medtasks view {shlex.join(paths)}")
     if out is not None:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
-    return 0
-
-
-def _until_decided(paths: Sequence[str], error: float) -> int:
-    """Two runs by the sequence of their difference, on documents that both have answered."""
-    from medtasks_ext.runner.duel import compared_runs  # with lm-eval
-
-    if len(paths) != 2:
-        raise MedtasksError("takes two runs", where="--until-decided", remedy="name BEFORE and AFTER")
-    quiet()
-    error_target(error, watched=True, scores=None, against=paths[0])
-    duel, standings = compared_runs(registry(), Path(paths[0]), Path(paths[1]), error)
-    for line in decisions(duel, standings):
-        typer.echo(line)
     return 0
 
 

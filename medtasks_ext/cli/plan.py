@@ -107,9 +107,6 @@ def plan(
         float | None,
         typer.Option("--error", help="Plan a run that stops when scores are known to so many points."),
     ] = None,
-    watched: Annotated[
-        bool, typer.Option("--watched", help="With --error: intervals may be looked at as it goes on.")
-    ] = False,
     error_of: Annotated[
         str | None,
         typer.Option("--error-of", help="With --error: groups whose scores have it; else each suite's."),
@@ -152,7 +149,7 @@ def plan(
     counted, faults = _counted(known, names, reasoning.planned, tokenizer, options)
     say_faults(faults, stop=not counted)
     plan = _plan(reasoning.planned, counted, tokenizer, options)
-    target = error_target(error, watched=watched, scores=error_of)
+    target = error_target(error, error_of)
     drawn: list[str] = []
     if target is not None:
         whole = plan
@@ -170,7 +167,7 @@ def plan(
     ]
     command = _command(known, names, plan, tokenizer, options)
     if target is not None:
-        command += f" --error {target.error:g}{' --watched' if watched else ''}"
+        command += f" --error {target.error:g}"
         command += f" --error-of {error_of}" if error_of else ""
     if options.as_json:
         record = _record(plan, other, lines, command) | {"judging": [asdict(item) for item in judging]}

@@ -6,8 +6,7 @@ import argparse
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -45,8 +44,8 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
 from medtasks_ext.runner.charge import Charge, check_limit, paid
 from medtasks_ext.runs.choice import Choice
-from medtasks_ext.runs.conditions import accounted_rows, run_conditions
-from medtasks_ext.runs.manifest import FILE, TaskEntry, TaskState, identity_of
+from medtasks_ext.runs.conditions import accounted_rows
+from medtasks_ext.runs.manifest import TaskEntry, TaskState
 from medtasks_ext.runs.sent import SentLog
 
 if TYPE_CHECKING:
@@ -90,11 +89,7 @@ estimates how long a run takes. Besides lm-eval's flags:
   --allow-field NAME  under --max-cost, send this field of gen_kwargs, too; repeatable
   --error POINTS      ask only as many documents as are needed for 95 % intervals of at most plus or minus
                       so many points; the same command without it asks the rest
-  --watched           with --error: intervals are valid at any time during the run; needs more documents
   --error-of NAMES    with --error: the groups whose scores it is for; else each suite's overall score
-  --against RUN       ask until scores are known to be higher or lower than those of another run of the same
-                      tasks, or equal within --error points (1.0 by default); RUN may be an estimate, or
-                      the name of a published model, whose scores are known but not its answers
   --prompts WORDS     prompt wording: official (the suite's own), own (ours), or auto: official where
                       they are available; tasks asked in ours are named
 
@@ -171,7 +166,7 @@ def run_command(arguments: list[str]) -> int:
         with collector_paused():  # what is read stays
             wanted = build_request(own, config)
             if target is not None:
-                wanted.design = _design(wanted, target, config)
+                wanted.design = _design(wanted, target)
             held.enter_context(collector_sparing())
         check_fields(own, config, wanted.built.values())
         _say_without_gold(wanted)
@@ -280,7 +275,7 @@ def _say_changed(run: Run, waiting: dict[str, Task]) -> None:
             run.manifest.note([line])
 
 
-def _design(wanted: RunRequest, target: ErrorTarget, config: EvaluatorConfig) -> Design:
+def _design(wanted: RunRequest, target: ErrorTarget) -> Design:
     """The draw of a run with a stated error; tasks that it leaves out are named.
 
     Raises:
@@ -289,20 +284,8 @@ def _design(wanted: RunRequest, target: ErrorTarget, config: EvaluatorConfig) ->
     from medtasks_ext.cli.stated_error import say_design
     from medtasks_ext.runner.drawing import Design
 
-    design: Design
-    if target.against and Path(target.against, FILE).is_file():
-        from medtasks_ext.runner.duel import duel_of
-
-        design = duel_of(wanted.registry, wanted.built, target)
-    elif target.against:
-        from medtasks_ext.runner.duel import against_published
-
-        given = identity_of(config.model, config.model_args, asdict(wanted.settings))
-        shared = run_conditions({"identity": given.model_dump()})
-        design = against_published(wanted.registry, wanted.built, target, shared)
-    else:
-        design = Design(wanted.registry, wanted.built, target)
-        design.check()
+    design = Design(wanted.registry, wanted.built, target)
+    design.check()
     say_design(design)
     wanted.built = {name: task for name, task in wanted.built.items() if name in design.tasks}
     wanted.leaves = [name for name in wanted.leaves if name not in design.left_out]
@@ -320,8 +303,7 @@ def _drawn_before(run: Run, design: Design, choices: dict[str, Choice]) -> dict[
         name: choice
         for name, choice in found.items()
         if (drawn := choice.drawn)
-        and (drawn.error, drawn.watched, drawn.seed) == (target.error, target.watched, target.seed)
-        and (drawn.against, drawn.scores) == (target.against, scores)
+        and (drawn.error, drawn.seed, drawn.scores) == (target.error, target.seed, scores)
     }
 
 
@@ -496,18 +478,14 @@ def _stream(ready: _Ready, rules: Sequence[StopRule], design: Design | None) -> 
     what = (run, ready.model, ready.engine, tasks, ready.settings, progress)
     how: dict[str, Any] = {"instant": built_in, "say": progress.say}
     how |= {"charge": ready.charge, "budget": ready.budget}
-    rounds: Rounds | None = None
     if design is None:
         stream = RunPlanner(*what, **how)
     else:
-        rounds = Rounds(design, progress.say)
-        stream = RoundsPlanner(*what, design=design, said=rounds.said, **how)
+        stream = RoundsPlanner(*what, design=design, said=Rounds(design, progress.say).said, **how)
     stream.met = lambda: next(filter(None, (rule.met(tally) for rule in rules)), None)
     with progress:
         try:
             stream.go()
-            if rounds is not None:
-                rounds.ended()
         finally:
             if notes := alarms.notes() if alarms else []:
                 run.manifest.note(notes)

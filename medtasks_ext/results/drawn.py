@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from medtasks_ext.runs.records import EstimateRecord
 from medtasks_ext.stats.bootstrap import IntervalRecord, interval_record
 from medtasks_ext.stats.counts import statistic_of, unit_of
-from medtasks_ext.stats.sampling import DIFFERENCE, Estimate, estimated, half_width, interval_of, weighted
-from medtasks_ext.stats.sequences import sequence_half_width, variance_for
+from medtasks_ext.stats.sampling import Estimate, estimated, half_width, interval_of, weighted
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.choice import Drawn, Stratum
@@ -56,10 +55,8 @@ def nearness(
         for score, record in zip(scores, records, strict=True)
     ]
     estimate = weighted(weights, parts)
-    tuned = max((record["tuned"] or 0.0 for record in records if record), default=0.0)
-    half = float(sequence_half_width(estimate.variance, tuned)) if tuned else half_width(estimate)
     of = [record["of"] if record else size for record, size in zip(records, sizes, strict=True)]
-    return Nearness(half, sum(sizes), sum(of))
+    return Nearness(half_width(estimate), sum(sizes), sum(of))
 
 
 def estimate_of(
@@ -88,49 +85,6 @@ def estimate_of(
     sums = np.zeros((len(units), dense.shape[1]))
     np.add.at(sums, [row for row, sample in zip(rows, samples, strict=True) if metric in sample], dense)
     return estimated(sums, strata_of_units, sizes, statistic.value)
-
-
-def difference_of(
-    ours: Mapping[int, Any],
-    theirs: Mapping[int, Any],
-    units: Mapping[int, Any],
-    statistic: Statistic,
-    strata: Sequence[Stratum],
-    without_gold: Collection[int] = (),
-) -> Estimate | None:
-    """The difference of two models' scores on the same drawn documents; None where a stratum has none.
-
-    Args:
-        ours: place -> what a document contributes to the score, of those with gold.
-        theirs: the same of the other model.
-        units: place -> what it is drawn with.
-        without_gold: places that count in no score, though they were drawn.
-    """
-    stratum_of = {place: i for i, stratum in enumerate(strata) for place in stratum.samples}
-    places = [place for place in stratum_of if place in ours and place in theirs]
-    drawn = [*places, *(place for place in stratum_of if place in without_gold)]
-    numbers: dict[Any, int] = {}
-    rows = [numbers.setdefault(units[place], len(numbers)) for place in drawn]
-    strata_of_units = np.zeros(len(numbers), dtype=int)
-    strata_of_units[rows] = [stratum_of[place] for place in drawn]
-    sizes = np.array([item.units for item in strata], dtype=float)
-    if not places or len(np.unique(strata_of_units)) < len(sizes):
-        return None
-    sides = [[side[place] for place in places] for side in (ours, theirs)]
-    if statistic.labels:  # columns are those labels that occur
-        both = _dense(statistic.counts([*sides[0], *sides[1]]))
-        pair = both[: len(places)], both[len(places) :]
-    else:
-        pair = _dense(statistic.counts(sides[0])), _dense(statistic.counts(sides[1]))
-    k = pair[0].shape[1]
-    sums = np.zeros((len(numbers), 2 * k))
-    np.add.at(sums, rows[: len(places)], np.concatenate(pair, axis=1))
-
-    def value(counts: Array) -> Array:
-        difference: Array = statistic.value(counts[..., :k]) - statistic.value(counts[..., k:])
-        return difference
-
-    return estimated(sums, strata_of_units, sizes, value, doubt=DIFFERENCE)
 
 
 def _dense(counts: Matrix) -> Array:
@@ -168,6 +122,5 @@ def drawn_results(
                 degrees=estimated_score.degrees,
                 asked=len(samples),
                 of=drawn.documents,
-                tuned=variance_for(drawn.error / 100) if drawn.watched else None,
             )
     return values, intervals, record

@@ -7,7 +7,7 @@ documents' keys alone: two models are asked the same documents, and a later roun
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -37,7 +37,6 @@ from medtasks_ext.stats.sampling import (
     strata_of_cost,
     weighted,
 )
-from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 
 if TYPE_CHECKING:
     from lm_eval.api.task import Task
@@ -60,10 +59,8 @@ class ErrorTarget:
     """What `--error` asks for."""
 
     error: float  # half of the 95 % interval, in points
-    watched: bool = False
     scores: tuple[str, ...] = ()  # groups; by default the overall score of each suite
     seed: int = SEED
-    against: str = ""  # the run to be told apart from, or known to be as good within the error
 
     @property
     def half(self) -> float:
@@ -73,7 +70,7 @@ class ErrorTarget:
     @property
     def variance(self) -> float:
         """That is aimed at."""
-        return variance_for(self.half) if self.watched else (self.half / Z) ** 2
+        return (self.half / Z) ** 2
 
 
 class TaskDraw:
@@ -141,14 +138,6 @@ class TaskDraw:
             for units, n in zip(self._strata, drawn, strict=True)
         )
 
-    def shared(self, places: Collection[int]) -> Array:
-        """Units of each stratum, (strata,), from the first on, whose documents are all among some places."""
-        found = []
-        for units in self._strata:
-            lacks = (i for i, unit in enumerate(units) if not all(place in places for place in unit))
-            found.append(next(lacks, len(units)))
-        return np.array(found)
-
     def choice(self, drawn: Array, target: ErrorTarget, scores: tuple[str, ...]) -> Choice:
         """What a result over so many units of each stratum says of them; all are no draw."""
         if (np.asarray(drawn) >= self.sizes).all():
@@ -156,12 +145,10 @@ class TaskDraw:
         strata = self.strata(drawn)
         record = Drawn(
             error=target.error,
-            watched=target.watched,
             scores=scores,
             seed=target.seed,
             documents=self.documents,
             strata=strata,
-            against=target.against,
         )
         return Choice(samples=tuple(self.places(drawn)), drawn=record)
 
@@ -194,13 +181,13 @@ def check_error(name: str, population: Population, target: ErrorTarget) -> None:
     if share > WORTH_IT:
         raise MedtasksError(
             f"±{target.error:g} points of {name} need {share:.0%} of the cost of all its documents; half of "
-            f"it gives about ±{_reached(population, 0.5, watched=target.watched):.1f}",
+            f"it gives about ±{_reached(population, 0.5):.1f}",
             where="--error",
             remedy="give a larger error, or leave --error out",
         )
 
 
-def _reached(population: Population, share: float, *, watched: bool) -> float:
+def _reached(population: Population, share: float) -> float:
     """The error in points that a share of the cost gives by the assumed spread."""
     low, high = 1e-9, 1.0
     while high / low > 1.01:
@@ -208,7 +195,7 @@ def _reached(population: Population, share: float, *, watched: bool) -> float:
         planned = population.allocated(population.scale_of(middle))
         dear = population.cost_of(planned) > share * population.cost
         low, high = (middle, high) if dear else (low, middle)
-    return 100 * float(sequence_half_width(high, high) if watched else Z * high**0.5)
+    return 100 * float(Z * high**0.5)
 
 
 def planned_documents(
@@ -263,16 +250,6 @@ class Score:
     strata: Mapping[str, slice]  # task -> its strata
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Where a score stands after a round."""
-
-    score: str  # in words
-    value: float
-    half: float  # of its 95 % interval
-    words: str = ""  # what it comes to
-
-
 class Design:
     """What is drawn of all tasks, round by round.
 
@@ -299,8 +276,7 @@ class Design:
             if (score := self._score(name, _weights(registry, name, tasks, self._draws)))
         ]
         self._drawn = {name: np.zeros(len(draw.sizes), dtype=int) for name, draw in self._draws.items()}
-        self._most = {name: draw.sizes.astype(int) for name, draw in self._draws.items()}
-        self._rounds = [self._rounds_of(score) for score in self.scores]
+        self._rounds = [score.population.rounds(target.variance) for score in self.scores]
         self._open = [True] * len(self.scores)
 
     def _score(self, name: str, weights: Mapping[str, float]) -> Score | None:
@@ -317,9 +293,6 @@ class Design:
         spreads = np.full(len(joined["sizes"]), SPREAD)
         population = Population(weights=np.concatenate(shares), spreads=spreads, **joined)
         return Score(name, _in_words(self._registry, name, weights), weights, population, places)
-
-    def _rounds_of(self, score: Score) -> Iterator[Array]:
-        return score.population.rounds(self.target.variance)
 
     def check(self) -> None:
         """Refuse an error that is no estimate's.
@@ -371,8 +344,7 @@ class Design:
                 self._open[i] = False
                 continue
             for name, place in score.strata.items():
-                wished = np.minimum(following[place], self._most[name])
-                self._drawn[name] = np.maximum(self._drawn[name], wished)
+                self._drawn[name] = np.maximum(self._drawn[name], following[place])
         if not any(self._open):
             return None
         return {
@@ -380,8 +352,8 @@ class Design:
             for name, drawn in self._drawn.items()
         }
 
-    def settle(self, scored: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[Standing]:
-        """Close the scores whose interval is narrow enough, and say where each stands.
+    def settle(self, scored: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
+        """Close the scores whose interval is narrow enough.
 
         Args:
             scored: task -> place -> metrics of the document; a task without any counts in no score.
@@ -394,18 +366,8 @@ class Design:
             if not total:
                 continue
             weights = [score.weights[name] / total for name in there]
-            standing = self._standing(score.words, weighted(weights, [estimates[name] for name in there]))
-            self._open[i] = self._open[i] and not self._is_settled(standing)
-            yield standing
-
-    def _standing(self, name: str, estimate: Estimate) -> Standing:
-        half = half_width(estimate)
-        if self.target.watched:
-            half = float(sequence_half_width(estimate.variance, self.target.variance))
-        return Standing(name, estimate.value, half)
-
-    def _is_settled(self, standing: Standing) -> bool:
-        return standing.half <= self.target.half
+            estimate = weighted(weights, [estimates[name] for name in there])
+            self._open[i] = self._open[i] and half_width(estimate) > self.target.half
 
     def choices(self) -> dict[str, Choice]:
         """Task -> what was drawn of it."""

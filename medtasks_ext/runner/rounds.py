@@ -15,7 +15,7 @@ from medtasks_ext.atomic import atomic_file
 from medtasks_ext.engines.records import Answer, Outcome, Request
 from medtasks_ext.engines.stream import Settled
 from medtasks_ext.privacy import public_rows
-from medtasks_ext.runner.drawing import Design, Scoring, Standing
+from medtasks_ext.runner.drawing import Design, Scoring
 from medtasks_ext.runner.stream import RunPlanner
 
 if TYPE_CHECKING:
@@ -39,12 +39,10 @@ class RoundsPlanner(RunPlanner):
 
     Args:
         design: of the run, of the same tasks.
-        said: called with where scores stand after each round.
+        said: called after each round.
     """
 
-    def __init__(
-        self, *arguments: Any, design: Design, said: Callable[[list[Standing]], None], **further: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, design: Design, said: Callable[[], None], **further: Any) -> None:
         super().__init__(*arguments, **further)
         self._design, self._said = design, said
         self._unread: deque[tuple[str, str, str]] = deque()  # task, document, text of an answer
@@ -65,7 +63,8 @@ class RoundsPlanner(RunPlanner):
                         return
                 self._read()
                 scored = {name: scoring.scored for name, scoring in self._scoring.items()}
-                self._said(list(self._design.settle(scored)))
+                self._design.settle(scored)
+                self._said()
         self._close_all()
 
     def _waits(self) -> bool:

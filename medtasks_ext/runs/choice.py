@@ -26,12 +26,10 @@ class Drawn(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     error: float  # half of the 95 % interval that was aimed at, in points
-    watched: bool  # whether intervals were shown as the run went on
     scores: tuple[str, ...]  # groups whose scores have that error
     seed: int
     documents: int  # of the task, of which these are some
     strata: tuple[Stratum, ...]
-    against: str = ""  # the run that it was compared with until both were told apart; empty without one
 
 
 class Choice(BaseModel):
@@ -64,7 +62,7 @@ class Choice(BaseModel):
     def words(self) -> str:
         """As reports name it."""
         if self.drawn is not None:
-            return f"{DRAWN}a comparison" if self.drawn.against else f"{DRAWN}±{self.drawn.error:g} points"
+            return f"{DRAWN}±{self.drawn.error:g} points"
         if self.samples is not None:
             return "chosen documents"
         if self.limit is None:

@@ -86,7 +86,6 @@ class EstimateRecord(TypedDict):
     degrees: float  # of freedom
     asked: int  # documents
     of: int
-    tuned: float | None  # variance that a confidence sequence is tuned to; None of one look, at the end
 
 
 class _AnyTask(TypedDict):

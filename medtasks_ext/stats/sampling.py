@@ -12,7 +12,7 @@ Strata are up to four of cost, at least 8 documents of each. A score that is nei
 sums (kappa) gets at least 50 of a task; macro F1 as many that the rarest label has 15, and the whole task if
 it has fewer. Rounds ask 7 % more each, from half of the plan on. Simulated with the published scores of 98
 models on 87 tasks as the truth: ±1.0 for 1/22 of the cost, ±0.8 for 1/15, and the interval holds the score
-of all documents in 95 to 96 %; watched (`sequences`) ±1.5 for 1/21, ±0.8 for 1/8. `pytest -m nightly
+of all documents in 95 to 96 %. `pytest -m nightly
 tests/results/test_sampling.py` repeats 2,000 of each.
 """
 
@@ -49,14 +49,8 @@ _STRATA = 4  # at most
 GROWTH = 1.07
 #: The first round asks so much of what the assumed spread plans.
 FIRST = 0.5
-#: Two models: each round asks so many times the units of the one before, from the least ones on.
-GROWTH_OF_PAIRS = 1.15
-#: Half-width at which the sequence of a difference is narrowest: wide gaps, which are most, show early.
-TUNED_FOR_PAIRS = 0.02
 #: Documents that a label needs so that macro F1 is estimated: with fewer its bias is a matter of points.
 PER_LABEL = 15
-#: Variance of the difference of two models on one unit, where none was seen to vary.
-DIFFERENCE = 2 * SPREAD**2
 _SHRUNK = 4.0  # units that the pooled variance of a task's strata counts beside a stratum's own
 _STEP = 1e-4  # of a unit's weight, by which a derivative is taken
 _MOST = 2**22  # numbers of a block of counts
@@ -111,26 +105,21 @@ class Population:
             low, high = (low, middle) if self.variance(self.allocated(middle)) <= variance else (middle, high)
         return high
 
-    def rounds(self, variance: float, first: float = FIRST, growth: float = GROWTH) -> Iterator[Array]:
+    def rounds(self, variance: float) -> Iterator[Array]:
         """Units drawn up to each round, (strata,), fixed before the first answer; the last are all of them.
 
         Args:
             variance: that is aimed at.
-            first: what the first round asks of the plan for it; 0 for the least of each stratum.
-            growth: of a round over the one before.
         """
         counts = self.weights > 0
         shares = (self.weights * self.spreads / np.sqrt(self.costs))[counts]
         least = float((self.least[counts] / shares).min())  # below it, no stratum has more than its least
-        scale, drawn = max(first * self.scale_of(variance), least), self.allocated(0.0) - 1
-        if first == 0:
-            drawn = drawn + 1
-            yield drawn
+        scale, drawn = max(FIRST * self.scale_of(variance), least), self.allocated(0.0) - 1
         while (drawn < np.where(counts, self.sizes, 0)).any():
             following = self.allocated(scale)
             if (following > drawn).any():
                 yield following
-            drawn, scale = np.maximum(drawn, following), scale * growth
+            drawn, scale = np.maximum(drawn, following), scale * GROWTH
 
 
 def of_drawn(variances: ArrayLike, drawn: ArrayLike, sizes: ArrayLike) -> Array:
@@ -194,7 +183,6 @@ def estimated(
     strata: Array,
     sizes: Array,
     value: Callable[[Array], Array],
-    doubt: float | None = None,
 ) -> Estimate:
     """A task's score from its drawn units.
 
@@ -207,7 +195,6 @@ def estimated(
         strata: (drawn,), of each.
         sizes: (strata,), units of each; each has one that is drawn.
         value: sums of counts, (..., k) -> score (...).
-        doubt: variance of a unit that is as uncertain as can be; that of a score on 0-1 by default.
 
     Raises:
         ValueError: a stratum without a unit that is drawn.
@@ -222,7 +209,8 @@ def estimated(
     variances = _within(moved, strata, drawn)
     n, whole = drawn.sum(), most.sum()
     counted = n  # units whose own variance counts beside the doubt
-    if doubt is None and 0 <= score <= 1:
+    doubt: float | None = None  # variance of a unit that is as uncertain as can be
+    if 0 <= score <= 1:
         middle = (score * n + 0.5) / (n + 1)
         doubt = middle * (1 - middle)
         if not variances.any() and score in (0, 1):

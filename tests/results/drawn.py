@@ -6,25 +6,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import betaincinv
 
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.sampling import (
-    DIFFERENCE,
-    FIRST,
-    GROWTH,
-    GROWTH_OF_PAIRS,
     LEAST,
     SPREAD,
-    TUNED_FOR_PAIRS,
     Estimate,
     Population,
     half_width,
     of_drawn,
 )
-from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 from medtasks_ext.stats.statistic import Array
 
 STRATEGIES = ("", "_cot", "_5shot")
@@ -96,7 +89,7 @@ class Sums:
         return mean, np.maximum(second - drawn * mean**2, 0) / (drawn - 1)
 
 
-def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None) -> tuple[Array, ...]:
+def estimates(sums: Sums, drawn: Array, sizes: Array) -> tuple[Array, ...]:
     """What `sampling.estimated` gives of one stratum a task: values, variances, beyond, degrees.
 
     Args:
@@ -105,8 +98,8 @@ def estimates(sums: Sums, drawn: Array, sizes: Array, doubt: float | None = None
     means, variances = sums.means(drawn)
     found = []
     middle = (means * drawn + 0.5) / (drawn + 1)
-    spread = middle * (1 - middle) if doubt is None else doubt
-    alike = (doubt is None) & (variances == 0) & ((means == 0) | (means == 1))
+    spread = middle * (1 - middle)
+    alike = (variances == 0) & ((means == 0) | (means == 1))
     counted = np.where(alike, 0, drawn)
     for there in (sizes, np.full(len(sizes), np.inf)):
         share = of_drawn(1.0, drawn, there)
@@ -125,10 +118,10 @@ def overall(weights: Array, tasks: tuple[Array, ...]) -> list[Estimate]:
 
 
 @lru_cache
-def rounds_of(aimed: float, first: float, growth: float) -> tuple[Array, Array]:
+def rounds_of(aimed: float) -> tuple[Array, Array]:
     """Units drawn up to each round, (rounds, tasks), and the share of the cost that they are."""
     population = bridge().population()
-    drawn = np.array(list(population.rounds(aimed, first=first, growth=growth)))
+    drawn = np.array(list(population.rounds(aimed)))
     return drawn, drawn @ population.costs / population.cost
 
 
@@ -139,62 +132,16 @@ class Ended:
     error: float  # distance to the score of all documents
     half: float
     cost: float  # share of the cost of all documents
-    rounds: int
-    held: bool  # whether the intervals of all rounds hold the score
 
 
-def run(rng: np.random.Generator, scores: Array, wished: float, noise: str, *, watched: bool) -> Ended:
+def run(rng: np.random.Generator, scores: Array, wished: float, noise: str) -> Ended:
     """Ask in rounds until the interval of the overall score is narrow enough."""
     suite, weights = bridge(), bridge().population().weights
     found = documents(rng, scores, suite.sizes, noise)
     truth = float(np.mean([one.mean() for one in found]))
-    aimed = variance_for(wished) if watched else (wished / 1.96) ** 2
-    rounds, costs = rounds_of(aimed, FIRST, GROWTH)
-    held = True
+    rounds, costs = rounds_of((wished / 1.96) ** 2)
     for number, now in enumerate(overall(weights, estimates(Sums(found), rounds, suite.sizes))):
-        half = float(sequence_half_width(now.variance, aimed)) if watched else half_width(now)
-        error = abs(now.value - truth)
-        held = held and error <= half + 1e-12
+        half = half_width(now)
         if half <= wished:
-            return Ended(error, half, float(costs[number]), number + 1, held)
+            return Ended(abs(now.value - truth), half, float(costs[number]))
     raise AssertionError("of all documents there is no error")
-
-
-@dataclass(frozen=True)
-class Decided:
-    """One simulated comparison."""
-
-    better: int  # 1 the first, -1 the second, 0 neither: all were asked, or they are alike within the margin
-    right: bool  # whether the one that is said to be better has the higher expected score
-    cost: float
-
-
-def compare(
-    rng: np.random.Generator, first: Array, second: Array, noise: str, margin: float = 0.0, alike: float = 0.4
-) -> Decided:
-    """Ask two models the same documents in rounds until the sequence of their difference leaves 0.
-
-    Args:
-        alike: share of the documents on which both have the same luck.
-    """
-    suite, weights, pair = bridge(), bridge().population().weights, []
-    for one, two, n in zip(first, second, suite.sizes.astype(int), strict=True):
-        luck = rng.random((2, n))
-        luck[1] = np.where(rng.random(n) < alike, luck[0], luck[1])
-        if noise == "bernoulli":
-            pair.append((luck[0] < one).astype(float) - (luck[1] < two))
-        else:
-            ends = np.clip([one, two], 1e-3, 1 - 1e-3)
-            values = [betaincinv(2 * p, 2 * (1 - p), luck[i]) for i, p in enumerate(ends)]
-            pair.append(values[0] - values[1])
-    gap, tuned = float(np.mean(first) - np.mean(second)), variance_for(TUNED_FOR_PAIRS)
-    rounds, costs = rounds_of(tuned, 0, GROWTH_OF_PAIRS)
-    for now, cost in zip(
-        overall(weights, estimates(Sums(pair), rounds, suite.sizes, DIFFERENCE)), costs.tolist(), strict=True
-    ):
-        half = float(sequence_half_width(now.beyond, tuned))
-        if abs(now.value) > half:
-            return Decided(int(np.sign(now.value)), now.value * gap > 0, cost)
-        if half < margin:
-            break
-    return Decided(0, True, cost)

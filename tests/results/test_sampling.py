@@ -10,14 +10,7 @@ import pytest
 
 from medtasks_ext.metrics.common import micro_f1
 from medtasks_ext.metrics.single_label import f1_macro
-from medtasks_ext.results.drawn import difference_of
-from medtasks_ext.runner.duel import Share
-from medtasks_ext.runs.choice import Stratum
 from medtasks_ext.stats.sampling import (
-    GROWTH_OF_PAIRS,
-    LEAST,
-    SPREAD,
-    TUNED_FOR_PAIRS,
     Estimate,
     Population,
     estimated,
@@ -28,9 +21,8 @@ from medtasks_ext.stats.sampling import (
     strata_of_cost,
     weighted,
 )
-from medtasks_ext.stats.sequences import sequence_half_width, variance_for
 from medtasks_ext.stats.statistic import mean, value_and_one
-from tests.results.drawn import NOISES, Sums, bridge, compare, estimates, overall, run
+from tests.results.drawn import NOISES, Sums, bridge, estimates, overall, run
 
 nightly = pytest.mark.nightly
 
@@ -45,19 +37,16 @@ def times(few, many):
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(
-    ("wished", "watched", "least"),
-    [(0.010, False, 20), (0.008, False, 14), (0.015, True, 19), (0.008, True, 8)],
+    ("wished", "least"),
+    [(0.010, 20), (0.008, 14)],
 )
 @times(60, 2000)
-def test_a_stated_error_is_held_and_saves(times, wished, watched, least, noise):
+def test_a_stated_error_is_held_and_saves(times, wished, least, noise):
     rng, suite = np.random.default_rng(11), bridge()
-    found = [
-        run(rng, suite.scores[rng.integers(3), rng.integers(98)], wished, noise, watched=watched)
-        for _ in range(times)
-    ]
+    found = [run(rng, suite.scores[rng.integers(3), rng.integers(98)], wished, noise) for _ in range(times)]
     assert all(item.half <= wished for item in found)
     assert np.mean([item.cost for item in found]) <= 1 / least
-    held = np.mean([item.held if watched else item.error <= item.half for item in found])
+    held = np.mean([item.error <= item.half for item in found])
     assert held >= 0.94 - 2 * np.sqrt(0.05 * 0.95 / times) * (times < 2000)
 
 
@@ -67,41 +56,12 @@ def test_every_model_is_held():
     rng, suite = np.random.default_rng(12), bridge()
     covered = [
         np.mean(
-            [
-                found.error <= found.half
-                for found in (run(rng, scores, 0.01, "bernoulli", watched=False) for _ in range(200))
-            ]
+            [found.error <= found.half for found in (run(rng, scores, 0.01, "bernoulli") for _ in range(200))]
         )
         for scores in suite.scores[0]
     ]
     assert min(covered) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / 200)
     assert np.mean(covered) >= 0.945
-
-
-@times(60, 3000)
-def test_two_models_are_told_apart_for_a_twentieth(times):
-    rng, suite = np.random.default_rng(13), bridge()
-    found = []
-    for _ in range(times):
-        strategy, (one, other) = rng.integers(3), rng.choice(98, 2, replace=False)
-        pair = suite.scores[strategy, one], suite.scores[strategy, other]
-        found.append(compare(rng, *pair, "bernoulli", margin=0.01))
-    assert np.mean([item.cost for item in found]) <= 0.05
-    assert np.mean([not item.right for item in found]) <= 0.05
-    assert np.mean([item.better != 0 for item in found]) > 0.8
-
-
-@pytest.mark.parametrize("noise", NOISES)
-@times(40, 10_000)
-def test_equal_models_are_told_apart_in_less_than_a_twentieth(times, noise):
-    if noise == "beta" and times > 1000:
-        times = 1000  # their quantiles take long
-    rng, suite = np.random.default_rng(14), bridge()
-    found = []
-    for _ in range(times if noise == "bernoulli" else times // 4):
-        scores = suite.scores[rng.integers(3), rng.integers(98)]
-        found.append(compare(rng, scores, scores, noise, margin=0.01).better != 0)
-    assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(found)) * (times < 1000)
 
 
 def test_the_simulation_estimates_as_the_product_does():
@@ -248,16 +208,6 @@ def test_intervals_of_none_right_are_those_of_so_many_documents():
     assert interval.low == 0 and 0.09 < interval.high < 0.15
 
 
-def test_documents_without_gold_were_drawn_and_count_in_no_difference():
-    """Of the second stratum half have no gold: it stands for half as many."""
-    strata = (Stratum(units=100, samples=tuple(range(10))), Stratum(units=100, samples=tuple(range(10, 30))))
-    ours = dict.fromkeys(range(20), 1.0)
-    theirs = {place: float(place >= 10) for place in range(20)}
-    units = {place: place for place in range(30)}
-    found = difference_of(ours, theirs, units, mean, strata, without_gold=range(20, 30))
-    assert found.value == pytest.approx(100 / 150)
-
-
 def test_all_documents_have_no_error_and_the_same_score():
     rng = np.random.default_rng(17)
     counts, value = pooled(rng, 50)
@@ -298,41 +248,3 @@ def test_strata_of_cost_hold_enough_and_are_in_order():
     assert set(found) == {0, 1, 2, 3} and np.bincount(found).min() >= 16
     assert (np.diff(found[np.argsort(costs)]) >= 0).all()
     assert set(strata_of_cost(costs[:40])) == {0} == set(strata_of_cost(np.full(1000, 3.0)))
-
-
-# ---------------------------------------------------------------------- the sequence
-
-
-def test_a_sequence_holds_the_whole_path():
-    """Looked at after each of 200 draws; intervals for one look each do not."""
-    rng = np.random.default_rng(19)
-    paths = np.cumsum(rng.normal(size=(1000, 200)), axis=1) / np.arange(1, 201)
-    variances = 1 / np.arange(1, 201)
-    left = (np.abs(paths) > sequence_half_width(variances, 1 / 50)).any(axis=1).mean()
-    naive = (np.abs(paths) > 1.96 * np.sqrt(variances)).any(axis=1).mean()
-    assert left <= 0.05 < 0.3 < naive
-
-
-def test_a_sequence_is_narrowest_where_it_is_tuned():
-    tuned = variance_for(0.01)
-    assert sequence_half_width(tuned, tuned) == pytest.approx(0.01)
-    assert all(sequence_half_width(tuned, tuned * factor) > 0.01 for factor in (0.3, 0.7, 1.5, 3))
-    assert sequence_half_width(0.0, tuned) == 0
-
-
-@times(150, 2000)
-def test_a_model_as_good_as_a_published_score_is_seldom_told_apart_from_it(times):
-    """The published score has an error of its own, there from the first round on."""
-    rng, n, wrong = np.random.default_rng(0), 300, 0
-    tuned, one = variance_for(TUNED_FOR_PAIRS), np.ones(1)
-    population = Population(np.array([n]), one, one, np.array([LEAST]), np.array([SPREAD]))
-    for rate in rng.uniform(0.05, 0.95, times):
-        printed, right = Share(rng.binomial(n, rate) / n, n), (rng.random(n) < rate).astype(float)
-        for (drawn,) in population.rounds(tuned, first=0, growth=GROWTH_OF_PAIRS):
-            counts = np.stack([right[:drawn], np.ones(drawn)], axis=1)
-            found = estimated(counts, np.zeros(drawn, int), [n], lambda sums: sums[..., 0] / sums[..., 1])
-            half = sequence_half_width(found.beyond + printed.variance, tuned)
-            if abs(found.value - printed.score) > half:
-                wrong += 1
-                break
-    assert wrong <= 0.05 * times

@@ -40,18 +40,7 @@ def rows(chip_ctc, made_rows):
 
 
 #: Of ten documents, how many the model knows: of short ones, of long ones.
-SKILL = {"short": 7, "long": 2, "luck": ""}
-
-
-@pytest.fixture
-def skill(monkeypatch):
-    """Another model of the same name."""
-
-    def set_to(**new):
-        for name, value in new.items():
-            monkeypatch.setitem(SKILL, name, value)
-
-    return set_to
+SKILL = {"short": 7, "long": 2}
 
 
 @pytest.fixture
@@ -62,7 +51,7 @@ def asked(monkeypatch):
     def answer(self, request, requests):
         documents.append(request.doc["id"])
         number = int(request.doc["id"].partition("-")[2])
-        luck = crc32(f"{SKILL['luck']}{request.doc['id']}".encode()) % 10
+        luck = crc32(request.doc["id"].encode()) % 10
         known = luck < SKILL["long" if number % 3 == 0 else "short"]
         return right(self, request, requests) if known else "clinical trial criterion: 睡眠"
 
@@ -85,9 +74,8 @@ def comparable(folder: str) -> dict:
     return {"task": found, **{name: Path(folder, file).read_bytes() for name, file in files.items()}}
 
 
-@pytest.mark.parametrize("kind", [(), ("--watched",)])
-def test_a_part_is_asked_and_the_score_is_near(medtasks, rows, asked, kind):
-    outcome = medtasks(*RUN, "part", "--error", "5", *kind)
+def test_a_part_is_asked_and_the_score_is_near(medtasks, rows, asked):
+    outcome = medtasks(*RUN, "part", "--error", "5")
     assert outcome.code == 0, outcome.text
     n = len(asked)
     assert 100 < n < 0.9 * N and len(set(asked)) == n
@@ -214,7 +202,7 @@ def test_two_models_are_asked_the_same_documents(medtasks, rows, asked, monkeypa
         (("--error", "1", "--ask", "likelihood"), "leave out --ask likelihood"),
         (("--error", "0"), "give 0.05 to 20"),
         (("--error", "nan"), "give 0.05 to 20"),
-        (("--watched",), "add --error 1.0"),
+        (("--error-of", "bridge"), "add --error 1.0"),
         (("--error", "0.5"), "half of it gives about ±"),
         (("--error", "5", "--error-of", "nobody"), "nobody"),
     ],
@@ -255,105 +243,6 @@ def test_estimates_are_compared_without_a_test_of_documents(medtasks, rows, aske
     assert medtasks(*RUN, "full").code == 0
     outcome = medtasks("compare", "part", "full")
     assert outcome.code != 0 and "compared by its interval alone" in " ".join(outcome.text.split())
-
-
-# ---------------------------------------------------------------------- two models
-
-
-def test_a_better_model_is_told_apart_on_a_few_documents(medtasks, rows, asked, skill):
-    assert medtasks(*RUN, "one").code == 0
-    asked.clear()
-    skill(short=3, long=0)
-    outcome = medtasks(*RUN, "two", "--against", "one")
-    assert outcome.code == 0, outcome.text
-    assert len(asked) < N / 4 and len(set(asked)) == len(asked)
-    said = " ".join(outcome.text.split())
-    assert "worse than one" in said and f"{len(asked)} of {N} documents" in said and "saved" in said
-    assert choice("two")["drawn"]["against"] == "one"
-    compared = medtasks("compare", "one", "two", "--until-decided")
-    assert compared.code == 0 and "worse than one" in compared.out, compared.text
-    assert f"{len(asked)} of {N} documents" in compared.out
-
-
-def test_an_estimate_can_be_compared_with(medtasks, rows, asked, skill):
-    assert medtasks(*RUN, "one", "--error", "5").code == 0
-    first = set(asked)
-    asked.clear()
-    skill(short=10, long=9)
-    outcome = medtasks(*RUN, "two", "--against", "one")
-    assert "better than one" in " ".join(outcome.text.split()), outcome.text
-    assert set(asked) <= first
-    n = len(asked)
-    assert medtasks(*RUN, "two", "--against", "one").code == 0 and len(asked) == n
-    assert medtasks(*RUN, "two").code == 0
-    assert len(asked) == len(set(asked)) == N
-
-
-def test_alike_models_end_at_the_margin_or_undecided(medtasks, rows, asked, skill):
-    assert medtasks(*RUN, "one").code == 0
-    asked.clear()
-    skill(luck="other")
-    outcome = medtasks(*RUN, "two", "--against", "one", "--error", "15")
-    assert outcome.code == 0, outcome.text
-    assert "as good as one, within" in " ".join(outcome.text.split()) and len(asked) < N
-    asked.clear()
-    outcome = medtasks(*RUN, "three", "--against", "one", "--error", "0.5")
-    assert len(asked) == N and "not told apart by all" in " ".join(outcome.text.split()), outcome.text
-
-
-def test_unlike_runs_are_refused(medtasks, rows, asked):
-    assert medtasks(*RUN, "one").code == 0
-    asked.clear()
-    outcome = medtasks(*RUN, "two", "--against", "one", "--num_fewshot", "2")
-    assert outcome.code != 0 and not asked, outcome.text
-    assert "was asked under other conditions there: " in " ".join(outcome.text.split())
-    cot = ("run", "--model", "oracle", "--tasks", f"{TASK}_cot", "--output_path", "two", "--against", "one")
-    other = medtasks(*cot)
-    assert other.code != 0 and f"has no result of {TASK}_cot" in other.text
-    nowhere = medtasks(*RUN, "two", "--against", "nowhere")
-    assert nowhere.code != 0 and "nowhere" in nowhere.text
-    assert not asked
-
-
-PUBLISHED = "Baichuan-M1-14B-Instruct"
-
-
-@pytest.fixture
-def as_published(monkeypatch):
-    """The suite has as many rows as are here, and they carry its own words."""
-    from medtasks_ext.results import conditions
-    from medtasks_ext.runner import duel
-
-    loaded = duel.loaded_record
-    monkeypatch.setattr(duel, "loaded_record", lambda task: {**loaded(task), "instruction": "official"})
-    monkeypatch.setitem(vars(registry().tasks[TASK][0]), "n_documents", N)
-    conditions._of_the_paper.cache_clear()
-    yield
-    conditions._of_the_paper.cache_clear()
-
-
-def test_a_model_is_told_apart_from_a_published_one(medtasks, rows, asked, skill, as_published):
-    skill(short=2, long=1)  # 71 % are published
-    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
-    assert outcome.code == 0, outcome.text
-    said = " ".join(outcome.text.split())
-    assert f"worse than {PUBLISHED}" in said and f"{len(asked)} of {N} documents" in said
-    assert len(asked) < N / 4 and choice("two")["drawn"]["against"] == PUBLISHED
-    assert medtasks(*RUN, "two").code == 0 and len(asked) == len(set(asked)) == N
-
-
-def test_a_model_as_good_as_a_published_one_is_not_told_apart(medtasks, rows, asked, skill, as_published):
-    skill(short=8, long=5)
-    outcome = medtasks(*RUN, "two", "--against", PUBLISHED, "--error", "0.5")
-    assert "not told apart by all" in " ".join(outcome.text.split()) and len(asked) == N, outcome.text
-
-
-def test_a_paper_with_other_conditions_is_refused(medtasks, rows, asked):
-    outcome = medtasks(*RUN, "two", "--against", PUBLISHED)
-    said = " ".join(outcome.text.split())
-    assert f"{PUBLISHED} was asked under other conditions: documents (bridge_chip_ctc)" in said, said
-    other = medtasks("run", "--model", "oracle", "--tasks", TASK, "--output_path", "t", "--against", "GPT-99")
-    assert other.code != 0 and "GPT-99" in other.text and not asked
 
 
 # ---------------------------------------------------------------------- a server, and a killed process
