@@ -13,8 +13,8 @@ from common import Row
 
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *("verify", "report", "viewer", "leaderboard", "judge", "rubrics", "api", "stub", "stream_api"),
-    *("endpoints", "watch", "stream_vllm", "ends", "prefixes"),
+    *("verify", "report", "viewer", "leaderboard", "judge", "api", "stub", "stream_api"),
+    *("endpoints", "watch", "stream_vllm", "prefixes"),
 )
 
 

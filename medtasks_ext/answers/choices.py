@@ -38,7 +38,6 @@ class OfLetters(AnswerFormat):
     """Base: the letter of one of the row's options."""
 
     letters: list[str]
-    until_question: ClassVar[bool] = True
 
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names."""
@@ -87,11 +86,6 @@ class ExactLetter(OfLetters):
         place = text.rfind(reply) if reasoned else text.find(reply)
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
-    def ends_at_question(self, *, cot: bool) -> bool:
-        """Also where the first token decides: no reply that goes on is a letter as a whole."""
-        first = self.one_token and all(len(letter) == 1 for letter in self.letters)
-        return first or super().ends_at_question(cot=cot)
-
     def _read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """The letter of the option that the reply names, or of the word that it gives."""
         letters = self._letters(document)
@@ -121,7 +115,6 @@ class LabelWord(AnswerFormat):
     labels: list[str] | dict[str, str]
     has_label_pool: ClassVar[bool] = True
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    until_question: ClassVar[bool] = True
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -164,7 +157,6 @@ class MarkedLetters(AnswerFormat):
 
     kind: Literal["marked_letters"]
     released: ClassVar[Literal["always", "direct", "never"]] = "never"
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The texts of the gold options, sorted."""
@@ -312,7 +304,6 @@ class RelationLabel(AnswerFormat):
     labels: list[str] | dict[str, str]
     aliases: dict[str, str] = Field(default_factory=dict)
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    until_question: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _has_negative(self) -> RelationLabel:

@@ -141,8 +141,6 @@ class AnswerFormat(Strict):
     has_label_pool: ClassVar[bool] = False
     #: When the suite has released a reader of its own; else the repaired reading is the score.
     released: ClassVar[Literal["always", "direct", "never"]] = "always"
-    #: Whether the repaired reading looks no further than the next question that a model asks itself.
-    until_question: ClassVar[bool] = False
     #: Characters of a response that the repaired reading sees, half of them from its beginning and half from
     #: its end. What lies between is a model's loop, or the middle of a long trace. Released readers see all.
     most_read: ClassVar[int] = 40_000
@@ -218,13 +216,6 @@ class AnswerFormat(Strict):
     def has_released_reader(self, *, cot: bool) -> bool:
         """Whether `read` is the suite's own rule for this prompt."""
         return self.released == "always" or (self.released == "direct" and not cot)
-
-    def ends_at_question(self, *, cot: bool) -> bool:
-        """Whether nothing that is scored changes behind the next question that a model asks itself.
-
-        So it is where the repaired reading is the score and stops there (`tests/answers/test_ends.py`).
-        """
-        return self.until_question and not self.has_released_reader(cot=cot)
 
     def read_repaired(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Repaired:
         """What a careful reader takes the answer to be. Never raises, whatever the response is.

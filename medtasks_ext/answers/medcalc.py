@@ -54,7 +54,6 @@ class MedCalc(AnswerFormat):
 
     kind: Literal["medcalc"]
     released: ClassVar[Literal["always", "direct", "never"]] = "direct"
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldValue:
         """The gold answer with its limits."""

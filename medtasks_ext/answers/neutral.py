@@ -175,7 +175,6 @@ class Choice(_Options):
     """
 
     kind: Literal["choice"]
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The label of the right option.
@@ -199,7 +198,6 @@ class Choices(_Options):
     """One or several of a question's options. Gold answers are their labels or texts, with commas between."""
 
     kind: Literal["choices"]
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         """The labels of the right options, in their order.
@@ -230,7 +228,6 @@ class Number(OfNoPaper):
     """
 
     kind: Literal["number"]
-    until_question: ClassVar[bool] = True
     tolerance: float = Field(default=0.0, ge=0)
     relative: float = Field(default=0.0, ge=0)
     units: dict[str, float] = Field(default_factory=dict)
@@ -302,7 +299,6 @@ class Category(OfNames):
     """One label of a closed list: classes, or yes and no."""
 
     kind: Literal["category"]
-    until_question: ClassVar[bool] = True
     has_label_pool: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
@@ -330,7 +326,6 @@ class Ordinal(OfNames):
     """One level of a scale, from the lowest to the highest. The answer is its place, from 0."""
 
     kind: Literal["ordinal"]
-    until_question: ClassVar[bool] = True
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, int]:
         """The level's place, and how many there are.

@@ -108,15 +108,8 @@ def _cache_hits(results: Mapping[str, TaskRecord]) -> str:
 
 def _ended(results: Mapping[str, TaskRecord]) -> Iterator[str]:
     """How many answers the engine ended before the model did, and why; nothing where it ended none."""
-    for kind, why in (
-        (
-            "answers_ended",
-            "ended at the next question that the model asked itself, which moves no score",
-        ),
-        ("answers_looped", "ended since they repeated themselves (repetition_detection)"),
-    ):
-        if n := sum(item["cut"].get(kind, 0) for item in results.values()):
-            yield f"{counted(n, 'answer')} {why}"
+    if n := sum(item["cut"].get("answers_looped", 0) for item in results.values()):
+        yield f"{counted(n, 'answer')} ended since they repeated themselves (repetition_detection)"
 
 
 def _counts(run: Run, results: Mapping[str, TaskRecord], judged: int) -> str:

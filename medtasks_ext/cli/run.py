@@ -70,8 +70,6 @@ prompts longer than the context are reported then, and again at the end. `medtas
 estimates how long a run takes. Besides lm-eval's flags:
 
   --no-preflight      leave out this first question, and the check that prompts fit the context
-  --whole-answers     let vLLM finish every answer. Without it, vLLM ends an answer at the next question
-                      that a model asks itself, where the reader of the answer would stop, too
   --strict            stop if the data of any task is missing
   --drop-faulty       leave out local rows in which `medtasks data check` finds faults; the results
                       count them, and are of a part of the rows
@@ -431,7 +429,6 @@ def _execute(
         say=say,
         egress=wanted.egress.recording(SentLog(run.folder).add),
     )
-    engine.ends_answers = not own.whole_answers
     engine.check(text_of(task) for name, task in waiting.items() if places[name])
     limit = own.max_cost
     charge = Charge(price) if price and (limit is not None or not engine.local) else None
@@ -604,7 +601,6 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     own_parser.add_argument("--prompts")
     own_parser.add_argument("--ask", type=_way, default=ANSWERS)
     own_parser.add_argument("--no-preflight", action="store_true")
-    own_parser.add_argument("--whole-answers", action="store_true")
     own_parser.add_argument("--drop-faulty", action="store_true")
     add_error_flags(own_parser)
     own_parser.add_argument("--stop-if", action="append", default=[], type=StopRule.parse)

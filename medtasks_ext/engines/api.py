@@ -16,16 +16,13 @@ from lm_eval.models.anthropic_llms import AnthropicChat
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.openai_completions import AzureOpenaiChatCompletionsLM
 
-from medtasks_ext.answers.tolerant.markers import ends_in_next_question
 from medtasks_ext.egress import AskedServer, Egress, hold
-from medtasks_ext.engines.ends import few_with_ends, is_end, may_reason
 from medtasks_ext.engines.faults import NO_KEY, withheld
 from medtasks_ext.engines.http import Client, Clock, Failed, Retry, Server
 from medtasks_ext.engines.payload import after_thinking, option_answer, payload, prepared, reader_of
-from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, Request, Usage
+from medtasks_ext.engines.records import Answer, Fault, Request
 from medtasks_ext.engines.server import ServerEngine
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import host_of
 from medtasks_ext.privacy import shows_text
 
@@ -67,8 +64,6 @@ class ApiEngine(ServerEngine):
             raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
         self._lm = lm
         retry = Retry(max_retries=max(0, lm.max_retries))
-        #: whether a reply has named the stop text that ended it: servers that do not cannot end answers
-        self._names_stops = False
         first, *others = (_server(lm, url) for url in (str(lm.base_url or ""), *replicas))
         super().__init__(
             first, retry, read, quotes=quotes, say=say, clock=clock, egress=egress, replicas=others
@@ -82,17 +77,7 @@ class ApiEngine(ServerEngine):
         for place in self._places:
             if not place.permits(request.text):
                 return withheld(place, request.text)
-        ready = prepared(self._lm, request)
-        if isinstance(ready, Request) and ready.ends:
-            # of a conversation only the server knows how it is laid out
-            return replace(
-                ready, ends=self.ends_answers and isinstance(ready.prompt, str) and not self._may_reason
-            )
-        return ready
-
-    @cached_property
-    def _may_reason(self) -> bool:
-        return may_reason(self._lm, templated=True)
+        return prepared(self._lm, request)
 
     @cached_property
     def _places(self) -> list[AskedServer]:
@@ -102,57 +87,18 @@ class ApiEngine(ServerEngine):
         return places
 
     def body(self, request: Request) -> Any:
-        """What lm-eval sends, and the texts at which the answer may end besides."""
-        body = payload(self._lm, request)
-        if request.ends and self._names_stops:
-            assert isinstance(request.prompt, str)
-            body["stop"] = few_with_ends(_stops(body), request.prompt)
-        return body
+        """What lm-eval sends."""
+        return payload(self._lm, request)
 
     async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
         """Try once; a trace of reasoning is taken away where the model names its end."""
         if request.options:
             read, quote = partial(option_answer, self._lm, request), self._quotes(request)
             return await client.ask(body, read, quote=quote, text=request.text)
-        got = await (self._send_to_end if request.ends else super().send)(client, request, body)
+        got = await super().send(client, request, body)
         if isinstance(got, Failed):
             return got
         return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
-
-    async def _send_to_end(self, client: Client, request: Request, body: Any) -> Answer | Failed:
-        """Try once; an answer that ended at the next question where readers look further is asked whole."""
-        stop = None
-
-        def read(reply: Any, quote: bool) -> Answer | Fault:
-            nonlocal stop
-            answer = self._read(reply, quote)
-            if isinstance(answer, Answer):
-                choice = reply["choices"][0]
-                self._names_stops |= "stop_reason" in choice
-                stop = choice.get("stop_reason")
-            return answer
-
-        got = await client.ask(body, read, quote=self._quotes(request), text=request.text)
-        own = _stops(payload(self._lm, request))
-        if isinstance(got, Failed) or not is_end(stop, own):
-            return got
-        if ends_in_next_question(text := f"{got.text}{stop}"):
-            return replace(got, text=text, ended=NEXT_QUESTION)
-        whole = await super().send(client, request, {**body, "stop": own})
-        return whole if isinstance(whole, Failed) else replace(whole, usage=_both(got.usage, whole.usage))
-
-
-def _stops(body: Json) -> list[str]:
-    """The stop texts of what is sent."""
-    stop = body.get("stop") or []
-    return [stop] if isinstance(stop, str) else [text for text in stop if text]
-
-
-def _both(one: Usage | None, other: Usage | None) -> Usage | None:
-    """The tokens of two replies to one request; None where one is not known."""
-    if one is None or other is None:
-        return None
-    return replace(other, prompt=one.prompt + other.prompt, completion=one.completion + other.completion)
 
 
 def _server(lm: TemplateAPI, url: str) -> Server:

@@ -48,8 +48,6 @@ class Engine(ABC):
     local: bool = True
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
-    #: whether answers may end where readers look no further (`Request.ends`), if the engine can do that
-    ends_answers: bool = True
     address: str = ""  # of the server that gets the prompts; empty where no server does
     egress: Egress | None = None  # which servers may receive which text; None for the environment's policy
     #: asked before a request is sent once more after a fault: whether it may be, None if not now

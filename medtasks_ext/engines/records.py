@@ -32,9 +32,6 @@ class Request:
     #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;
     #: empty where it writes an answer
     options: tuple[str, ...] = ()
-    #: whether nothing that is scored changes behind the next question that the model asks itself, so that an
-    #: engine may end the answer there
-    ends: bool = field(default=False, compare=False)
     #: of the options, where the engine takes tokens
     option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
     #: of the tasks that ask about one document in turn, which of them it is; empty elsewhere. Requests of one
@@ -59,8 +56,6 @@ class Usage:
 LOOP = "repetition"
 #: `Answer.finish` of one that a filter of the server took away, or a part of it.
 CONTENT_FILTER = "content_filter"
-#: What `Answer.ended` says of an answer that ends at the next question.
-NEXT_QUESTION = "next question"
 
 
 class Likelihood(NamedTuple):
@@ -87,7 +82,6 @@ class Answer:
         None  # US dollars at the price of the time; None where nobody charges, or none is known
     )
     likelihoods: tuple[Likelihood, ...] = ()  # of the options, in their order
-    ended: str = ""  # where the engine ended it, since readers look no further; empty where the model did
 
 
 def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage | None = None) -> Outcome:

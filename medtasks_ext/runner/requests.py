@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.answers import answer_format
 from medtasks_ext.egress import Text
 from medtasks_ext.engines.lm import lm_eval_prompt
 from medtasks_ext.engines.records import Prompt, Request
@@ -92,16 +90,8 @@ def read_prompts(files: RunFolder, task: str) -> Iterator[AskedPrompt]:
         MedtasksError: a line is damaged.
     """
     path = files.asked_file(task)
-    if path.is_file():
-        yield from read_prompts_file(path)
-
-
-def read_prompts_file(path: Path) -> Iterator[AskedPrompt]:
-    """The requests of one file.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
+    if not path.is_file():
+        return
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -118,22 +108,6 @@ def read_prompts_file(path: Path) -> Iterator[AskedPrompt]:
 def chooses(task: Task) -> bool:
     """Whether the model is asked how likely the possible answers of a task are."""
     return bool(task.OUTPUT_TYPE == "multiple_choice")
-
-
-def ends_at_question(task: Task) -> bool:
-    """Whether nothing that is scored changes behind the next question that a model asks itself.
-
-    Judges, and functions that a task file names, may look at the whole response.
-    """
-    from medtasks_ext.task import MedicalTask
-
-    if not isinstance(task, MedicalTask) or chooses(task):
-        return False
-    dataset = task.dataset_given
-    if dataset.blocks.get("judge") or dataset.config.keys() & {"process_results", "filter_list"}:
-        return False
-    form = answer_format(dataset.blocks["answer"], where=dataset.file)
-    return form.ends_at_question(cot=task.strategy == "cot")
 
 
 def text_of(task: Task) -> Text:
@@ -162,7 +136,7 @@ class RequestBuilder:
         self._fitter, self._templated = PromptFitter(model), settings.templated
         self._settings, self._shots = settings, int(task.config.num_fewshot or 0)
         self._template = model.apply_chat_template if settings.apply_chat_template else None
-        self._chooses, self._ends = chooses(task), ends_at_question(task)
+        self._chooses = chooses(task)
         self.settings: Config = {} if self._chooses else dict(task.config.generation_kwargs or {})
 
     def build(self, place: int) -> AskedPrompt:
@@ -206,5 +180,4 @@ class RequestBuilder:
             row,
             text=self._text,
             options=options,
-            ends=self._ends,
         )

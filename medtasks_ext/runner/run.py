@@ -20,7 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from medtasks_ext.atomic import atomic_file, remove
+from medtasks_ext.atomic import remove
 from medtasks_ext.data.oracle import highest_possible
 from medtasks_ext.engines.described import described
 from medtasks_ext.engines.records import CONTENT_FILTER, LOOP, Answer, Request
@@ -291,7 +291,7 @@ class Run:
         for name, task in tasks.items():
             entry = self.state(name)
             if not same_documents(task, entry.choice, choices[name]):
-                self._put_by(name)
+                remove(self.files.asked_file(name))  # requests of a former choice
                 entry = TaskEntry(sealed=entry.sealed)
             asked = len(self.places(task, choices[name]))
             now = {"choice": choices[name], "bound": self.bound(task), "asked": asked}
@@ -304,18 +304,6 @@ class Run:
             self.manifest.tasks[name] = self.state(name).model_copy(
                 update={"choice": choices[name], "asked": asked}
             )
-
-    def _put_by(self, task: str) -> None:
-        """Take away the requests of a former choice; results of a batch may still come for them."""
-        asked = self.files.asked_file(task)
-        if not asked.is_file():
-            return
-        if self.manifest.batches:
-            earlier = self.files.earlier_file(task)
-            kept = earlier.read_bytes() if earlier.is_file() else b""
-            with atomic_file(earlier) as file:
-                file.write(kept + asked.read_bytes())
-        remove(asked)
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places of the documents that are asked, in the task's test file.
@@ -724,11 +712,7 @@ def cut_counts(
     counts = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
     if not set(ends) <= {""}:
         counts["answers_cut"] = ends["length"]
-    more = {
-        "answers_ended": sum(bool(answer.ended) for answer in given),
-        "answers_looped": ends[LOOP],
-        "answers_filtered": ends[CONTENT_FILTER],
-    }
+    more = {"answers_looped": ends[LOOP], "answers_filtered": ends[CONTENT_FILTER]}
     return counts | {name: n for name, n in more.items() if n}
 
 

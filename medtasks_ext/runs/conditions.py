@@ -148,7 +148,6 @@ class Observed(_Part):
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     inputs_cut: int | None = None  # inputs that lost a part, to fit
     answers_cut: int | None = None  # answers that fill the budget
-    answers_ended: int | None = None  # answers that the engine ended where readers look no further
     answers_looped: int | None = None  # answers that the engine ended since they repeated themselves
     answers_filtered: int | None = None  # answers that the server's filter took away
     judged: float | None = None  # share of the answers that were judged; None where nobody judges
@@ -168,7 +167,6 @@ class Observed(_Part):
             shots_dropped=cut.get("shots_dropped"),
             inputs_cut=cut.get("inputs_cut"),
             answers_cut=cut.get("answers_cut"),
-            answers_ended=cut.get("answers_ended"),
             answers_looped=cut.get("answers_looped"),
             answers_filtered=cut.get("answers_filtered"),
         )

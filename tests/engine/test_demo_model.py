@@ -148,32 +148,6 @@ def test_vllm_and_its_server_answer_in_the_same_form(run, real_model, environmen
         check_cut(folder, words)
 
 
-@pytest.mark.nightly
-def test_a_served_base_model_s_answers_end_at_the_next_question(real_model, environment, served, tmp_path):
-    """Without a template the model goes on with a question of its own; scores stay, and tokens are saved."""
-    task = "medhelm_medmcqa_5shot"
-    with served(real_model, NAME, context=4096) as address:
-        arguments = f"model={NAME},base_url={address}/v1/completions,tokenizer={real_model},num_concurrent=1"
-        for name, more in (("ended", ()), ("whole", ("--whole-answers",))):
-            command = [*MEDTASKS, "run", "--tasks", task, "--model", "local-completions", "--limit", "6"]
-            command += ["--model_args", arguments, "--gen_kwargs", "max_gen_toks=48", "--output_path", name]
-            done = subprocess.run(
-                [*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr[-4000:]
-
-    def of(name: str) -> tuple[list[dict], dict]:
-        lines = (tmp_path / name / "responses" / f"{task}.jsonl").read_text("utf-8").splitlines()
-        metrics = json.loads((tmp_path / name / "results.json").read_text())["results"][task]
-        return sorted(map(json.loads, lines), key=lambda record: record["document"]), metrics
-
-    (ended, scores), (whole, same) = of("ended"), of("whole")
-    assert sum(bool(record.get("ended")) for record in ended) > len(ended) / 2
-    assert not any(record.get("ended") for record in whole) and scores == same
-    spent = [sum(record["usage"]["completion"] for record in records) for records in (ended, whole)]
-    assert spent[0] < spent[1] / 2
-
-
 def check_form(folder: Path, other: Path) -> None:
     """A run answers each document of another run, each with its end; what fills the budget is cut."""
     found = outcomes(folder)

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Request
-from medtasks_ext.engines.ends import may_reason
 from medtasks_ext.engines.vllm import VllmEngine
 from medtasks_ext.engines.vllm.lanes import DROP, Ended, Lane, LaneResult
 from medtasks_ext.engines.vllm.load import cpu_threads, device_slices, environment
@@ -236,14 +235,3 @@ def model_with(*added: str, template: str | None = None, think_end: str | None =
     """What is looked at of lm-eval's model to know whether it may reason."""
     tokenizer = SimpleNamespace(get_added_vocab=lambda: dict.fromkeys(added, 1), chat_template=template)
     return SimpleNamespace(tokenizer=tokenizer, think_end_token=think_end)
-
-
-def test_answers_of_models_that_may_reason_are_asked_to_their_end():
-    assert not may_reason(model_with("<|user|>", "<|im_end|>", template="{{ messages }}"), templated=True)
-    assert may_reason(model_with("</think>"), templated=False)
-    assert may_reason(model_with("<|channel|>", "<|message|>"), templated=False)
-    assert may_reason(model_with(think_end="</think>"), templated=False)
-    opens = model_with(template="{{ messages }}<think>")
-    assert may_reason(opens, templated=True) and not may_reason(opens, templated=False)
-    unknown = SimpleNamespace(tokenizer=SimpleNamespace(), think_end_token=None)
-    assert may_reason(unknown, templated=False)

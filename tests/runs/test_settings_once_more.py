@@ -126,7 +126,7 @@ SAID: dict[str, list[tuple[Effect, tuple[object, ...], str]]] = {
     "flag": [
         (Effect.HARMLESS, (), """
             batch_size max_batch_size batch_sizes device use_cache bootstrap_iters
-            whole_answers check_integrity write_out log_samples output_path show_config include_path verbosity
+            check_integrity write_out log_samples output_path show_config include_path verbosity
             wandb_args wandb_config_args hf_hub_log_args trackio_args trust_remote_code
             confirm_run_unsafe_code
         """),

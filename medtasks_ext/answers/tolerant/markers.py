@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from medtasks_ext.answers.tolerant.reply import LONGEST, Reply, Span, reply_of
+from medtasks_ext.answers.tolerant.reply import LONGEST, Reply, Span
 
 
 class Marker(NamedTuple):
@@ -127,39 +127,12 @@ _LONGEST_LEAD = 60
 _MOST = 50
 
 
-#: Beginnings of that question by which an engine ends an answer; `_NEXT_QUESTION` knows more forms.
-NEXT_QUESTIONS = (
-    "\nQuestion:",
-    "\nquestion:",
-    "\nQ:",
-    "\nUser:",
-    "\nuser:",
-    "\nHuman:",
-    "\n题目：",
-    "\n题目:",
-    "\n问题：",
-    "\n问题:",
-)
-
-
 def end_of_answer(reply: Reply) -> int:
     """Where the reply ends: before the next question that a model may write itself."""
     if "\n" not in reply.text:
         return reply.end
     match = _NEXT_QUESTION.search(reply.text, reply.begin, min(reply.end, reply.begin + LONGEST))
     return match.start() if match and reply.text[reply.begin : match.start()].strip() else reply.end
-
-
-def ends_in_next_question(text: str) -> bool:
-    """Whether readers that look no further than the next question have all of a response that goes on.
-
-    That holds if a question has begun behind an answer, no reasoning stands in the text, and what is read of
-    longer responses (`LONGEST`, `AnswerFormat.most_read`) does not depend on what follows. A mark of
-    reasoning in what follows would make all of this the reasoning: of models that know such marks nobody
-    can tell.
-    """
-    reply = reply_of(text)
-    return not reply.traced and len(text) < LONGEST - 1 and end_of_answer(reply) < reply.end
 
 
 def markers(text: str, begin: int, end: int) -> list[Marker]:

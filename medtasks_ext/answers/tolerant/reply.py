@@ -121,7 +121,6 @@ _CLOSE = [
         "assistantfinal",
     ),
 ]
-REASONING_MARKS = (*_OPEN, *_CLOSE)
 #: tokens that end a turn, and what follows them
 _TURN_END = re.compile(
     r"<\|(?:end|im_end|eot_id|return|endoftext|end_of_text|eot)\|>|</s>|<eos>|<end_of_turn>"

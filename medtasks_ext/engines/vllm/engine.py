@@ -11,7 +11,6 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines.ends import may_reason
 from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.records import Fault, FaultKind, Request
 from medtasks_ext.engines.vllm.lanes import Ended, Event, Lane
@@ -57,7 +56,6 @@ class VllmEngine(Engine):
         self._under_way: dict[int, tuple[Lane, Request]] = {}
         self._record = "", self.lanes[0]  # of the last request, and where it went
         self._looked = time.monotonic()
-        self._reasons: dict[bool, bool] = {}  # whether a template is applied -> whether the model may reason
         if len(self.lanes) > 1:  # at exit, multiprocessing waits for processes that nobody has told to end
             atexit.register(self.close)
 
@@ -83,15 +81,7 @@ class VllmEngine(Engine):
         room = self.lm.max_length - completion
         if len(tokens) > room:
             return _too_long(len(tokens), room, self.lm.max_length, completion)
-        ends = request.ends and self.ends_answers and not self._may_reason(request)
-        return replace(request, tokens=tokens, ends=ends)
-
-    def _may_reason(self, request: Request) -> bool:
-        """Whether the model may reason: of one that does, nobody knows beforehand where its answer begins."""
-        templated = not isinstance(request.prompt, str)
-        if templated not in self._reasons:
-            self._reasons[templated] = may_reason(self.lm, templated=templated)
-        return self._reasons[templated]
+        return replace(request, tokens=tokens)
 
     def _tokens(self, request: Request) -> list[int]:
         tokens: list[int] = self.lm.tok_encode(self._text(request))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from medtasks_ext.engines.ends import with_ends
-
 if TYPE_CHECKING:
     from lm_eval.models.vllm_causallms import VLLM
     from vllm import SamplingParams
@@ -27,13 +25,8 @@ def budget(lm: VLLM, settings: Mapping[str, Any]) -> int:
     return budget
 
 
-def sampling(
-    lm: VLLM, settings: Mapping[str, Any], end: str, *, ends: bool = False
-) -> tuple[SamplingParams, list[str]]:
+def sampling(lm: VLLM, settings: Mapping[str, Any], end: str) -> tuple[SamplingParams, list[str]]:
     """vLLM's parameters, and the texts at which lm-eval cuts the answer.
-
-    Args:
-        ends: whether vLLM stops at the next question, too (`Request.ends`); lm-eval cuts nothing there.
 
     Stop texts of the task often stand within reasoning. With `think_end_token` they are applied afterwards,
     to what follows the reasoning.
@@ -50,8 +43,6 @@ def sampling(
     stop = [text for text in until if text == end] if lm.think_end_token else until
     if isinstance(loops := more.get("repetition_detection"), Mapping):
         more["repetition_detection"] = RepetitionDetectionParams(**loops)
-    if ends:
-        stop = with_ends(stop)
     parameters = SamplingParams(
         max_tokens=max_tokens, stop=stop, output_kind=RequestOutputKind.FINAL_ONLY, **more
     )

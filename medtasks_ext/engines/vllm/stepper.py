@@ -11,13 +11,11 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from medtasks_ext.answers.tolerant.markers import ends_in_next_question
-from medtasks_ext.engines.ends import is_end
-from medtasks_ext.engines.records import NEXT_QUESTION, Answer, Fault, FaultKind, Outcome, Request, Usage
+from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.vllm.lanes import DROP, END, MEMORY_REMEDY, Ended, Events, Lane, LaneResult
 from medtasks_ext.engines.vllm.likelihood import Pass, Reading, knows_ids
 from medtasks_ext.engines.vllm.settings import end_of_text, reasoning_of, sampling
@@ -37,7 +35,6 @@ class _Added:
     ticket: int
     until: list[str]
     at: float
-    request: Request | None = None  # where vLLM may end the answer at the next question
     reading: Reading | None = None  # of a request with options, and which of its passes this is
     part: Pass | None = None
 
@@ -127,9 +124,9 @@ class Stepper(Lane):
             if request.options:
                 self._ask(ticket, Reading(request, ids=self._ids, cached=self._cached))
                 return
-            parameters, until = sampling(self._lm, request.settings, self._end, ends=request.ends)
+            parameters, until = sampling(self._lm, request.settings, self._end)
             self._send(name, request.tokens or [], parameters)
-            self._added[name] = _Added(ticket, until, time.monotonic(), request if request.ends else None)
+            self._added[name] = _Added(ticket, until, time.monotonic())
         except EngineDeadError:
             raise
         except Exception as error:  # vLLM has seen tokens and settings only: its words hold no text of a row
@@ -176,13 +173,7 @@ class Stepper(Lane):
         if not output.finished or not (added := self._added.pop(output.request_id, None)):
             return
         if added.reading is None or added.part is None:
-            outcome = self._outcome(output, added)
-            if isinstance(outcome, Answer) and outcome.ended and not ends_in_next_question(outcome.text):
-                # readers would look further, as where nothing stands before the question
-                assert added.request is not None
-                self._add(added.ticket, replace(added.request, ends=False))
-                return
-            self._events.put(LaneResult(added.ticket, outcome))
+            self._events.put(LaneResult(added.ticket, self._outcome(output, added)))
         elif output.outputs[0].finish_reason in NO_ANSWER:
             self._drop_parts(added.ticket)
             self._events.put(LaneResult(added.ticket, _given_up(output)))
@@ -199,12 +190,8 @@ class Stepper(Lane):
         completion, think_end = output.outputs[0], self._lm.think_end_token
         if completion.finish_reason in NO_ANSWER:
             return _given_up(output)
-        stop = completion.stop_reason
-        ended = added.request is not None and is_end(stop, added.until)
-        # vLLM leaves the stop text out, by which readers see where the answer ends
-        text = f"{completion.text}{stop}" if ended else completion.text
         return Answer(
-            text=postprocess_generated_text(text, added.until, think_end),
+            text=postprocess_generated_text(completion.text, added.until, think_end),
             finish=completion.finish_reason or "",
             usage=Usage(
                 prompt=len(output.prompt_token_ids or ()),
@@ -213,7 +200,6 @@ class Stepper(Lane):
             ),
             reasoning=reasoning_of(completion.text, think_end),
             seconds=time.monotonic() - added.at,
-            ended=NEXT_QUESTION if ended else "",
         )
 
 
