@@ -404,7 +404,6 @@ def make_judged(recorder: Recorder) -> None:
     few = ("--tasks", names(*JUDGED), "--data", "sample", "--limit", "3")
     for name, model in (
         ("judged", chat(recorder, "judged")),
-        ("judged-files", ("--model", "oracle")),
         ("disputed", ("--model", "random-label")),
     ):
         recorder.call(f"made.{name}", "run", *model, *few, "--output_path", name, made=True)
@@ -413,25 +412,6 @@ def make_judged(recorder: Recorder) -> None:
     recorder.call("made.jury", "judge", "judged --jury", file, made=True)
     recorder.call("made.jury-again", "judge", "judged --jury", file, made=True)
     recorder.asked("jury", made=True)
-    file = jury(recorder, "away", *JUDGES, adjudicator="third")
-    for turn in range(4):
-        recorder.call(
-            f"made.jury-out-{turn}",
-            "judge",
-            "judged-files --jury",
-            file,
-            "--requests",
-            f"away-{turn}.jsonl",
-            made=True,
-        )
-        results = []
-        for found in sorted(recorder.runs.glob(f"away-{turn}-*.jsonl")):
-            results.append(found.with_suffix(".answers"))
-            lines(results[-1], [answer(recorder, line) for line in read_lines(found)])
-        if not results:
-            break
-        takes = [part for path in results for part in ("--responses", path.name)]
-        recorder.call(f"made.jury-in-{turn}", "judge", "judged-files --jury", file, *takes, made=True)
     file = jury(recorder, "physician", *JUDGES, adjudicator="human")
     recorder.call("made.physician", "judge", "disputed --jury", file, "--tasks mlb", made=True)
     recorder.asked("physician", made=True)
@@ -593,7 +573,7 @@ def read_reports(recorder: Recorder) -> None:
     call("scores.all", "report", *every, "-o {out}")
     call("scores.all-json", "report", *every, "--json")
     call("scores.cot", "report", "oracle served --strategy cot --published none --json")
-    call("scores.judged", "report", "judged judged-files disputed -o {out}")
+    call("scores.judged", "report", "judged disputed -o {out}")
     call("scores.own", "report", "own-run own-served -o {out}", env=OWN)
     call("scores.local", "report", "local --published medhelm -o {out} --include-text", env=OWN)
     call("scores.plain", "report", "plain served -o {out}")
@@ -617,7 +597,7 @@ def read_comparisons(recorder: Recorder) -> None:
     call("changes.strategies", "compare", "served --json")
     call("changes.settings", "compare", "served warm")
     call("changes.labels", "compare", "random served --by levels --json")
-    call("changes.judged", "compare", "judged judged-files --all")
+    call("changes.judged", "compare", "judged disputed --all")
     call("changes.published", "compare", "GPT-4o Llama-3.1-8B-Instruct")
 
 

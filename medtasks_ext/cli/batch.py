@@ -1,135 +1,117 @@
-"""What commands say of batch files: which there are, and how they get their answers."""
+"""`medtasks batch`."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated
 
 import typer
 
+from medtasks_ext.cli.arguments import hide_bars, lm_eval_config, own_flags, quiet
+from medtasks_ext.cli.model import create_model, output_folder
+from medtasks_ext.cli.run import (
+    ANSWERS,
+    REFUSED,
+    build_request,
+    check_conversations,
+    finish,
+    fitted,
+    open_run,
+)
 from medtasks_ext.cli.words import counted, say
-from medtasks_ext.errors import some
+from medtasks_ext.egress import addresses
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
 
-if TYPE_CHECKING:
-    from medtasks_ext.engines.batch import FileReport, Intake, Written
+_DESCRIPTION = """Write the requests of a run that have no answer yet to a file in OpenAI's batch format,
+which `vllm run-batch`, Ray Data and most providers take; `medtasks batch in` takes the results back. Takes
+the flags and --config files of `medtasks run`. No server is asked, so no key is needed. Besides lm-eval's
+flags:
 
-
-class ForModel(NamedTuple):
-    """Files of requests to one model."""
-
-    title: str
-    files: Sequence[Written]
-    url: str  # of each request; empty for Anthropic's
-    model: str  # as requests name it
-    server: str  # address up to /v1 of a provider; empty where one runs the model oneself
-    key: str = "OPENAI_API_KEY"  # variable that holds the provider's key
-    cost: str = ""  # in words
-
-    @property
-    def paths(self) -> list[Path]:
-        """The files."""
-        return [item.path for item in self.files]
+  -o FILE             requests.jsonl by default
+  --strict            stop if the data of any task is missing
+  --data ORIGIN, --drop-faulty  as for `medtasks run`
+  --allow-host HOST   write gated or private text for a provider at this host, too
+"""
+_EXAMPLE = "--tasks bridge_zh --model openai-chat-completions --model_args model=NAME --apply_chat_template"
 
 
-def say_written(written: Sequence[ForModel], back: str) -> None:
-    """Name files of requests, and the commands by which they get their answers, to be copied.
+def out(context: typer.Context) -> int:
+    """Write a run's requests to a file for a batch interface.
 
-    Args:
-        back: the command that takes results, without their names.
+    Example: medtasks batch out --tasks bridge_zh --model openai-chat-completions --model_args model=NAME
+    --apply_chat_template -o requests.jsonl
+
+    Exit code 1: requests cannot be put, or data is missing.
     """
-    for model in written:
-        typer.echo(f"{model.title}:")
-        for item in model.files:
-            typer.echo(f"  {item.path}: {counted(item.requests, 'request')}, {item.bytes:,} bytes")
-        if model.cost:
-            typer.echo(model.cost)
-    typer.echo("next:")
-    for model in written:
-        _say_answering(model)
-    typer.echo(f"  {back} {' '.join(results_named(model.paths) for model in written)}")
+    quiet()
+    own_parser = own_flags()
+    own_parser.add_argument("--prompts")
+    own_parser.add_argument("--drop-faulty", action="store_true")
+    own_parser.add_argument("-o", default="requests.jsonl")
+    own_parser.set_defaults(ask=ANSWERS)  # files of a batch interface hold texts to answer
+    own, rest = own_parser.parse_known_args(context.args)
+    config = lm_eval_config(rest, "batch out", _DESCRIPTION, _EXAMPLE, REFUSED, in_files=True)
+
+    from medtasks_ext.runner.batch import interface_of, write_requests
+    from medtasks_ext.runner.requests import text_of
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.seal import RunLease
+
+    interface_of(config.model)
+    if not (config.model_args.get("model") or config.model_args.get("pretrained")):
+        raise MedtasksError(
+            "no model is named, and every request names it", where="--model_args", remedy="add model=NAME"
+        )
+    if (file := Path(own.o)).is_dir():
+        raise MedtasksError("is a folder", where=file, remedy="name a file")
+    wanted = build_request(own, config)
+    check_conversations(config, wanted.settings)
+    run = Run(output_folder(config), wanted.registry)
+    with RunLease(run.folder, "medtasks batch out", private=wanted.private):
+        if not (waiting := open_run(run, wanted, config)):
+            say("nothing is left to ask")
+            return finish(run, len(wanted.missing))
+        model = create_model(config, asked=False).lm
+        waiting, settings = fitted(run, model, waiting, wanted)
+        for server in addresses(config.model_args.get("base_url") or getattr(model, "base_url", None))[:1]:
+            wanted.egress.check(server, [text_of(task) for task in waiting.values()])
+        written, tally = write_requests(run, model, waiting, settings, file)
+        code = 1 if tally.reasons or wanted.missing else 0
+        if not written:
+            file.unlink()
+            say("nothing is left to ask")
+            return finish(run, len(wanted.missing)) or code
+    for (_, reason), n in tally.reasons.items():
+        say(f"✗ {counted(n, 'request')} cannot be put: {reason}")
+    typer.echo(f"{file}: {counted(written, 'request')} to {model.model}")
+    typer.echo(f"next: medtasks batch in {shlex.quote(str(run.folder))} RESULTS.jsonl")
+    return code
 
 
-def _say_answering(given: ForModel) -> None:
-    files = given.paths
-    if not given.url:
-        _say_messages(files)
-    elif given.server:
-        _say_upload(files, given.url, given.server, given.key)
-    elif given.url.endswith("/chat/completions"):
-        name = shlex.quote(given.model)
-        _say_each(files, lambda given, got: f"vllm run-batch -i {given} -o {got} --model {name}")
-    else:
-        typer.echo("  `vllm run-batch` takes conversations alone: docs/evaluate.md asks a server with Ray")
+def into(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder of the run.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="RESULTS...", help="Files of results and errors, in any order.")
+    ],
+) -> int:
+    """Take the results of a batch back, and score what is complete.
 
+    Example: medtasks batch in runs/MODEL results.jsonl errors.jsonl
 
-def _say_upload(files: Sequence[Path], url: str, server: str, variable: str) -> None:
-    curl, key = f"curl {server}", f' -H "Authorization: Bearer ${variable}"' if variable else ""
-    batch = f'{{"input_file_id": "FILE", "endpoint": "{url}", "completion_window": "24h"}}'
-    _say_each(files, lambda given, got: f"{curl}/files{key} -F purpose=batch -F file=@{given}")
-    typer.echo(f"  {curl}/batches{key} -H 'Content-Type: application/json' -d '{batch}'")
-    typer.echo(f"  {curl}/batches/BATCH{key}   # until it names output_file_id, and error_file_id")
-    typer.echo(f"  {curl}/files/FILE/content{key} > {results_named(files[:1])}")
-
-
-def _say_messages(files: Sequence[Path]) -> None:
-    """Anthropic takes the lines in a list."""
-    curl = "curl https://api.anthropic.com/v1/messages/batches"
-    key = '-H "x-api-key: $ANTHROPIC_API_KEY" -H "anthropic-version: 2023-06-01"'
-    send = f"{curl} {key} -H 'Content-Type: application/json' --data-binary @-"
-    _say_each(files, lambda given, got: f"jq -cs '{{requests: .}}' {given} | {send}")
-    typer.echo(f"  {curl}/BATCH {key}   # until its processing_status is ended")
-    typer.echo(f"  {curl}/BATCH/results {key} > {results_named(files[:1])}")
-
-
-def _say_each(files: Sequence[Path], command: Callable[[str, str], str]) -> None:
-    """A command over all files, given the names of requests and results as a shell writes them."""
-    if len(files) == 1:
-        typer.echo(f"  {command(_named(files, '.jsonl'), results_named(files))}")
-        return
-    one = command('"$part"', '"${part%.jsonl}.results.jsonl"')
-    typer.echo(f"  for part in {_named(files, '.jsonl')}; do {one}; done")
-
-
-def results_named(files: Sequence[Path]) -> str:
-    """The files of results that the commands make, as a shell names them."""
-    return _named(files, ".results.jsonl")
-
-
-def _named(files: Sequence[Path], ending: str) -> str:
-    stem = str(files[0]).removesuffix(".jsonl")
-    if len(files) == 1:
-        return shlex.quote(stem + ending)
-    front, _, back = stem.rpartition("-00001-of-")
-    return f"{shlex.quote(front)}-*-of-{back}{ending}"
-
-
-def take_files(intake: Intake, paths: Sequence[Path]) -> bool:
-    """Store the results in files, and say what was in each; whether every line is a result of ours.
-
-    Raises:
-        MedtasksError: the disk takes no more. What was stored stays.
+    Exit code 1: answers are missing, or lines hold no result of this run.
     """
-    sound = True
-    for path in paths:
-        report = intake.take(path)
-        _say_report(report)
-        sound = sound and report.is_sound
-    return sound
+    quiet()
+    hide_bars("")
+    from medtasks_ext.runner.batch import take_results
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.runs.seal import RunLease
 
-
-def _say_report(report: FileReport) -> None:
-    """What was in a file of results, and what of it cannot be used."""
-    parts = [counted(report.answers, "new answer")]
-    parts += [counted(report.faults, "new fault")] * bool(report.faults)
-    parts += [f"{report.there:,} stored before"] * bool(report.there)
-    parts += [f"{report.repeated:,} repeated"] * bool(report.repeated)
-    say(f"{report.path}: {', '.join(parts)}")
-    for what, items in (
-        ("results with another content than before in this call; the first counts", report.different),
-        ("results of other requests", report.unknown),
-        ("lines that hold no result", report.broken),
-    ):
-        if items:
-            say(f"✗ {report.path}: {len(items):,} {what}: {some(items)}")
+    run = Run(Path(folder), registry())
+    run.load()
+    with RunLease(run.folder, "medtasks batch in"):
+        run.note_session({})
+        sound = take_results(run, [Path(name) for name in files], say)
+        code = finish(run, 0, how="the same `medtasks batch out` command writes them again")
+    return code if sound else 1

@@ -28,14 +28,14 @@ _PANELS: Mapping[str, tuple[str, ...]] = {
 }
 #: The core's groups of commands, and what their help says.
 _GROUPS = {
-    "batch": "Answer a run's requests by a batch API, at half price.",
+    "batch": "Answer a run's requests by a batch API.",
     "judge": "Let juries of models rate answers, and check the juries.",
     "dev": "Check task files, and build tasks, pages and locks.",
 }
 #: Command of a group -> the module below `cli` that declares it.
 _PARTS = {
-    "batch out": "requests:requests",
-    "batch in": "responses:responses",
+    "batch out": "batch:out",
+    "batch in": "batch:into",
     "judge run": "judge:judge",
     "dev validate": "validate:validate",
     "dev lock": "lock:lock",

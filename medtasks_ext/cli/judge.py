@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +11,6 @@ import typer
 
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
-from medtasks_ext.cli.batch import ForModel, say_written, take_files
 from medtasks_ext.cli.end import say_root, say_sent
 from medtasks_ext.cli.judge_tables import print_agreement, print_common
 from medtasks_ext.cli.judging import (
@@ -29,7 +27,6 @@ from medtasks_ext.cli.judging import (
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
-from medtasks_ext.engines.batch import CHAT, BatchFiles
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.hooks import RATERS, Hook, attempt, loaded
 from medtasks_ext.registry import registry
@@ -37,11 +34,10 @@ from medtasks_ext.runs.served import other_models
 
 if TYPE_CHECKING:
     from medtasks_ext.engines.budget import Budget
-    from medtasks_ext.judge.asks import Ask, RunToJudge
-    from medtasks_ext.judge.budget import CostEstimate
+    from medtasks_ext.judge.asks import RunToJudge
     from medtasks_ext.judge.cases import JudgedTask
-    from medtasks_ext.judge.jury import Judge, Jury
-    from medtasks_ext.judge.planner import End, JuryPlanner
+    from medtasks_ext.judge.jury import Jury
+    from medtasks_ext.judge.planner import End
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
@@ -49,8 +45,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.seal import State
 
 _FIGURE = 6  # width of the longest figure
-_ASK_AGAIN = "the same command asks for them again"
-_WRITE_AGAIN = "--requests writes them again, and those that follow from the others"
 
 
 def judge(
@@ -85,16 +79,6 @@ def judge(
             "--prompts", metavar="WORDS", help=f"{PROMPTS} auto goes on in those in which judging began."
         ),
     ] = None,
-    requests: Annotated[
-        str | None,
-        typer.Option(
-            "--requests", help="Ask nobody: write what can be asked now to FILE-JUDGE, for batches."
-        ),
-    ] = None,
-    responses: Annotated[
-        list[str] | None,
-        typer.Option("--responses", help="Take the results of batches back; files, one after the other."),
-    ] = None,
 ) -> int:
     """Let a jury of models rate open-ended answers.
 
@@ -105,11 +89,7 @@ def judge(
     Exit code 1: judgements are missing.
     """
     quiet()
-    check_flags(dry_run=dry_run, max_cost=max_cost, requests=requests, responses=responses)
     folders = folders or []
-    if responses:  # a pattern of the shell puts files behind the option, where folders are expected
-        responses = [*responses, *(name for name in folders if Path(name).is_file())]
-        folders = [name for name in folders if not Path(name).is_file()]
     if not (folders := folders or [folder.name for folder in [Path("run")] if folder.is_dir()]):
         raise MedtasksError(
             "no run is named", where="medtasks judge", remedy="medtasks judge run runs/MODEL --jury medhelm"
@@ -160,7 +140,7 @@ def judge(
         budget = budget_of(max_cost, *paid(jury, stores))
         engine = JuryPlanner(jury, list(to_judge.values()), say=say, egress=egress)
         _say_wording([task for item in to_judge.values() for task in item.tasks])
-        asks = engine.pending() if dry_run or requests else []
+        asks = engine.pending() if dry_run else []
         if dry_run:
             possible = engine.possible(asks)
             warn_withheld(engine, [*asks, *possible])
@@ -171,40 +151,7 @@ def judge(
                     f"of them {len(possible):,} at most to {jury.adjudicator_name}, for disputed cases"
                 )
             return DONE
-        if requests:
-            engine.check(asks)
-            for item in jury.models:
-                item.check_key()  # the commands that are printed would send it
-            return _write_requests(engine, asks, Path(requests), _again(folders, jury_name))
-        outcome, sound = None, True
-        if responses:
-            intake, paths = engine.intake(), [Path(name) for name in responses]
-            intake.check(paths)
-            sound = take_files(intake, paths)
-            budget = budget_of(None, *paid(jury, stores))
-        else:
-            outcome = ask_all([engine], budget)
-        again = _WRITE_AGAIN if responses else _ASK_AGAIN
-        code = _finish(jury, runs, to_judge, outcome, people, budget, again)
-        return code if sound else code or INCOMPLETE
-
-
-def check_flags(
-    *, dry_run: bool, max_cost: float | None, requests: str | None, responses: list[str] | None
-) -> None:
-    """Refuse flags that have no meaning together."""
-    if requests and responses:
-        raise MedtasksError(
-            "requests are written, or results are taken",
-            where="--requests, --responses",
-            remedy="leave one out",
-        )
-    if (requests or responses) and (dry_run or max_cost is not None):
-        raise MedtasksError(
-            "has no meaning with files: nobody is asked",
-            where="--dry-run" if dry_run else "--max-cost",
-            remedy="leave it out; --requests says what the files cost at most",
-        )
+        return _finish(jury, runs, to_judge, ask_all([engine], budget), people, budget)
 
 
 def _wanted(names: str | None) -> set[str] | None:
@@ -268,51 +215,6 @@ def _seal(run: Run, store: JudgementStore) -> None:
         run.save()
 
 
-# ---------------------------------------------------------------------- files in place of asking
-
-
-def _again(folders: Sequence[str], jury: str) -> str:
-    """The beginning of the command that takes the results."""
-    return shlex.join(["medtasks", "judge", "run", *folders, "--jury", jury])
-
-
-def _write_requests(engine: JuryPlanner, asks: Sequence[Ask], path: Path, again: str) -> int:
-    """Write requests, to files for each judge, since providers take one model a file."""
-    with ExitStack() as stack:
-        files = {
-            judge.name: stack.enter_context(
-                BatchFiles(path.with_name(f"{path.stem}-{judge.name}{path.suffix}"))
-            )
-            for judge in engine.jury.models
-        }
-        engine.write(asks, files)
-    costs = {item.judge: item for item in engine.estimates(asks)}
-    written = [
-        ForModel(
-            f"{judge.name}{_at_most(judge, costs[judge.name])}",
-            files[judge.name].written,
-            CHAT.url,
-            judge.model,
-            "" if judge.is_local else judge.base_url,
-            judge.api_key_env or "",
-        )
-        for judge in engine.jury.models
-        if files[judge.name].written
-    ]
-    if written:
-        say_written(written, f"{again} --responses")
-    else:
-        typer.echo("nothing is left to ask: every answer has its judgements, as far as models give them")
-    return DONE
-
-
-def _at_most(judge: Judge, item: CostEstimate) -> str:
-    if judge.is_local or item.cost is None:
-        return ""
-    batch = "" if item.batch_cost is None else f", as a batch {item.batch_cost:,.2f} USD"
-    return f", at most {item.cost:,.2f} USD{batch}"
-
-
 # ---------------------------------------------------------------------- results
 
 
@@ -323,7 +225,6 @@ def _finish(
     outcome: End | None,
     people: Sequence[tuple[Hook, Any, Any]],
     budget: Budget,
-    again: str,
 ) -> int:
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
@@ -380,7 +281,9 @@ def _finish(
         )
     judges = (name for items in scored.values() for _, s in items for item in s for name in item.missing)
     missing = any(name != HUMAN for name in judges)
-    code = end_code(outcome, missing=missing, again=f"judgements are missing; {again}")
+    code = end_code(
+        outcome, missing=missing, again="judgements are missing; the same command asks for them again"
+    )
     return code if complete else code or INCOMPLETE
 
 

@@ -8,7 +8,6 @@ from medtasks_ext.egress import Text
 from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
 from medtasks_ext.judge.jury import Judge, Jury
 from medtasks_ext.judge.procedures import PROCEDURES, Judged, JudgeRequest
-from medtasks_ext.privacy import shows_text
 from medtasks_ext.runs.outcomes import About
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ class Ask(NamedTuple):
     def text(self) -> Text:
         """Whose text it holds."""
         return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
-
-    @property
-    def quotable(self) -> bool:
-        """Whether messages may quote a server, which may quote the texts."""
-        return self.text.is_open or shows_text()
 
     def about(self, judge: Judge) -> About:
         """Of whom it is asked, and how."""

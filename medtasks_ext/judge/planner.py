@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from medtasks_ext.collector import collector_sparing
 from medtasks_ext.egress import AskedServer, Egress, Text
-from medtasks_ext.engines.batch import CHAT, BatchEngine, BatchFiles, ImportedAs, Intake
 from medtasks_ext.engines.budget import Budget, n_bytes
-from medtasks_ext.engines.faults import ServerNames
 from medtasks_ext.engines.records import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.stream import Planner, Settled, Stream
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.asks import Ask, RunToJudge, open_requests
 from medtasks_ext.judge.budget import CostEstimate, estimate, highest_cost
-from medtasks_ext.judge.engine import JudgeEngine, chat_body, messages_of, shortfall, usage_of
+from medtasks_ext.judge.engine import JudgeEngine, messages_of, shortfall, usage_of
 from medtasks_ext.judge.jury import HUMAN, Judge, Jury
 from medtasks_ext.judge.procedures import adjudication
 from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.runs.outcomes import About, Intent, Judgement
 
 if TYPE_CHECKING:
-    from medtasks_ext.jsonfile import Json
     from medtasks_ext.runner.planner import Watcher
 
 #: Replies asked for where they cannot be read.
@@ -279,65 +276,6 @@ class JuryPlanner(Planner):
         )
         ask.add(self._judges[ask.request.judge], entry, charged.settles)
 
-    # ------------------------------------------------------------------ files in place of servers
-
-    def write(self, asks: Iterable[Ask], files: Mapping[str, BatchFiles]) -> None:
-        """Write requests in place of sending them.
-
-        Args:
-            files: judge -> its requests.
-
-        Raises:
-            MedtasksError: the disk takes no more.
-        """
-        for ask in asks:
-            self._add(ask)
-        Stream([self], {name: BatchEngine(file, CHAT, self._body) for name, file in files.items()}).go()
-
-    def _body(self, request: Request) -> Json:
-        """What a file says; without the schema of a verdict where that was refused in an earlier batch."""
-        same = self._asks[request.key]
-        refused = any(ask.key in ask.store.refused for ask in same)
-        schema = None if refused else request.settings["schema"]
-        return chat_body(self._judges[same[0].request.judge], messages_of(request), schema)
-
-    def intake(self) -> Intake:
-        """What takes the results of files that `write` wrote."""
-        for ask in self.pending():
-            self._add(ask)
-        return Intake(self, CHAT, "these runs under this jury")
-
-    def knows(self, key: str) -> bool:
-        """Whether it is a request of these runs."""
-        return key in self._asks or any(key in run.store.by_key for run in self.runs)
-
-    def waits(self, key: str) -> bool:
-        """Whether it has no verdict yet."""
-        return any(ask.key not in ask.store.by_key for ask in self._asks.get(key, ()))
-
-    def about(self, key: str) -> tuple[ServerNames, bool]:
-        """How messages name judge and server; they quote it where texts may be quoted."""
-        same = self._asks[key]
-        judge = self._judges[same[0].request.judge]
-        return ServerNames(judge.base_url, judge.model, judge.key_words), all(ask.quotable for ask in same)
-
-    def store(self, key: str, outcome: Outcome) -> ImportedAs:
-        """Record it in every run that has the answer which was judged; in the first, what it cost."""
-        same = [ask for ask in self._asks[key] if ask.key not in ask.store.by_key]
-        known, sent = same[0].store, RequestUsage(1)
-        if isinstance(outcome, Fault):
-            if known.why_not(key, "") == outcome.reason:
-                return ImportedAs.STORED_BEFORE
-            for ask in same:
-                self._fail(ask, outcome, sent)
-            return ImportedAs.FAULT
-        if outcome.request_id in known.read_before:
-            return ImportedAs.STORED_BEFORE
-        judge, request = self._judges[same[0].request.judge], _request(same[0])
-        charged = RequestUsage(1, *_taken(judge, outcome, request, batch=True), request_id=outcome.request_id)
-        read = [self._read(ask, outcome, charged if ask is same[0] else sent) for ask in same]
-        return ImportedAs.ANSWER if all(read) else ImportedAs.FAULT
-
     # ------------------------------------------------------------------ judges that cannot go on
 
     def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
@@ -415,13 +353,10 @@ def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 
-def _taken(
-    judge: Judge, answer: Answer, request: Request, *, batch: bool = False
-) -> tuple[Usage, float | None]:
+def _taken(judge: Judge, answer: Answer, request: Request) -> tuple[Usage, float | None]:
     """What a reply took, and its price where there is one: the highest where no count is believed."""
     messages = messages_of(request)
-    usage = replace(usage_of(answer, messages), batch=batch)
+    usage = usage_of(answer, messages)
     if judge.price is None or usage.counted:
         return usage, None if judge.price is None else judge.spent(usage)
-    share = (judge.batch_share or 1) if batch else 1
-    return usage, share * highest_cost(judge, messages, request.settings["schema"])
+    return usage, highest_cost(judge, messages, request.settings["schema"])

@@ -3,8 +3,7 @@
 RUN/run.json               the manifest: whose responses these are, the state of every task, sealed heads
 RUN/responses/TASK.jsonl   every outcome, appended as it comes, each line chained to the one before it; the
                            first says whose they are
-RUN/prompts/TASK.jsonl     prompts as they were sent, until the task is scored; TASK.earlier.jsonl: those of
-                           batch files whose documents are not chosen any more
+RUN/prompts/TASK.jsonl     prompts as they were sent, until the task is scored
 RUN/tasks/TASK.json        metrics, their intervals, conditions, configuration and what was loaded
 RUN/tasks/TASK.npy         its score on each bootstrap resample, for the intervals of groups
 RUN/tasks/TASK.parquet     what each document contributed to the score; no text

@@ -51,10 +51,6 @@ class RunFolder:
         """Requests of a task as they were sent, until the task is scored."""
         return self.path / "prompts" / f"{task}.jsonl"
 
-    def earlier_file(self, task: str) -> Path:
-        """Requests of a task that were written for a batch, of documents that are not chosen any more."""
-        return self.path / "prompts" / f"{task}.earlier.jsonl"
-
     def task_file(self, task: str) -> Path:
         """A task's result."""
         return self.tasks / f"{task}.json"

@@ -1,4 +1,4 @@
-"""Batch files and the real vLLM: `vllm run-batch` for a run and a jury, a server behind Ray Data."""
+"""Batch files and the real vLLM: `vllm run-batch` for a run, a server behind Ray Data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.conftest import ROOT
 
@@ -49,7 +48,7 @@ def lines(path: Path) -> list[dict]:
 
 
 def run_batch(call: Call, model: Path, file: str, context: int) -> str:
-    """`vllm run-batch` as `medtasks batch out` prints it; returns the file of results."""
+    """`vllm run-batch`; returns the file of results."""
     results = file.removesuffix(".jsonl") + ".results.jsonl"
     call("vllm", "run-batch", "-i", file, "-o", results, "--model", model, "--served-model-name", "tiny",
          "--dtype", "float32", "--enforce-eager", "--max-model-len", context)  # fmt: skip
@@ -61,7 +60,6 @@ def stored(folder: Path) -> list[dict]:
 
 
 REQUESTS = ("medtasks", "batch", "out", "--tasks", ",".join(TASKS), *CHAT, *FLAGS)
-JURY = ("medtasks", "judge", "judged", "--jury", "jury.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +67,7 @@ def written(call, tiny, folder) -> list[dict]:
     """The requests of a run, of which those that fit into a short context have their answers."""
     from transformers import AutoTokenizer
 
-    assert "vllm run-batch -i requests.jsonl -o requests.results.jsonl --model tiny" in call(*REQUESTS)
+    call(*REQUESTS)
     written = lines(folder / "requests.jsonl")
     tokenizer = AutoTokenizer.from_pretrained(tiny)
     template = {"add_generation_prompt": True, "return_dict": False}
@@ -83,47 +81,23 @@ def written(call, tiny, folder) -> list[dict]:
     # versions differ in whether an answer that has less room than its budget is refused or cut
     fit = sum(item["response"]["status_code"] == 200 for item in lines(folder / results))
     assert sum(left >= LONGEST_ANSWER for left in room) <= fit <= sum(left > 0 for left in room)
-    assert f"{fit} new answers, {len(written) - fit} new faults" in said and 0 < fit < len(written)
+    assert f"{len(written)} new results" in said and 0 < fit < len(written)
     return written
 
 
 @pytest.fixture(scope="module")
-def asked(call, folder) -> list[dict]:
-    """The requests of a jury."""
-    # A random model closes a text only by chance: a temperature, and room for the texts to end.
-    judge = {"name": "tiny", "model": "tiny", "base_url": "http://localhost:8000/v1", "temperature": 1.0,
-             "max_tokens": 8000}  # fmt: skip
-    (folder / "jury.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-    call("medtasks", "run", "--tasks", TASKS[1], "--model", "oracle", *FLAGS[:-1], "judged")
-    call(*JURY, "--requests", "judge.jsonl")
-    return lines(folder / "judge-tiny.jsonl")
-
-
-@pytest.fixture(scope="module")
-def answered(call, tiny, folder, written, asked) -> dict[str, Path]:
-    """The results of what did not fit, and of the jury, by one start of vLLM."""
+def answered(call, tiny, folder, written) -> str:
+    """The results of what did not fit."""
     faults = [record["fault"] for record in stored(folder / "run") if "fault" in record]
     assert set(faults) == {"too_long"}
     call(*REQUESTS)
-    rest = lines(folder / "requests.jsonl")
-    assert len(rest) == len(faults)
-    both = b"".join((folder / name).read_bytes() for name in ("requests.jsonl", "judge-tiny.jsonl"))
-    (folder / "both.jsonl").write_bytes(both)
-    results = (folder / run_batch(call, tiny, "both.jsonl", 16384)).read_bytes().splitlines(keepends=True)
-    of_jury = {line["custom_id"] for line in asked}
-    files = {"run": folder / "rest.results.jsonl", "jury": folder / "jury.results.jsonl"}
-    for name, file in files.items():
-        file.write_bytes(
-            b"".join(
-                line for line in results if (json.loads(line)["custom_id"] in of_jury) == (name == "jury")
-            )
-        )
-    return files
+    assert len(lines(folder / "requests.jsonl")) == len(faults)
+    return run_batch(call, tiny, "requests.jsonl", 16384)
 
 
 def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, folder, written, answered):
     faults = sum("fault" in record for record in stored(folder / "run"))
-    assert f"{faults} new answers" in call("medtasks", "batch", "in", "run", answered["run"])
+    assert f"{faults} new results" in call("medtasks", "batch", "in", "run", answered)
     answers = [record for record in stored(folder / "run") if "response" in record]
     assert {record["key"] for record in answers} == {line["custom_id"] for line in written}
     for record in answers:
@@ -132,18 +106,6 @@ def test_what_did_not_fit_is_asked_in_a_second_file_and_the_run_is_scored(call, 
     scored = json.loads((folder / "run" / "results.json").read_text())["results"]
     assert set(scored) == set(TASKS)
     assert "nothing is left to ask" in call(*REQUESTS)
-
-
-def test_a_jury_through_run_batch(call, folder, asked, answered):
-    replies = lines(answered["jury"])
-    whole = [item for item in replies if item["response"]["body"]["choices"][0]["finish_reason"] == "stop"]
-    said = call(*JURY, "--responses", answered["jury"], code=int(len(whole) < len(asked)))
-    found = [item for item in lines(folder / "judged/judgements" / f"{TASKS[1]}.jsonl") if "verdict" in item]
-    assert len(found) == len(whole) > 0  # the schema leaves no other way to fail
-    for item in found:
-        assert item["usage"]["batch"] and "counted" not in item["usage"] and item["usage"]["completion"] > 0
-        assert all(part["score"] in (1, 2, 3, 4, 5) for part in item["verdict"].values())
-    assert f"{len(found)}/{len(asked)}" in said
 
 
 @pytest.mark.nightly

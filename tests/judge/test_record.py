@@ -14,7 +14,7 @@ from tests.conftest import wait_for
 from tests.judge.conftest import judgements
 from tests.judge.made import make_rows, rows
 from tests.judge.processes import process
-from tests.judge.server import CODE, FENCED, Reply, fair, verdict
+from tests.judge.server import CODE, Reply, fair, verdict
 from tests.judge.test_command import number
 
 TASK = "medhelm_qa"
@@ -186,26 +186,6 @@ def test_an_interrupted_judge_leaves_no_open_intent(run, priced, medtasks, serve
     assert "USD, and up to" not in again
 
 
-def test_replies_in_batches_are_in_the_same_record(run, jury, medtasks, tmp_path):
-    folder = run("qa")
-    path = jury("one", price={"input": 0, "output": 1000, "batch": 0.5}, max_tokens=TOKENS)
-    medtasks("judge", "run", "--jury", path, "--requests", "j.jsonl")
-    assert not file_of(folder).exists()
-    replies = []
-    for line in (tmp_path / "j-one.jsonl").read_text().splitlines():
-        own = FENCED.search(json.loads(line)["body"]["messages"][-1]["content"])[2]
-        text = verdict(["accuracy", "completeness", "clarity"], 4).replace(CODE, own)
-        body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 1000, "completion_tokens": 100}}  # fmt: skip
-        response = {"status_code": 200, "request_id": "r", "body": body}
-        replies.append({"custom_id": json.loads(line)["custom_id"], "response": response})
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(reply) + "\n" for reply in replies))
-    outcome = medtasks("judge", "run", "--jury", path, "--responses", "r.jsonl")
-    assert outcome.code == 0 and "spent on these runs: 0.30 USD\n" in outcome.err
-    assert all(item["usage"]["batch"] and item["cost"] == 0.05 for item in judgements(folder))
-    assert sealed_head(file_of(folder), Manifest.read(folder).judgements[TASK])
-
-
 # ---------------------------------------------------------------------- the chain and its seal
 
 
@@ -332,11 +312,10 @@ def test_what_an_old_store_cost_counts_at_the_jurys_price(run, jury, priced, med
 def test_a_folder_that_a_run_works_in_is_not_judged_and_can_be_read(run, jury, medtasks, server, tmp_path):
     folder = run("qa")
     with Lease(folder, "medtasks run"):
-        for more in ((), ("--requests", "j.jsonl")):
-            outcome = medtasks("judge", "run", "--jury", jury("one"), *more)
-            assert outcome.code == 2 and "medtasks run works in this folder (process" in outcome.err
-            assert outcome.err.count("medtasks: ") == 1
-        assert not server.asked and not server.listed and not list(tmp_path.glob("j-*"))
+        outcome = medtasks("judge", "run", "--jury", jury("one"))
+        assert outcome.code == 2 and "medtasks run works in this folder (process" in outcome.err
+        assert outcome.err.count("medtasks: ") == 1
+        assert not server.asked and not server.listed
         assert medtasks("judge", "run", "--jury", jury("one"), "--dry-run").code == 0
     assert medtasks("judge", "run", "--jury", jury("one")).code == 0
     assert not (folder / ".lease").exists()

@@ -267,15 +267,3 @@ def test_a_batch_asks_what_a_smaller_choice_left(medtasks, provider):
     assert n_of("run") == (8, 8, 8) and results("run")["task"] == results("all")["task"]
     again = medtasks("batch", "out", *CHAT, "--limit", 2, "-o", "none.jsonl")
     assert again.code == 0 and "nothing is left to ask" in again.err and n_of("run") == (2, 2, 2)
-
-
-def test_results_of_a_batch_are_kept_whatever_was_chosen_since(medtasks, provider):
-    medtasks("batch", "out", *CHAT, "-o", "rest.jsonl")
-    medtasks("batch", "out", *CHAT, "--limit", 2, "-o", "two.jsonl")
-    assert medtasks("batch", "in", "run", provider("two.jsonl")).code == 0
-    assert n_of("run") == (2, 2, 2)
-    outcome = medtasks("batch", "in", "run", provider("rest.jsonl"))
-    assert outcome.code == 0 and "note: 6 answers to documents that later calls left out" in outcome.err
-    assert n_of("run") == (2, 2, 2) and entry("run")["state"] == "done"
-    assert "nothing is left to ask" in medtasks("batch", "out", *CHAT).err
-    assert n_of("run") == (8, 8, 8) and not list(Path("run/prompts").iterdir())

@@ -112,7 +112,6 @@ def test_no_command_writes_or_prints_a_secret(
         ("batch", "out", "--tasks", TASK, *flags, "--output_path", "asked", "-o", "asked.jsonl"),
         ("judge", "judged", "--jury", "jury.yaml", "--dry-run"),
         ("judge", "judged", "--jury", "jury.yaml"),
-        ("judge", "judged", "--jury", "jury.yaml", "--requests", "judge.jsonl"),
         ("rescore", "run"),
         ("verify", "run"),
         ("verify", "run", "--egress"),
@@ -155,10 +154,9 @@ def test_the_files_of_a_stranger_send_no_variable_anywhere(
         monkeypatch.setenv(name, CANARY.format(name.lower()))
         judge = {"name": "one", "model": "one", "base_url": own, "api_key_env": name}
         (tmp_path / "jury.yaml").write_text(yaml.safe_dump({"judges": [judge]}))
-        for files in ((), ("--requests", "asked.jsonl")):
-            done = medtasks("judge", "run", "judged", "--jury", "jury.yaml", *files)
-            assert done.code == 2 and f"--allow-key {name}@127.0.0.1" in done.err
-            assert "canary-" not in done.text
+        done = medtasks("judge", "run", "judged", "--jury", "jury.yaml")
+        assert done.code == 2 and f"--allow-key {name}@127.0.0.1" in done.err
+        assert "canary-" not in done.text
     assert len(model_server.asked) == asked
     assert "canary-" not in str([one.headers for one in model_server.asked])
     assert not leaks(tmp_path)
