@@ -705,8 +705,8 @@ def test_a_stated_error_asks_a_part_and_says_so(medtasks, plan):
     assert part["command"].endswith(" --error 1") and part["rules"][0].startswith("an estimate to ±1 points")
     documents = {task["task"]: task["documents"] for task in whole["tasks"]}
     assert all(8 <= task["documents"] <= documents[task["task"]] for task in part["tasks"])
-    watched = plan(*given, "--error", "1.0", "--watched")
-    assert part["total"]["documents"] < watched["total"]["documents"] < whole["total"]["documents"]
+    more = plan(*given, "--error", "0.5")
+    assert part["total"]["documents"] < more["total"]["documents"] < whole["total"]["documents"]
 
 
 def test_a_stated_error_leaves_out_what_judges_score(plan):
@@ -721,7 +721,7 @@ def test_a_stated_error_leaves_out_what_judges_score(plan):
     [
         (("--error", "0.1", "--tasks", "bridge_chip_ctc"), "half of it gives about ±"),
         (("--error", "0"), "give 0.05 to 20"),
-        (("--watched",), "add --error 1.0"),
+        (("--error-of", "bridge"), "add --error 1.0"),
         (("--error", "2", "--tasks", "medhelm_medication_qa"), "no score of these tasks can be estimated"),
     ],
 )
