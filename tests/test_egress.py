@@ -31,9 +31,7 @@ from medtasks_ext.runs.sent import SentLog, read_sent
 from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.engines import server as scripted
 from tests.engines.made import ListFeed
-from tests.human.conftest import GATED, MODELS, made_runs, runs  # noqa: F401  (fixtures)
 from tests.judge.conftest import jury, quick_pauses, run, server, tasks  # noqa: F401  (fixtures)
-from tests.judge.server import Reply, coded
 from tests.studies.contamination_models import Words
 
 GPU, OUTSIDE = "gpu1.hospital.lan", "api.elsewhere.example"
@@ -405,18 +403,6 @@ def test_judge_trusts_a_configured_host_and_no_other(names, run, far_jury, medta
     assert medtasks("judge", "run", "--jury", far_jury(OUTSIDE)).code == 2
     assert medtasks("judge", "run", "--jury", far_jury()).code == 0
     assert sent(folder) == {(GPU, "medhelm_gated", "trusted")}
-
-
-def test_human_jury_obeys_the_same_rule(names, runs, far_jury, server, medtasks):  # noqa: F811
-    server.script = lambda asked, seen: Reply(
-        coded({name: {"better": "tie", "explanation": "x"} for name in asked.axes})
-    )
-    command = ("human", "jury", *MODELS, "--tasks", GATED, "--jury", far_jury(), "-o", "jury")
-    done = medtasks(*command)
-    assert done.code == 2 and GATED in done.err and not server.asked and names.contacts == []
-    done = medtasks(*command, "--allow-host", GPU)
-    assert done.code == 0, done.text
-    assert sent(runs / "jury") == {(GPU, GATED, "allowed")}
 
 
 @register_model("words-completions")
