@@ -25,14 +25,11 @@ SUITES = "medtasks.suites"
 ANSWERS = "medtasks.answers"
 #: Packages whose folder holds families of metrics, as `metrics/families` does.
 METRICS = "medtasks.metrics"
-#: Raters besides a jury: modules with `ratings(path, runs, keep=)`, `figures(scored, ratings)` and
-#: `show_figures(figures)` (`medtasks_lab.cli.clinicians`). `judge run --ratings` hands them its file.
-RATERS = "medtasks.raters"
 #: What a report writes besides: functions from a `report.gather.Report` to file name -> text.
 REPORT_VIEWS = "medtasks.report_views"
 #: Readers of files that label documents: `read(path, tasks)` gives `Labels`, or None where it is not theirs.
 LABELS = "medtasks.labels"
-GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, RATERS, REPORT_VIEWS, LABELS)
+GROUPS = (COMMANDS, SUITES, ANSWERS, METRICS, REPORT_VIEWS, LABELS)
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,7 @@ WRITERS = {
     "medtasks_ext/rows/databases.py": "synthetic rows; a database is opened to read alone",
     "medtasks_ext/runner/proof.py": _TEMPORARY,
     "medtasks_ext/runner/verify.py": "links beside the run, removed again",
-    "medtasks_lab/cli/prompt_candidates.py": "a prompt, under the umask of its data",
-    "medtasks_lab/models/demo.py": "weights and licences that are public",
-    "medtasks_lab/studies/prompt_selection.py": "rows of a study, under the umask of its data",
+    "medtasks_ext/models/demo.py": "weights and licences that are public",
     "medtasks_ext/report/submissions/make.py": "what may be public of a run; it takes its place whole",
 }
 
@@ -110,7 +108,6 @@ READERS = {
     "medtasks_ext/runs/seal.py": _OF_RUN,
     "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
-    "medtasks_lab/cli/prompt_candidates.py": _OF_USER,
     "medtasks_ext/studies/forms/__init__.py": _BUNDLED,
     "medtasks_ext/rows/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/readers.py": "an owner's file that `originals.tree` found to be one",

@@ -647,8 +647,6 @@ def read_publications(recorder: Recorder) -> None:
     call("public.figures", "reproduce")
     call("public.figure", "reproduce", "bridge:tables3 -o {out}")
     call("public.figure-judges", "reproduce", "clinicbench")
-    call("public.probes", "contamination", "--table probe")
-    call("public.points-published", "judge eval", "--published -o {out}")
 
 
 def read_tasks(recorder: Recorder) -> None:

@@ -12,7 +12,7 @@ import typer
 from medtasks_ext.cli.app import AllowField, AllowHost, AllowKey, DryRun, OnlyTasks, cost_option, jury_option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.end import say_root, say_sent
-from medtasks_ext.cli.judge_tables import print_agreement, print_common
+from medtasks_ext.cli.judge_tables import print_agreement, print_clinicians, print_common
 from medtasks_ext.cli.judging import (
     DONE,
     INCOMPLETE,
@@ -28,7 +28,6 @@ from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
 from medtasks_ext.cli.words import PROMPTS, counted, names_in, say, say_changed
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.hooks import RATERS, Hook, attempt, loaded
 from medtasks_ext.registry import registry
 from medtasks_ext.runs.served import other_models
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from medtasks_ext.judge.cases import JudgedTask
     from medtasks_ext.judge.jury import Jury
     from medtasks_ext.judge.planner import End
+    from medtasks_ext.judge.ratings import Ratings
     from medtasks_ext.judge.report import Figure
     from medtasks_ext.judge.scores import DocumentScore
     from medtasks_ext.judge.store import JudgementStore
@@ -181,14 +181,19 @@ def _take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep:
             say(f"{path}: {count:,} cases {what}")
 
 
-def _ratings(
-    path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool
-) -> list[tuple[Hook, Any, Any]]:
-    """What raters besides the jury say of the answers: the hook, its module, its ratings."""
-    rated = (
-        (item, rater, attempt(item, rater.ratings, path, runs, keep=keep)) for item, rater in loaded(RATERS)
-    )
-    return [item for item in rated if item[2]]
+def _ratings(path: str | None, runs: Mapping[str, Sequence[JudgedTask]], *, keep: bool) -> Ratings:
+    """Clinicians' ratings: those of a file, which are kept in the runs, or those that were kept."""
+    from medtasks_ext.judge.ratings import keep_ratings, kept_ratings, read_ratings
+
+    if path:
+        given = read_ratings(Path(path), runs)
+        if keep:
+            keep_ratings(given, runs)
+        return given
+    kept, changed = kept_ratings(runs)
+    if changed:
+        say(f"note: {changed:,} answers that clinicians rated are others now, and their ratings do not count")
+    return kept
 
 
 def _say_changed(run: Run, store: JudgementStore) -> None:
@@ -223,9 +228,10 @@ def _finish(
     runs: Mapping[str, Run],
     to_judge: Mapping[str, Any],
     outcome: End | None,
-    people: Sequence[tuple[Hook, Any, Any]],
+    people: Ratings,
     budget: Budget,
 ) -> int:
+    from medtasks_ext.judge.clinicians import clinician_figures
     from medtasks_ext.judge.disputed import queue_file
     from medtasks_ext.judge.jury import HUMAN
     from medtasks_ext.judge.report import (
@@ -250,15 +256,13 @@ def _finish(
         *judge_axis_figures(scored, jury.names),
         *robustness_figures(scored, jury.names),
     ]
-    for item, rater, given in people:
-        common += attempt(item, rater.figures, scored, given) or []
+    common += clinician_figures(scored, people) if people else []
     for name, run in runs.items():
         own = [*judge_figures(scored[name], jury.names), *sub_jury_figures(scored[name], jury.names)]
         write_figures(run.folder, [*own, *common])
         print_agreement(name if len(runs) > 1 else "", agreement_frame(own))
     print_common(agreement_frame(common))
-    for item, rater, _ in people:
-        attempt(item, rater.show_figures, common)
+    print_clinicians(common)
     complete = all(item.complete for items in scored.values() for _, scores in items for item in scores)
     say_spent(outcome, budget, "these runs")
     _say_served(jury, [(store, tasks) for tasks, store in to_judge.values()])

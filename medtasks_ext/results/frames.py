@@ -223,21 +223,6 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
         Columns("judges:texts measure value:double", "of whom; what is measured, and its value"),
         Columns("missing:int64", "judgements that are missing in the task"),
     ),
-    "verdicts": (
-        Columns("task document judge", "what was judged, and by whom"),
-        Columns(
-            "item rating:double",
-            "axis or point, its rating on the protocol's scale; empty where the reply holds no verdict",
-        ),
-    ),
-    "probes": (
-        Columns("model task benchmark language data", "who was asked about which task; its suite, its rows"),
-        Columns(
-            "n_documents:int64 n_too_short:int64 n_probed:int64 n_cuts_moved:int64 n_leaked:int64",
-            "documents; too short for the probe, probed; cuts moved to a whole character; leaked documents",
-        ),
-        Columns("share:double ci95_low:double ci95_high:double", "leaked among probed; 95 % interval"),
-    ),
     "agreement": (
         Columns(
             "table task",
@@ -351,8 +336,6 @@ ROW_OF: Mapping[str, str] = {
     "standings": "One row per entry, suite and strategy: where it stands among published models.",
     "labels": "One row per entry, suite, strategy and label.",
     "judgements": "One row per judged task, judges and measure.",
-    "verdicts": "One row per judge, document and what it rates: what studies that ask models read.",
-    "probes": "One row per model and task: the file `contamination.csv`.",
     "agreement": "One row per figure of a jury's agreement: `agreement.json` and `agreement.csv` of a "
     "judged run.",
     "calibration": "One row per task that was asked by likelihood.",

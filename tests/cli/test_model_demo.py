@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from medtasks_lab.models import demo
+from medtasks_ext.models import demo
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_lab.models.demo import NAME
+from medtasks_ext.models.demo import NAME
 from tests.engine.server import serving
 from tests.engine.tiny_model import make
 

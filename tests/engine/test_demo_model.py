@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_lab.models.demo import NAME
+from medtasks_ext.models.demo import NAME
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.engine

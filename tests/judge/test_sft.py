@@ -1,6 +1,5 @@
 """The judge model: training data without a question on both sides, and its evaluation against experts."""
 
-import csv
 import json
 import random
 
@@ -10,22 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from medtasks_ext.judge.cases import point_rubric
+from medtasks_ext.judge.cases import point_rubric, shown_for_point
 from medtasks_ext.judge.protocol import fence_code
-from medtasks_lab.studies.judge_evaluation import (
-    METRICS,
-    evaluate,
-    kappa_from_rates,
-    published_sizes,
-    published_table,
-    share_met,
-    sizes_that_fit,
-)
-from medtasks_lab.studies.judge_sft import GoldCase, expert_decisions, point_texts, split_by_question
-from tests.conftest import ROOT, write_jsonl
+from medtasks_ext.studies.judge_data import expert_decisions, split_by_question
+from medtasks_ext.studies.judge_eval import evaluate
+from tests.conftest import write_jsonl
 from tests.judge.server import Reply, coded
-
-PUBLISHED = list(csv.DictReader((ROOT / "results" / "reference" / "judges.csv").open()))
 
 
 def case(name: str, question: str = "", decisions: dict | None = None, **more) -> dict:
@@ -52,9 +41,9 @@ def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_
     assert outcome.code == 0 and "train: 8 questions, 8 answers, 16 points (50.0% met)" in outcome.out
     rubric = point_rubric()
     for row in lines(tmp_path / "judge_data" / "train.jsonl"):
-        asked = GoldCase(**case(row["case"]))
-        point = next(item for item in asked.points if item.id == row["point"])
-        texts = point_texts(asked, point)
+        asked = case(row["case"])
+        point = next(item for item in asked["points"] if item["id"] == row["point"])
+        texts = shown_for_point(asked["question"], point["text"], asked["answer"])
         assert row["prompt"] == rubric.messages(texts)
         shown = (*texts.values(), fence_code(texts.values()))
         assert all(text in row["prompt"][1]["content"] for text in shown)
@@ -67,7 +56,7 @@ def test_a_row_asks_what_the_served_judge_is_asked_and_answers_with_the_experts_
 def asked_alike(draw):
     """Cases, some of which share a question (written with other blanks) or a document; one stands alone."""
     n = draw(st.integers(1, 25))
-    cases = [case("alone", "没有第二个人问的题目")]
+    cases = [case("alone", "没有第二个人问的题目", task="", document="")]
     for number in range(n):
         question = draw(st.sampled_from([f"题目{k}" for k in range(8)]))
         blanks = draw(st.sampled_from(["", " ", "\n"]))
@@ -78,26 +67,27 @@ def asked_alike(draw):
     return cases
 
 
-def by_id(cases) -> dict[str, GoldCase]:
-    return {item["id"]: GoldCase(**item) for item in cases}
+def by_id(cases) -> dict[str, dict]:
+    return {
+        item["id"]: {**item, "points": {point["id"]: point["text"] for point in item["points"]}}
+        for item in cases
+    }
 
 
 @given(asked_alike(), st.floats(0.05, 0.95), st.integers(0, 3))
 def test_no_question_and_no_document_is_on_both_sides(cases, share, seed):
     found = by_id(cases)
     split = split_by_question(found, expert_decisions(found), share, seed)
-    sides = {side: split.cases[side] for side in ("train", "test")}
-    assert all(sides.values()) and sum(map(len, sides.values())) == len(cases)
-    for mark in (lambda item: "".join(item.question.split()), lambda item: item.document or item.id):
-        train, test = ({mark(item) for item in sides[side]} for side in ("train", "test"))
+    assert all(split.values()) and sum(map(len, split.values())) == len(cases)
+    for mark in (lambda item: "".join(item["question"].split()), lambda item: item["document"] or item["id"]):
+        train, test = ({mark(item) for item in split[side]} for side in ("train", "test"))
         assert not train & test
-    assert {row["case"] for row in split.rows["test"]} == {item.id for item in sides["test"]}
 
 
 @given(asked_alike(), st.randoms())
 def test_the_order_of_the_cases_has_no_influence(cases, rng):
     first, second = by_id(cases), by_id(rng.sample(cases, len(cases)))
-    one, other = (split_by_question(found, expert_decisions(found), 0.5) for found in (first, second))
+    one, other = (split_by_question(found, expert_decisions(found), 0.5, 1) for found in (first, second))
     assert one == other
 
 
@@ -134,10 +124,10 @@ def test_what_a_judge_decided_is_nothing_to_learn_from(medtasks, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"id": "a"}], "cases.jsonl:1: case.points"),
+        ([{"id": "a"}], "cases.jsonl:1: no case"),
         ([case("a"), case("a", "anders")], "cases.jsonl:2: case a occurs twice"),
         ([case("a", decisions={"p9": True})], "'p9', which is no point of the case"),
-        ([case("a", decisions={"p1": "yes"})], "cases.jsonl:1: case.decisions"),
+        ([case("a", decisions={"p1": "yes"})], "decisions are true or false"),
         ([{**case("a"), "question": " "}], "no text of the question, or of a point"),
         ([case("a")], "one question cannot be split"),
         ([case("a", "gleich"), case("b", "gleich")], "one question cannot be split"),
@@ -165,10 +155,13 @@ def decided(*rows: tuple[int, str, bool, bool]):
     cases, expert, judge = {}, {}, {}
     for question, point, truth, given_ in rows:
         name = f"c{question}"
-        points = [{"id": p, "text": p} for q, p, _, _ in rows if q == question]
-        cases[name] = GoldCase(id=name, question=f"q{question}", points=points)
+        cases[name] = {"id": name, "question": f"q{question}", "task": "", "document": "", "points": {}}
         expert[name, point], judge[name, point] = truth, given_
     return cases, expert, judge
+
+
+def figures_of(rows) -> dict[str, dict]:
+    return {row["measure"]: row for row in evaluate(*decided(*rows), "judge")}
 
 
 decisions = st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.booleans()), min_size=1, max_size=40)
@@ -177,21 +170,21 @@ decisions = st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.booleans()),
 @given(decisions)
 def test_figures_are_those_of_the_four_counts(found):
     rows = [(q, f"p{place}", truth, given_) for place, (q, truth, given_) in enumerate(found)]
-    figures = evaluate(*decided(*rows)).figures
+    figures = figures_of(rows)
     truth, judged = np.array([row[2:] for row in rows]).T
-    n, tp = len(rows), int((truth & judged).sum())
+    tp = int((truth & judged).sum())
     po = (truth == judged).mean()
     pe = truth.mean() * judged.mean() + (1 - truth.mean()) * (1 - judged.mean())
     expected = {
         "accuracy": po,
         "precision": tp / judged.sum() if judged.any() else None,
         "recall": tp / truth.sum() if truth.any() else None,
-        "f1": 2 * tp / (truth.sum() + judged.sum()) if truth.any() or judged.any() else None,
-        "cohen_kappa": (po - pe) / (1 - pe) if pe < 1 - 1e-12 else None,
+        "F1": 2 * tp / (truth.sum() + judged.sum()) if truth.any() or judged.any() else None,
+        "kappa": (po - pe) / (1 - pe) if pe < 1 - 1e-12 else None,
     }
-    assert n == evaluate(*decided(*rows)).points
+    assert figures["points"]["n"] == len(rows)
     for name, value in expected.items():
-        assert figures[name].value == (None if value is None else pytest.approx(value)), name
+        assert figures[name]["value"] == (None if value is None else pytest.approx(value)), name
 
 
 def test_intervals_resample_questions_with_all_their_points():
@@ -200,24 +193,30 @@ def test_intervals_resample_questions_with_all_their_points():
     for question in range(60):
         right = rng.random() < 0.7  # all points of a question alike: there are 60 facts, not 240
         rows += [(question, f"p{k}", truth := rng.random() < 0.6, truth == right) for k in range(4)]
-    interval = evaluate(*decided(*rows)).figures["accuracy"]
+    interval = figures_of(rows)["accuracy"]
     by_question = np.array([[t == g for q, _, t, g in rows if q == question] for question in range(60)])
     draws = np.random.default_rng(0).integers(0, 60, (4000, 60))
     low, high = np.quantile(by_question[draws].mean(axis=(1, 2)), [0.025, 0.975])
-    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.02)
+    assert (interval["low"], interval["high"]) == pytest.approx((low, high), abs=0.02)
     alone = np.quantile(
         np.random.default_rng(0).choice(by_question.ravel(), (4000, 240)).mean(axis=1), [0.025, 0.975]
     )
-    assert interval.high - interval.low > 1.5 * (alone[1] - alone[0])
+    assert interval["high"] - interval["low"] > 1.5 * (alone[1] - alone[0])
 
 
 def test_kappa_resampled_is_kappa():
     rows = [(q, "p", q % 3 > 0, (q * 7) % 5 > 1) for q in range(40)]
-    figure = evaluate(*decided(*rows)).figures["cohen_kappa"]
+    figure = figures_of(rows)["kappa"]
     truth, judged = np.array([row[2:] for row in rows]).T
     draws = np.random.default_rng(1).integers(0, 40, (2000, 40))
     values = [sk.cohen_kappa_score(truth[draw], judged[draw]) for draw in draws]
-    assert (figure.low, figure.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=0.05)
+    assert (figure["low"], figure["high"]) == pytest.approx(
+        tuple(np.quantile(values, [0.025, 0.975])), abs=0.05
+    )
+
+
+def read(folder) -> list[dict]:
+    return json.loads((folder / "judge_eval.json").read_text())["figures"]
 
 
 def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(medtasks, tmp_path):
@@ -226,9 +225,9 @@ def test_points_that_the_judge_left_out_are_counted_as_missing_and_nowhere_else(
     judged = [case(f"c{n}", decisions=found, decided_by="judge") for n, found in enumerate(answers)]
     write_jsonl(tmp_path / "judge.jsonl", judged)
     outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl")
-    found = json.loads((tmp_path / "judge_eval" / "judge_eval.json").read_text())["judge.jsonl"]
+    found = {row["measure"]: row for row in read(tmp_path / "judge_eval")}
     assert outcome.code == 1 and "judge.jsonl did not decide 3 points" in outcome.out
-    assert (found["points"], found["missing"], found["questions"]) == (9, 3, 5)
+    assert [found["points"][name] for name in ("n", "of", "questions")] == [9, 12, 5]
     assert found["accuracy"]["value"] == pytest.approx(7 / 9)
     assert found["precision"]["value"] == found["recall"]["value"] == pytest.approx(4 / 5)
 
@@ -242,7 +241,7 @@ def test_the_published_judges_stand_below_ones_own(medtasks, tmp_path):
     own = next(place for place, line in enumerate(lines) if line[:2] == ["accuracy", "1.0000"])
     published = [place for place, line in enumerate(lines) if line[-1:] and line[-1].startswith("0.")]
     assert len(published) == 9 and own < min(published)
-    assert lines[published[-1]][1:] == ["19,000", "0.9213", "0.9163", "0.9728", "0.9437", "0.8132"]
+    assert lines[published[-1]][1:] == ["19000", "0.9213", "0.9163", "0.9728", "0.9437", "0.8132"]
     assert "published" not in medtasks("judge", "eval", "cases.jsonl", "--judge", "judge.jsonl").out
 
 
@@ -251,7 +250,7 @@ def test_decisions_about_other_cases_are_refused(medtasks, tmp_path):
     write_jsonl(tmp_path / "other.jsonl", [case("b", decided_by="judge")])
     outcome = medtasks("judge", "eval", "cases.jsonl", "--judge", "other.jsonl")
     assert outcome.code == 2 and "a decision about case b, which is not among the cases" in outcome.err
-    assert "either decisions (--judge FILE) or judges to ask" in medtasks("judge", "eval", "cases.jsonl").err
+    assert "needs decisions (--judge FILE) or judges to ask" in medtasks("judge", "eval", "cases.jsonl").err
 
 
 # ---------------------------------------------------------------------- judges that are asked
@@ -266,9 +265,8 @@ def test_judges_of_a_jury_are_asked_about_each_point_once(medtasks, tmp_path, se
     write_jsonl(tmp_path / "cases.jsonl", [case(f"c{n}") for n in range(3)])
     command = ("judge", "eval", "cases.jsonl", "--jury", jury("one", "two"), "-o", "out")
     assert medtasks(*command).code == 0 and len(server.asked) == 12
-    found = json.loads((tmp_path / "out" / "judge_eval.json").read_text())
-    assert found["one"]["cohen_kappa"]["value"] == 1
-    assert found["two"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    found = {(row["judge"], row["measure"]): row["value"] for row in read(tmp_path / "out")}
+    assert found["one", "kappa"] == 1 and found["two", "accuracy"] == pytest.approx(2 / 3)
     assert medtasks(*command).code == 0 and len(server.asked) == 12
 
 
@@ -288,52 +286,3 @@ def test_cases_go_to_no_judge_elsewhere_unless_allowed(medtasks, tmp_path):
     outcome = medtasks("judge", "eval", "cases.jsonl", "--jury", "jury.yaml")
     assert outcome.code == 2 and "would be sent to judge.example" in outcome.err
     assert "asked:" not in outcome.err
-
-
-# ---------------------------------------------------------------------- the published table
-
-
-def test_f1_and_kappa_of_all_nine_published_rows_follow_from_the_other_columns():
-    assert len(PUBLISHED) == len(published_table()) == 9
-    for row, found in zip(PUBLISHED, published_table(), strict=True):
-        printed = {name: float(row[name]) for name in METRICS}
-        accuracy, precision, recall = (printed[name] for name in METRICS[:3])
-        assert found.f1 == pytest.approx(printed["f1"], abs=1e-4)
-        assert found.cohen_kappa == pytest.approx(printed["cohen_kappa"], abs=2e-4)
-        assert kappa_from_rates(accuracy, precision, recall) == found.cohen_kappa
-        assert share_met(accuracy, precision, recall) == pytest.approx(0.678, abs=1.1e-3)
-
-
-@given(st.lists(st.integers(1, 300), min_size=4, max_size=4))
-def test_kappa_from_rates_is_the_kappa_of_the_counts(counts):
-    tp, fp, fn, tn = counts
-    truth, judged = [1] * tp + [0] * fp + [1] * fn + [0] * tn, [1] * (tp + fp) + [0] * (fn + tn)
-    scores = (sk.accuracy_score, sk.precision_score, sk.recall_score)
-    rates = [score(truth, judged) for score in scores]
-    assert kappa_from_rates(*rates) == pytest.approx(sk.cohen_kappa_score(truth, judged), abs=1e-9)
-    assert share_met(*rates) == pytest.approx((tp + fn) / sum(counts))
-
-
-@pytest.mark.parametrize("rates", [(1.0, 1.0, 1.0), (0.5, 0.0, 0.0)])
-def test_rates_that_fit_any_share_determine_no_kappa(rates):
-    with pytest.raises(ValueError, match="do not determine"):
-        kappa_from_rates(*rates)
-
-
-def test_only_1194_decisions_give_all_accuracies_and_810_met_all_recalls_but_one():
-    accuracies = [float(row["accuracy"]) for row in PUBLISHED]
-    assert sizes_that_fit(accuracies) == [1194]
-    assert published_sizes(published_table()) == (1194, 810, 8)
-    for row in PUBLISHED:  # 1,194 decisions of which 810 are met give the row itself, GLM-4.6 aside
-        accuracy, recall = float(row["accuracy"]), float(row["recall"])
-        tp = round(recall * 810)
-        fp = 1194 - round(accuracy * 1194) - (810 - tp)
-        fits = round(tp / (tp + fp), 4) == float(row["precision"]) and round(tp / 810, 4) == recall
-        assert fits == (row["model"] != "GLM-4.6"), row
-
-
-def test_the_command_prints_what_follows_from_the_published_table(medtasks):
-    outcome = medtasks("judge", "eval", "--published")
-    assert outcome.code == 0 and "1,194 is the only number of decisions up to 1,500" in outcome.out
-    row = next(line for line in outcome.out.splitlines() if "19,000" in line).split()
-    assert row[2:] == ["0.9213", "0.9163", "0.9728", "0.9437", "0.8132", "0.9437", "0.8134", "67.8%"]

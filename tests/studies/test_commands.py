@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_lab.studies.difficulty import level_by_score, level_by_votes
+from medtasks_ext.studies.difficulty import level_of
 from tests.conftest import rewrite_answers, sft_row, write_jsonl
 from tests.judge.made import make_rows, make_task, rows
 
@@ -57,18 +57,18 @@ def graded(path: Path) -> dict[str, tuple[str, float]]:
 # ---------------------------------------------------------------------- levels
 
 
-def test_five_of_five_is_easy_four_medium_and_fewer_hard():
-    assert [level_by_votes(right, 5) for right in range(6)] == ["hard"] * 4 + ["medium", "easy"]
-
-
-def test_other_panels_keep_the_rule_in_words():
-    assert [level_by_votes(right, 3) for right in range(4)] == ["hard", "hard", "medium", "easy"]
+@pytest.mark.parametrize(("panel", "levels"), [(5, "hhhhme"), (3, "hhme"), (2, "hme")])
+def test_all_right_is_easy_all_but_one_medium_and_fewer_hard(panel, levels):
+    found = [level_of([1.0] * right + [0.8] * (panel - right), judged=False) for right in range(panel + 1)]
+    assert found == [
+        ({"h": "hard", "m": "medium", "e": "easy"}[levels[right]], right) for right in range(panel + 1)
+    ]
 
 
 def test_the_limits_of_judged_scores_are_medium():
-    scores = [0.0, 0.5999, 0.6, 0.65, sum([0.7] * 5) / 5, 0.1 * 7, 0.7001, 1.0]
-    levels = ["hard", "hard", "medium", "medium", "medium", "medium", "easy", "easy"]
-    assert [level_by_score(score) for score in scores] == levels
+    scores = [0.0, 0.5999, 0.6, 0.65, 0.1 * 7, 0.7001, 1.0]
+    levels = ["hard", "hard", "medium", "medium", "medium", "easy", "easy"]
+    assert [level_of([score] * 5, judged=True)[0] for score in scores] == levels
 
 
 def test_a_question_that_is_wrong_in_one_of_its_three_trials_is_wrong(medtasks, exam, panel, tmp_path):
@@ -144,10 +144,10 @@ def test_answers_that_are_not_judged_are_not_graded(medtasks, judged):
     for folder in PANEL[:4]:
         judged(folder, [0.7, 0.75, 0.5])
     outcome = medtasks("study", "difficulty", *PANEL)
-    assert outcome.code == 2 and f"{PANEL[4]}: the answers of medhelm_qa are not judged" in outcome.err
+    assert outcome.code == 2 and f"{PANEL[4]}: 3 of 3 answers of medhelm_qa are not judged" in outcome.err
     judged(PANEL[4], [0.7, None, 0.5])
     outcome = medtasks("study", "difficulty", *PANEL)
-    assert "1 of 3 answers of medhelm_qa are not judged to the end (first: d1)" in outcome.err
+    assert "1 of 3 answers of medhelm_qa are not judged (first: d1)" in outcome.err
     assert f"medtasks judge run {PANEL[4]}" in outcome.err
 
 
@@ -158,8 +158,9 @@ def test_a_run_that_lacks_documents_is_named(medtasks, exam, panel):
     panel(TASK, {})
     medtasks("run", "--model", "oracle", "--tasks", TASK, "--limit", "6", "--output_path", "short")
     outcome = medtasks("study", "difficulty", *PANEL[:4], "short")
-    assert outcome.code == 2 and outcome.err.startswith("medtasks: short: mlb_cmexam has 6 of 36 documents")
-    assert "without --limit" in outcome.err
+    assert outcome.code == 2 and outcome.err.startswith(
+        "medtasks: short: mlb_cmexam is not finished, or was asked in part"
+    )
 
 
 def test_a_run_on_other_rows_is_named(medtasks, exam, panel):
@@ -175,12 +176,9 @@ def test_a_run_on_other_rows_is_named(medtasks, exam, panel):
 def test_a_run_without_the_task_and_a_panel_of_one_are_refused(medtasks, exam, panel, chip_ctc):
     panel(TASK, {})
     medtasks("run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--output_path", "else")
-    assert (
-        "else: mlb_cmexam is not finished in this run"
-        in medtasks("study", "difficulty", PANEL[0], "else").err
-    )
-    assert "1 run is no panel" in medtasks("study", "difficulty", PANEL[0]).err
-    assert "named twice" in medtasks("study", "difficulty", PANEL[0], PANEL[0]).err
+    assert "else: mlb_cmexam is not finished" in medtasks("study", "difficulty", PANEL[0], "else").err
+    assert "at least two runs" in medtasks("study", "difficulty", PANEL[0]).err
+    assert "each named once" in medtasks("study", "difficulty", PANEL[0], PANEL[0]).err
     assert "nowhere/run.json: no such file" in medtasks("study", "difficulty", PANEL[0], "nowhere").err
 
 
@@ -194,7 +192,7 @@ def test_a_score_that_means_nothing_for_one_document_is_refused(medtasks, data_d
     load._build.cache_clear()
     panel("bridge_mimic_iv_bhc", {folder: {"test-0": "patient improved"} for folder in PANEL[:2]}, PANEL[:2])
     outcome = medtasks("study", "difficulty", *PANEL[:2])
-    assert outcome.code == 2 and "neither right or wrong, micro F1, nor given by judges" in outcome.err
+    assert outcome.code == 2 and "neither right or wrong nor micro F1" in outcome.err
 
 
 # ---------------------------------------------------------------------- samples
@@ -211,12 +209,12 @@ def levels(medtasks, exam, panel, tmp_path) -> Path:
 
 
 def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_path):
-    outcome = medtasks("study", "sample", levels, "-n", "8", "--ratio", "2:1:1", "--by", "type")
+    outcome = medtasks("study", "sample", levels, "-n", "8", "--ratio", "2:1:1")
     assert outcome.code == 0, outcome.text
     lists = json.loads((tmp_path / "samples.json").read_text())
     assert set(lists) == {TASK, f"{TASK}_cot", f"{TASK}_5shot"}
     report = json.loads((tmp_path / "samples.report.json").read_text())[TASK]
-    assert [report["levels"][name]["drawn"] for name in ("hard", "medium", "easy")] == [4, 2, 2]
+    assert [row["drawn"] for row in report["levels"]] == [4, 2, 2]
     for name in lists:
         done = medtasks(
             "run", "--model", "oracle", "--tasks", name, "--samples", "samples.json", "--output_path", name
@@ -228,37 +226,24 @@ def test_the_list_is_taken_by_a_run_and_holds_all_trials(medtasks, levels, tmp_p
         assert json.loads((tmp_path / name / "tasks" / f"{name}.json").read_text())["metrics"]["score"] == 1
 
 
-def test_strata_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
-    medtasks("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "type")
-    strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
-    assert {name: (item["pool"], item["drawn"]) for name, item in strata.items()} == {
-        "护理": (4, 2),
-        "药学": (8, 4),
-    }
-
-
-def test_the_first_of_several_departments_is_the_stratum(medtasks, levels, tmp_path):
-    medtasks("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "departments")
-    assert set(json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]) == {
-        "心内科",
-        "呼吸科",
-    }
-
-
-def test_strata_may_come_from_another_file(medtasks, levels, tmp_path):
-    rows = [{"id": f"q{n}", "risk": "high" if n < 6 else ""} for n in range(12)]
+def test_strata_of_another_file_keep_their_share_of_the_pool(medtasks, levels, tmp_path):
+    rows = [{"id": f"q{n}", "risk": ["high", "low"] if n < 4 else ""} for n in range(12)]
     write_jsonl(tmp_path / "risk.jsonl", rows)
-    outcome = medtasks("study", "sample", levels, "-n", "6", "--by", "risk", "--rows", "risk.jsonl")
+    call = ("study", "sample", levels, "-n", "6", "--ratio", "1:1:1", "--by", "risk", "--rows", "risk.jsonl")
+    assert medtasks(*call).code == 0
     strata = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["strata"]
-    assert outcome.code == 0 and set(strata) == {"high", "(none)"}
+    assert {row["stratum"]: (row["pool"], row["drawn"]) for row in strata} == {
+        "(none)": (8, 4),
+        "high": (4, 2),
+    }
 
 
 def test_a_mix_that_the_pool_has_not_is_drawn_as_far_as_it_goes_and_said(medtasks, levels, tmp_path):
     outcome = medtasks("study", "sample", levels, "-n", "10")
     assert outcome.code == 1
-    assert "not met: 5 medium wanted, the pool has 4; other levels make up the size" in outcome.out
+    assert "not met: the pool has too few of a level" in outcome.out
     drawn = json.loads((tmp_path / "samples.report.json").read_text())[TASK]["levels"]
-    assert [drawn[name]["drawn"] for name in ("hard", "medium", "easy")] == [4, 4, 2]
+    assert [row["drawn"] for row in drawn] == [4, 4, 2]
 
 
 def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
@@ -272,9 +257,8 @@ def test_a_list_keeps_the_tasks_that_are_in_it(medtasks, levels, tmp_path):
     [
         (("-n", "13"), "--size: 13 questions cannot be drawn: the pool has 12"),
         (("-n", "5", "--ratio", "3:5"), "--ratio: '3:5' is no ratio"),
-        (("-n", "5", "--by", "colour"), "no column 'colour'; there is: id, Question"),
-        (("-n", "5", "--by", "risk", "--rows", "few.jsonl"), "12 questions of mlb_cmexam are not there"),
-        (("-n", "5", "--rows", "few.jsonl"), "--rows: belongs to one task and a column"),
+        (("-n", "5", "--by", "colour"), "no colour is known of it"),
+        (("-n", "5", "--by", "risk", "--rows", "few.jsonl"), "11 of its questions have no row"),
         (("-n", "5", "--by", "risk", "--rows", "none.jsonl"), "none.jsonl"),
     ],
 )

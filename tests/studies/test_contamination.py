@@ -1,6 +1,5 @@
 """`medtasks study contamination`: verdicts, resumption, tables, wrong arguments."""
 
-import csv
 import json
 import random
 import signal
@@ -56,7 +55,6 @@ def test_a_model_that_knows_the_rows_by_heart_has_them_all_leaked(medtasks, rows
     outcome = medtasks("study", "contamination", *FLAGS)
     assert outcome.code == 0, outcome.err
     assert cells(outcome.out) == ["bridge_chip_ctc", "10", "2", "8", "8", "100.0%", "67.6%", "–", "100.0%"]
-    assert "8 of 8 probed documents leaked, in 1 of 1 tasks" in outcome.out
     found = result(tmp_path / "probe")
     assert [item["n_matches"] for item in found["documents"]] == [5] * 8 + [None] * 2
     assert [item["leaked"] for item in found["documents"]] == [True] * 8 + [None] * 2
@@ -111,35 +109,9 @@ def test_chinese_texts_whose_tokens_split_characters(medtasks, data_dir, tmp_pat
 def test_results_hold_no_text(medtasks, rows, tmp_path):
     medtasks("study", "contamination", *FLAGS)
     files = sorted(path.name for path in (tmp_path / "probe").iterdir())
-    assert files == ["contamination.csv", "contamination.json", "contamination_responses"]
-    written = "".join((tmp_path / "probe" / name).read_text() for name in files[:2])
+    assert files == ["contamination.json", "contamination_responses.jsonl"]
+    written = "".join((tmp_path / "probe" / name).read_text() for name in files[:1])
     assert not any(word in written for item in Memory.texts for word in item.split())
-
-
-def test_the_csv_has_a_row_per_model_and_task(medtasks, rows, tmp_path):
-    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
-    medtasks(
-        "study",
-        "contamination",
-        "--tasks",
-        "bridge_chip_ctc,bridge_chip_cdee",
-        *FLAGS[2:],
-        "--model_args",
-        "pretrained=org/a",
-    )
-    with (tmp_path / "probe" / "contamination.csv").open(newline="") as file:
-        first, second = csv.DictReader(file)
-    assert {key: first[key] for key in ("model", "task", "benchmark", "language", "data")} == {
-        "model": "org/a", "task": "bridge_chip_ctc", "benchmark": "bridge", "language": "zh", "data": "local",
-    }  # fmt: skip
-    assert (first["n_documents"], first["n_too_short"], first["n_probed"], first["n_leaked"]) == (
-        "10",
-        "2",
-        "8",
-        "8",
-    )
-    assert float(first["share"]) == 1 and 0.67 < float(first["ci95_low"]) < 0.68
-    assert (second["task"], second["n_leaked"]) == ("bridge_chip_cdee", "3")
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), GoneError("the server has gone")])
@@ -155,7 +127,7 @@ def test_an_interrupted_probe_goes_on_and_asks_only_for_what_is_missing(
     assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
     assert len(Memory.prompts) == 40 == len(set(Memory.prompts))
     outcome = medtasks("study", "contamination", *FLAGS)
-    assert "1 of 1 tasks are done already" in outcome.err and len(Memory.prompts) == 40
+    assert len(Memory.prompts) == 40
     assert cells(outcome.out)[4] == "8"
 
 
@@ -180,12 +152,12 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
         "main()\n"
     )
     command = [sys.executable, killed]
-    stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
+    stored = tmp_path / "probe" / "contamination_responses.jsonl"
     ended = subprocess.run(
         [*command, "17", "study", "contamination", *FLAGS], cwd=tmp_path, capture_output=True
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    kept = stored.read_bytes().count(b"\n")
+    kept = stored.read_bytes().count(b"}")
     assert 0 < kept < 17
     done = subprocess.run(
         [*command, "0", "study", "contamination", *FLAGS],
@@ -196,31 +168,6 @@ def test_a_probe_killed_in_the_middle_goes_on(rows, tmp_path):
     )
     assert done.stdout.splitlines().count("asked") == 40 - kept
     assert result(tmp_path / "probe")["n_leaked"] == 8
-
-
-def test_max_cost_stops_a_probe_over_all_calls_and_a_higher_one_continues(medtasks, rows, tmp_path):
-    (tmp_path / "priced.yaml").write_text("model: memory\nmetadata: {price: {input: 1e4, output: 0}}\n")
-    flags = ("study", "contamination", "--tasks", "bridge_chip_ctc", "--config", "priced.yaml", "-o", "probe")
-    outcome = medtasks(*flags, "--max-cost", "20")
-    assert outcome.code == 1 and "✗ --max-cost is reached" in outcome.err and "cost: 1" in outcome.err
-    assert "✗ bridge_chip_ctc: not asked to the end" in outcome.err
-    n = len(Memory.prompts)
-    stored = tmp_path / "probe" / "contamination_responses" / "bridge_chip_ctc.jsonl"
-    lines = list(map(json.loads, stored.read_bytes().splitlines()))
-    assert 0 < n < 40 and 15 < sum(line.get("cost", 0) for line in lines) <= 20
-    assert sum("intent" in line for line in lines) == n == sum("settles" in line for line in lines)
-    assert medtasks(*flags, "--max-cost", "20").code == 1 and len(Memory.prompts) == n
-    assert medtasks(*flags, "--max-cost", "200").code == 0 and len(Memory.prompts) == 40
-    outcome = medtasks("study", "contamination", *FLAGS, "--max-cost", "1")
-    assert outcome.code == 2 and "cannot be kept without the price" in outcome.err
-
-
-def test_rows_that_changed_are_asked_again(medtasks, rows, tmp_path):
-    medtasks("study", "contamination", *FLAGS)
-    write(rows, [*Memory.texts[:7], text(50), text(100, 34), "short"])
-    medtasks("study", "contamination", *FLAGS)
-    assert len(Memory.prompts) == 45
-    assert [item["leaked"] for item in result(tmp_path / "probe")["documents"]][:8] == [True] * 7 + [False]
 
 
 def test_a_limit_takes_the_first_rows_and_a_larger_one_continues(medtasks, rows, tmp_path):
@@ -245,7 +192,9 @@ def test_a_failing_task_does_not_stop_the_others(medtasks, rows, tmp_path, monke
 
     monkeypatch.setattr(Memory, "_continue", once)
     outcome = medtasks("study", "contamination", *both)
-    assert outcome.code == 1 and "✗ bridge_chip_ctc: out of memory" in outcome.err
+    assert (
+        outcome.code == 1 and "✗ bridge_chip_ctc: 40 requests have no answer (out of memory)" in outcome.err
+    )
     assert result(tmp_path / "probe", "bridge_chip_cdee")["n_leaked"] == 3
     assert medtasks("study", "contamination", *both).code == 0
     assert result(tmp_path / "probe")["n_leaked"] == 8
@@ -255,7 +204,7 @@ def test_another_model_does_not_get_the_responses_of_the_first(medtasks, rows, m
     monkeypatch.setattr(Memory, "interrupt", (3, KeyboardInterrupt()))
     medtasks("study", "contamination", *FLAGS, "--model_args", "name=a")
     outcome = medtasks("study", "contamination", *FLAGS, "--model_args", "name=b")
-    assert outcome.code == 2 and "probe of another model: memory name=a, not memory name=b" in outcome.err
+    assert outcome.code == 2 and "the probe of another model" in outcome.err
 
 
 def test_secrets_are_not_written(medtasks, rows, tmp_path):
@@ -263,39 +212,11 @@ def test_secrets_are_not_written(medtasks, rows, tmp_path):
     assert "sesame" not in (tmp_path / "probe" / "contamination.json").read_text()
 
 
-def test_models_side_by_side(medtasks, rows, tmp_path, monkeypatch):
-    probe = lambda folder, *more: medtasks("study", "contamination", *FLAGS[:-1], f"all/{folder}", *more)  # noqa: E731
-    probe("a", "--model_args", "pretrained=org/a")
-    probe("b", "--model_args", "pretrained=org/b,tokens=22")
-    outcome = medtasks("study", "contamination", "--table", "all")
-    assert outcome.code == 0 and "org/a" in outcome.out and "org/b" in outcome.out
-    assert outcome.err == "next: medtasks report RUN --by all/a\n"
-    assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "0.0%", "(0/8)"]
-    assert medtasks("study", "contamination", "--table", "all/b", "all/a").out.index("org/b") < 200
-    probe("c", "--model_args", "pretrained=org/c", "--limit", "4")
-    outcome = medtasks("study", "contamination", "--table", "all")
-    assert "other rows" in outcome.out and "not comparable, since models saw different rows" in outcome.out
-
-
-def test_a_table_gives_the_tasks_that_a_model_lacks_a_dash(medtasks, rows):
-    write(rows, [text(number) for number in range(3)], name="CHIP-CDEE")
-    medtasks("study", "contamination", *FLAGS[:-1], "a", "--model_args", "name=a")
-    medtasks(
-        "study", "contamination", "--tasks", "bridge_chip_cdee", *FLAGS[2:-1], "b", "--model_args", "name=b"
-    )
-    outcome = medtasks("study", "contamination", "--table", "a", "b")
-    assert cells(outcome.out)[1:] == ["100.0%", "(8/8)", "–"]
-    assert cells(outcome.out, "bridge_chip_cdee")[1:] == ["–", "100.0%", "(3/3)"]
-
-
 def test_sample_rows_are_said_to_say_nothing(medtasks, rows, tmp_path):
     outcome = medtasks("study", "contamination", *FLAGS, "--data", "sample")
     assert outcome.code == 0
-    assert outcome.out.lstrip().startswith("SAMPLE DATA") and "says nothing about" in outcome.out
-    assert cells(outcome.out)[-1] == "SAMPLE"
-    assert json.loads((tmp_path / "probe" / "contamination.json").read_text())["SAMPLE_DATA"] is True
-    assert ",sample," in (tmp_path / "probe" / "contamination.csv").read_text()
-    assert "SAMPLE DATA" in medtasks("study", "contamination", "--table", "probe").out
+    assert outcome.out.lstrip().startswith("SAMPLE DATA")
+    assert result(tmp_path / "probe")["origin"] == "sample"
 
 
 def test_the_strategies_of_a_dataset_share_its_inputs(medtasks, rows):
@@ -347,12 +268,10 @@ def test_the_text_that_is_probed_holds_no_instruction(system_role):
         (("--model", "memory", "--limit", "0"), "leave nothing"),
         (("--model", "memory", "--bogus", "1"), "unknown: --bogus 1"),
         (("--model", "memory", "--data", "nowhere"), "unknown data origin"),
-        (("--table", "nowhere"), "no contamination.json"),
-        (("--table", "nowhere", "--model", "memory"), "--table only takes folders"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
-    tasks = () if "--table" in arguments else ("--tasks", "bridge_chip_ctc", "-o", "probe")
+    tasks = ("--tasks", "bridge_chip_ctc", "-o", "probe")
     outcome = medtasks("study", "contamination", *tasks, *arguments)
     assert outcome.code == 2, outcome.text
     assert message in outcome.err and "→" in outcome.err and "Traceback" not in outcome.text
@@ -360,7 +279,7 @@ def test_a_wrong_argument_gets_one_message(medtasks, rows, arguments, message):
 
 def test_missing_data_is_said_before_the_model_is_loaded(medtasks, rows):
     outcome = medtasks("study", "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:])
-    assert outcome.code == 1 and "no data for 1 of 2 tasks" in outcome.err and "going on" in outcome.err
+    assert outcome.code == 1 and "✗ bridge_mimic_iv_bhc: bridge_mimic_iv_bhc is not at hand" in outcome.err
     outcome = medtasks(
         "study", "contamination", "--tasks", "bridge_chip_ctc,bridge_mimic_iv_bhc", *FLAGS[2:], "--strict"
     )
@@ -377,12 +296,6 @@ def test_a_configuration_made_for_chats_gives_its_model_only(medtasks, rows, tmp
     assert outcome.code == 0 and result(tmp_path / "probe")["n_leaked"] == 8
 
 
-def test_several_processes_are_refused(medtasks, rows, monkeypatch):
-    monkeypatch.setattr(Memory, "world_size", 2)
-    outcome = medtasks("study", "contamination", *FLAGS)
-    assert outcome.code == 2 and "the probe runs in one" in outcome.err
-
-
 def test_help_lists_only_flags_that_mean_something(medtasks):
     shown = medtasks("study", "contamination", "--help").out
-    assert "--model_args" in shown and "--table" in shown and "--num_fewshot" not in shown
+    assert "--model_args" in shown and "--num_fewshot" not in shown

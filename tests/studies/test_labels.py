@@ -165,7 +165,7 @@ def test_levels_of_a_task_that_no_run_has_are_named(medtasks, levels):
     [
         (None, "holds no labels"),
         ("{}", "is no file of labels"),
-        ('{"method": 1}', "is no file of difficulty"),
+        ('{"method": 1}', "is no file of labels"),
     ],
 )
 def test_a_file_that_holds_no_labels_is_refused(medtasks, runs, content, message):

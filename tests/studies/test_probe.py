@@ -1,22 +1,11 @@
-"""The rule of the contamination probe: cuts, matches, verdicts, counts."""
-
-from math import sqrt
+"""The rule of the contamination probe: cuts and matches."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.results.frames import table_of
-from medtasks_lab.studies.contamination.probe import (
-    CUTS,
-    Completion,
-    ModelTokenizer,
-    ProbeVerdict,
-    completions,
-    is_match,
-    tally,
-)
+from medtasks_ext.studies.contamination import CUTS, Completion, ModelTokenizer, completions, is_match
 from tests.studies.contamination_models import Bytes, LooksAhead, Plain, SentencePieceWords, Words
 
 
@@ -59,7 +48,6 @@ def test_a_cut_inside_a_character_moves_to_whole_characters():
     first = completions(text, Plain(Bytes(2)))[0]
     # 10 tokens are 20 bytes: back to 18, which are 9 tokens and 6 characters; 15 tokens are 10 characters
     assert first == Completion(10, text[:6], text[6:10], 6)
-    assert first.moved
 
 
 def test_a_prediction_runs_to_the_end_of_its_last_character():
@@ -74,7 +62,7 @@ def test_a_cut_moves_left_if_the_text_before_it_would_be_split_otherwise():
     text = "x" * 9 + "abc" + "y" * 40  # the tenth token is `ab`, by itself it is two
     first, second = completions(text, Plain(LooksAhead()))[:2]
     assert first == Completion(10, "x" * 9, "abcyyyy", 6)
-    assert not second.moved
+    assert second.n_tokens == 5
 
 
 texts = st.text(st.sampled_from("aé患😀� \n"), min_size=30, max_size=120)
@@ -168,36 +156,6 @@ def test_only_the_start_of_a_long_input_is_split_unless_its_tokens_are_long():
     completions(long, tokenizer)
     assert max(asked) < 10_000
     assert len(completions(" ".join("x" * 900 for _ in range(35)), Plain(Words()))) == 5
-
-
-def test_three_matches_of_five_make_a_leak():
-    assert [ProbeVerdict("d", n).leaked for n in (0, 2, 3, 5)] == [False, False, True, True]
-    assert ProbeVerdict("d", None).leaked is None
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=60))
-def test_shares_are_of_probed_documents_with_wilsons_interval(counts):
-    rows = [
-        {"task": "t", "document": str(i), "judge": "m", "item": item, "rating": rating}
-        for i, count in enumerate(counts)
-        for item, rating in (
-            [(f"cut {n}", float(n < count)) for n in range(5)] if count is not None else [(None, None)]
-        )
-    ]
-    result = tally(table_of("verdicts", rows))
-    probed = [count for count in counts if count is not None]
-    n, k = len(probed), sum(count >= 3 for count in probed)
-    assert result.verdicts == [ProbeVerdict(str(i), count) for i, count in enumerate(counts)]
-    assert (result.n_documents, result.n_too_short, result.n_leaked) == (len(counts), len(counts) - n, k)
-    if not n:
-        assert result.share is None and result.interval is None
-        return
-    z, p = 1.959963984540054, k / n
-    centre, half = p + z * z / (2 * n), z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    assert result.share == p
-    assert result.interval == pytest.approx(
-        ((centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)), abs=1e-12
-    )
 
 
 def test_texts_are_compared_as_the_model_wrote_them():

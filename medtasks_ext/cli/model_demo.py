@@ -1,4 +1,4 @@
-"""`medtasks model demo`."""
+"""A small model for a first try."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from medtasks_ext.cli.app import out_option
 from medtasks_ext.cli.words import say_next
-from medtasks_lab.models.demo import (
+from medtasks_ext.models.demo import (
     LICENCE,
     NAME,
     SIZE,
@@ -20,6 +20,8 @@ from medtasks_lab.models.demo import (
     make_checkpoint,
     needs_download,
 )
+
+PANEL = "Evaluate"
 
 
 def demo(

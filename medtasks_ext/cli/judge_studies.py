@@ -1,0 +1,174 @@
+"""`medtasks judge gold`, `judge data` and `judge eval`: references, and judge models of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medtasks_ext.atomic import private_files
+from medtasks_ext.cli.app import OnlyTasks, out_option
+from medtasks_ext.cli.arguments import out_folder, quiet
+from medtasks_ext.cli.asking import Asking, ask_jury, asks_jury, end_study
+from medtasks_ext.cli.studies import show_tables
+from medtasks_ext.cli.words import names_in, say_changed, say_next
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.registry import registry
+from medtasks_ext.seed import SEED
+
+AFTER_INTERRUPT = "goes on"
+
+_Expert = Annotated[list[Path] | None, typer.Option(help="Decisions of experts, if not in CASES.")]
+
+
+@asks_jury("Jury file, or a bundled one; one judge is enough.")
+def gold(
+    folders: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[str, out_option("Folder for verdicts and figures.")],
+    tasks: OnlyTasks = None,
+    *,
+    asking: Asking,
+) -> int:
+    """Let models flag doubtful reference answers.
+
+    And compare the jury's scores of answers with and without a flagged reference. Resumable.
+
+    Example: medtasks judge gold runs/MODEL --jury jury.yaml -o gold --dry-run
+
+    Exit code 1: verdicts are missing.
+    """
+    quiet()
+    from medtasks_ext.judge.cases import judged_tasks
+    from medtasks_ext.runner.run import Run
+    from medtasks_ext.studies.gold import gold_cases, gold_tables
+    from medtasks_ext.studies.said import study, write_tables
+
+    wanted = set(registry().leaves_of(names_in(tasks)))
+    runs = {
+        name: Run(Path(name), registry()) for name in dict.fromkeys(given.rstrip("/") for given in folders)
+    }
+    judged = []
+    for run in runs.values():
+        run.load()
+        done = [name for name in run.manifest.tasks if run.is_done(name) and (not tasks or name in wanted)]
+        judged += judged_tasks(run.folder, registry(), done)
+    say_changed(run.folder for run in runs.values())
+    if not (cases := gold_cases(judged)):
+        raise MedtasksError(
+            "no finished task of these runs is judged beside a reference",
+            where=", ".join(runs),
+            remedy="`medtasks run` an open-ended task that has references first",
+        )
+    asked = ask_jury(asking, cases, Path(out), "medtasks judge gold", what := "verdicts on references")
+    if asked is None:
+        return 0
+    tables = gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
+    write_tables(Path(out), "gold", tables, judges=[judge.identity() for judge in asking.jury.judges])
+    show_tables(
+        study("gold")["tables"], tables, sample=any(case.synthetic for task in cases for case in task.cases)
+    )
+    code = end_study(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
+    if not code:
+        shown = " ".join(runs)
+        say_next(
+            f"medtasks view {shown}"
+            if tables["scores"]
+            else f"medtasks judge run {shown} --jury {asking.name}"
+        )
+    return code
+
+
+def data(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="CASES...", help="JSONL files of adjudicated cases.")
+    ],
+    expert: _Expert = None,
+    test_share: Annotated[float, typer.Option(help="Share of the questions that are held out.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the split and the order of rows.")] = SEED,
+    out: Annotated[str, out_option("Folder for the data.")] = "judge_data",
+) -> int:
+    """Write fine-tuning data of a judge model.
+
+    From cases that experts decided, as MLB does.
+
+    Example: medtasks judge data queue.jsonl --expert decisions.jsonl -o judge_data
+    """
+    from medtasks_ext.studies.judge_data import expert_decisions, read_cases, split_by_question, write_split
+
+    cases = read_cases(files)
+    decisions = expert_decisions(cases, expert or [])
+    split = split_by_question(cases, decisions, test_share, seed)
+    with private_files(True):  # rows hold questions and answers
+        sides = write_split(Path(out), split, test_share, seed)
+    line = "{side}: {questions:,} questions, {answers:,} answers, {points:,} points ({share:.1%} met)"
+    show_tables([{"frame": "sides", "line": line}], {"sides": sides})
+    points = sum(len(case["points"]) for case in cases.values())
+    if left := points - len(decisions):
+        typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
+    evaluate = f"medtasks judge eval {out}/test_cases.jsonl --jury JURY -o judge_eval"
+    say_next("train a model on it (docs/judges.md)", evaluate)
+    return 0
+
+
+@asks_jury("Jury file: ask these judges about each point; resumable.", needed=False)
+def evaluation(
+    files: Annotated[list[Path], typer.Argument(metavar="CASES...", help="JSONL files of cases.")],
+    expert: _Expert = None,
+    decided: Annotated[
+        list[Path] | None, typer.Option("--judge", help="Decisions of a judge; once for each judge.")
+    ] = None,
+    out: Annotated[str, out_option("Folder for results.")] = "judge_eval",
+    published: Annotated[bool, typer.Option("--published", help="The paper's own table below.")] = False,
+    *,
+    asking: Asking | None,
+) -> int:
+    """Compare judges' decisions with experts'.
+
+    On scoring points, as MLB does: accuracy, precision, recall, F1 and kappa.
+
+    Example: medtasks judge eval judge_data/test_cases.jsonl --jury judge.yaml -o judge_eval
+
+    Exit code 1: decisions are missing.
+    """
+    quiet()
+    from medtasks_ext.results.published import published as published_rows
+    from medtasks_ext.studies.judge_data import decisions_about, expert_decisions, read_cases
+    from medtasks_ext.studies.judge_eval import evaluate, points_to_judge
+    from medtasks_ext.studies.said import study, write_tables
+
+    if bool(decided) == bool(asking):
+        raise MedtasksError(
+            "needs decisions (--judge FILE) or judges to ask (--jury FILE)",
+            where="medtasks judge eval",
+            remedy="`medtasks judge eval --help` has an example",
+        )
+    cases, end = read_cases(files), None
+    truth = expert_decisions(cases, expert or [])
+    by_judge = {str(path): decisions_about(cases, path) for path in decided or []}
+    if asking:
+        task, keys = points_to_judge(cases, truth, registry())
+        asked = ask_jury(asking, [task], Path(out), "medtasks judge eval", "decisions on points")
+        if asked is None:
+            return 0
+        said, end = asked
+        by_judge = {name: {} for name in asking.jury.names}
+        for (_, document), ratings in said.items():
+            for judge, rated in ratings.items():
+                by_judge[judge][keys[document]] = any(rated.values())
+    figures = [row for name, by in by_judge.items() for row in evaluate(cases, truth, by, name)]
+    points = [row for row in figures if row["measure"] == "points"]
+    undecided = [{"judge": row["judge"], "n": row["of"] - row["n"]} for row in points if row["n"] < row["of"]]
+    write_tables(out_folder(out), "judge_eval", {"figures": figures})
+    tables = {
+        "figures": figures,
+        "published": published_rows("judges.csv") if published else (),
+        "undecided": undecided,
+    }
+    show_tables(study("judge_eval")["tables"], tables)
+    code = end_study(end, sum(row["n"] for row in undecided), "decisions on points")
+    if not code:
+        say_next(
+            "name the judge as adjudicator in a jury file", "medtasks judge run RUN --jury JURY --dry-run"
+        )
+    return code

@@ -1,0 +1,147 @@
+"""A jury, ROUGE-L and BERTScore-F beside clinicians: what MedHELM validates its jury with.
+
+All sources are compared on the same answers, by the mean of their axes, z-scored per rater. An ICC below 0
+counts as 0: it has no lower bound, so one pair with two answers could outweigh all others. What makes an
+answer "much" nearer, the paper does not say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
+from medtasks_ext.metrics.open_ended import bertscore_f_values, rouge_scores
+from medtasks_ext.stats import agreement
+from medtasks_ext.stats.intervals import of_shares
+
+if TYPE_CHECKING:
+    from medtasks_ext.judge.cases import JudgedTask
+    from medtasks_ext.judge.ratings import Ratings
+    from medtasks_ext.judge.scores import DocumentScore
+
+PEOPLE, JURY, ROUGE, BERTSCORE = "clinicians", "jury", "ROUGE-L", "BERTScore-F"
+ICC, PAIRWISE_ICC, SPEARMAN = "ICC(3,k)", "mean pairwise ICC(3,k)", "Spearman"
+NEARER, MUCH_NEARER = "nearer to clinicians", "much nearer to clinicians"
+#: "Much" is by more than this, in standard deviations.
+MUCH = 0.5
+#: Bounds of the clinicians' mean on 0-1; moderate is 3 to 4 on a scale of 1 to 5 (MedHELM, Results).
+LEVELS = {"all": (0.0, 1.0), "low": (0.0, 0.5), "moderate": (0.5, 0.75), "high": (0.75, 1.0)}
+
+#: run -> its judged tasks with the scores of their answers
+Scored = Mapping[str, Sequence[tuple["JudgedTask", Sequence["DocumentScore"]]]]
+#: rater -> answer -> mean of the axes, or a metric's value
+_Composites = Mapping[str, Mapping[str, float]]
+
+
+def clinician_figures(runs: Scored, ratings: Ratings) -> list[Figure]:
+    """Agreement with clinicians, per task and over all, and by answer quality (Extended Data Table 4)."""
+    tasks = list(dict.fromkeys(task for _, task, _ in ratings))
+    scopes = {name: {name} for name in tasks} | ({ALL: set(tasks)} if len(tasks) > 1 else {})
+    figures: list[Figure] = []
+    for name, members in scopes.items():
+        found = {
+            (run, task.name, item.case.document): (item, task.rubric.protocol)
+            for run, scored in runs.items()
+            for task, scores in scored
+            for item in scores
+            if task.name in members and (run, task.name, item.case.document) in ratings and item.ratings()
+        }
+        metrics = _metrics({unit: item for unit, (item, _) in found.items()})
+        shared = sorted(set(found).intersection(*map(set, metrics.values())))
+        key = {unit: " ".join(unit) for unit in shared}
+        people = agreement.composites((key[unit], ratings[unit]) for unit in shared)
+        others: dict[str, _Composites] = {
+            JURY: agreement.composites((key[unit], found[unit][0].ratings()) for unit in shared),
+            **{metric: {metric: {key[u]: of[u] for u in shared}} for metric, of in metrics.items()},
+        }
+        for source, composites in others.items():
+            icc = agreement.at_least_zero(agreement.group_agreement(people, composites))
+            figures.append(Figure("clinicians", name, f"{PEOPLE} + {source}", COMPOSITE, ICC, *icc))
+        among = agreement.pairwise_baseline(people)
+        figures.append(Figure("clinicians", name, PEOPLE, COMPOSITE, PAIRWISE_ICC, *among))
+        quality = {}
+        for unit in shared:
+            given = [x for by in ratings[unit].values() for x in by.values()]
+            quality[key[unit]] = float(np.mean([found[unit][1].normalised(x) for x in given]))
+        figures += _by_quality(name, people, others, quality)
+    return figures
+
+
+def _metrics(
+    found: Mapping[tuple[str, str, str], DocumentScore],
+) -> dict[str, dict[tuple[str, str, str], float]]:
+    """Metric -> answer -> value, over the answers that have a reference; no metric where none has."""
+    texts = {
+        unit: (item.case.texts["response"], item.case.texts["gold"])
+        for unit, item in found.items()
+        if "gold" in item.case.texts
+    }
+    metrics = {ROUGE: {unit: rouge_scores(*pair)["rouge_l"] for unit, pair in texts.items()}} if texts else {}
+    if texts and has_bertscore():
+        metrics[BERTSCORE] = dict(zip(texts, bertscore_f_values(list(texts.values())), strict=True))
+    return metrics
+
+
+def has_bertscore() -> bool:
+    """Whether BERTScore is switched on; it loads a model."""
+    return bool(os.environ.get("MEDTASKS_BERTSCORE"))
+
+
+def _by_quality(
+    name: str, people: _Composites, others: Mapping[str, _Composites], quality: Mapping[str, float]
+) -> list[Figure]:
+    """Whether the jury or a metric is nearer to the clinicians, and how each goes with them, by quality.
+
+    Means are z-scored anew over the answers, so that a mean of several raters, which varies less, is not
+    nearer for that alone.
+    """
+    means = {
+        source: by_answer
+        for source, composites in {PEOPLE: people, **others}.items()
+        if (by_answer := agreement.mean_by_instance(agreement.z_by_rater(composites)))
+    }
+    answers = sorted(set.intersection(*map(set, means.values()))) if means else []
+    z = {source: agreement.z_scores([by[answer] for answer in answers]) for source, by in means.items()}
+    mine = z.pop(PEOPLE, None)
+    if mine is None:
+        return []
+    figures: list[Figure] = []
+    for level, (low, high) in LEVELS.items():
+        of = np.array([quality[answer] for answer in answers])
+        here = (of >= low) & (of <= high)
+        if level in ("low", "high"):  # moderate holds its bounds
+            here &= of != (high if level == "low" else low)
+        if not here.any():
+            continue
+        far = {source: np.abs(other - mine)[here] for source, other in z.items() if other is not None}
+        for source in far:
+            rho = agreement.rank_correlation(z[source][here], mine[here])  # type: ignore[index]
+            around = rho.interval if rho else None
+            figures.append(
+                Figure(
+                    "quality",
+                    name,
+                    source,
+                    level,
+                    SPEARMAN,
+                    rho.value if rho else None,
+                    around.low if around else None,
+                    around.high if around else None,
+                    int(here.sum()),
+                )
+            )
+        for metric in (source for source in far if source != JURY and JURY in far):
+            for near, away in ((JURY, metric), (metric, JURY)):
+                for measure, margin in ((NEARER, 0.0), (MUCH_NEARER, MUCH)):
+                    hits = far[away] - far[near] > margin
+                    around = of_shares(hits)
+                    ends = (around.low, around.high) if around else (None, None)
+                    between, share = f"{near} rather than {away}", float(hits.mean())
+                    figures.append(
+                        Figure("quality", name, between, level, measure, share, ends[0], ends[1], len(hits))
+                    )
+    return figures

@@ -1,0 +1,227 @@
+"""Adjudicated cases, and the data that a judge model is fine-tuned on (MLB, section 3.6).
+
+A case is one answer with its scoring points, each of which an expert has decided to be met or not:
+
+    {"id": "…", "task": "…", "document": "…", "question": "…", "answer": "…",
+     "points": [{"id": "…", "text": "…", "weight": 1}],
+     "decisions": {"POINT": true}, "decided_by": "expert"}
+
+`task`, `document` and `weight` may be missing. Decisions may also stand at the points (`met`), as in the
+file that `medtasks human ingest` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import numbered_lines, parse_json, write_json, write_lines
+from medtasks_ext.judge.cases import FIELD, PROTOCOL, point_rubric, shown_for_point
+from medtasks_ext.judge.protocol import AXIS
+from medtasks_ext.seed import random_rank
+
+EXPERT = "expert"
+Case = dict[str, Any]
+#: (case, point) -> whether it is met
+Decisions = dict[tuple[str, str], bool]
+_SHAPE = "docs/judges.md shows what a case looks like"
+
+
+def read_cases(paths: Iterable[Path], *, texts: bool = True) -> dict[str, Case]:
+    """Case id -> case, from JSON lines; `points`: point -> text, `decisions`: point -> whether it is met.
+
+    Args:
+        paths: files; the same line in two of them counts once.
+        texts: the cases must have question and points as text, since they are to be shown.
+
+    Raises:
+        MedtasksError: a file is missing or empty, a line is no case, or two cases share an id.
+    """
+    cases: dict[str, Case] = {}
+    for path in paths:
+        for number, line in numbered_lines(path, remedy="name a JSONL file of cases"):
+            try:
+                case = _case(parse_json(line))
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                what = str(error) if type(error) is ValueError else "no case"
+                raise MedtasksError(what, where=f"{path}:{number}", remedy=_SHAPE) from None
+            if texts and not (case["question"].strip() and all(map(str.strip, case["points"].values()))):
+                what = "no text of the question, or of a point"
+                raise MedtasksError(what, where=f"{path}:{number}", remedy=_SHAPE)
+            if cases.setdefault(case["id"], case) != case:
+                what = f"case {case['id']} occurs twice"
+                raise MedtasksError(
+                    what, where=f"{path}:{number}", remedy="give each answer an id of its own"
+                )
+    if not cases:
+        raise MedtasksError("no cases", where=", ".join(map(str, paths)), remedy=_SHAPE)
+    return cases
+
+
+def _case(given: Mapping[str, Any]) -> Case:
+    points = {point["id"]: point.get("text", "") for point in given["points"]}
+    if not points or len(points) < len(given["points"]):
+        raise ValueError("no points, or two with the same id")
+    met = {point["id"]: point["met"] for point in given["points"] if point.get("met") is not None}
+    decisions = given.get("decisions", {})
+    if unknown := decisions.keys() - points.keys():
+        raise ValueError(f"a decision about {min(unknown)!r}, which is no point of the case")
+    both = {**met, **decisions}
+    if not all(type(value) is bool for value in both.values()) or any(
+        both[name] != met[name] for name in met
+    ):
+        raise ValueError("decisions are true or false, and one of each point")
+    named = {
+        name: str(given.get(name, "")) for name in ("task", "document", "question", "answer", "decided_by")
+    }
+    return {"id": str(given["id"]), **named, "points": points, "decisions": both}
+
+
+def expert_decisions(cases: Mapping[str, Case], files: Sequence[Path] = ()) -> Decisions:
+    """What experts decided: in the cases that are marked so (`decided_by`), and in further files.
+
+    Raises:
+        MedtasksError: a decision about an unknown case or point, two that differ, or none at all.
+    """
+    decisions = {
+        (case["id"], point): met
+        for case in cases.values()
+        if case["decided_by"] == EXPERT
+        for point, met in case["decisions"].items()
+    }
+    for path in files:
+        for (case, point), met in decisions_about(cases, path).items():
+            if decisions.setdefault((case, point), met) != met:
+                what = f"another decision about point {point} of case {case} than before"
+                raise MedtasksError(what, where=path, remedy="keep the final one")
+    if not decisions:
+        raise MedtasksError(
+            "no decision of an expert",
+            where=", ".join(map(str, files)) or "cases",
+            remedy=f'mark the cases with "decided_by": "{EXPERT}", or name the decisions (--expert FILE)',
+        )
+    return decisions
+
+
+def decisions_about(cases: Mapping[str, Case], path: Path) -> Decisions:
+    """The decisions in a file, all of which must be about points of the cases.
+
+    Raises:
+        MedtasksError: an unknown case or point.
+    """
+    decisions = {}
+    for item in read_cases([path], texts=False).values():
+        known = cases.get(item["id"], {"points": ()})["points"]
+        for point, met in item["decisions"].items():
+            if point not in known:
+                what = f"point {point} of case {item['id']}" if known else f"case {item['id']}"
+                raise MedtasksError(
+                    f"a decision about {what}, which is not among the cases",
+                    where=path,
+                    remedy="give the file of cases that the decisions are about",
+                )
+            decisions[item["id"], point] = met
+    return decisions
+
+
+def groups_by_question(cases: Iterable[Case]) -> dict[str, str]:
+    """Case id -> the smallest id of its group; cases of one group ask the same.
+
+    Two cases ask the same where their questions read the same (blanks and case aside) or where they are
+    about one document of a task.
+    """
+    parent: dict[Any, Any] = {}
+
+    def root(node: Any) -> Any:
+        while parent.setdefault(node, node) != node:
+            node = parent[node]
+        return node
+
+    ordered = sorted(cases, key=lambda case: str(case["id"]))
+    for case in ordered:
+        marks = [("question", "".join(case["question"].split()).casefold())]
+        marks += [(case["task"], case["document"], "")] if case["document"] else []  # type: ignore[list-item]
+        for mark in marks:
+            one, other = sorted(
+                (root(case["id"]), root(mark)), key=lambda node: (isinstance(node, tuple), node)
+            )
+            parent[other] = one
+    return {case["id"]: root(case["id"]) for case in ordered}
+
+
+def split_by_question(
+    cases: Mapping[str, Case], decisions: Decisions, test_share: float, seed: int
+) -> dict[str, list[Case]]:
+    """`train` and `test`: cases with the decisions of experts alone, no question on both sides.
+
+    Depends on the cases and the seed alone; the order is random, so its first n are a random subset.
+
+    Raises:
+        MedtasksError: a share outside 0 to 1, or fewer than two questions.
+    """
+    if not 0 < test_share < 1:
+        raise MedtasksError(
+            f"{test_share:g} is no share", where="--test-share", remedy="give 0.1, for example"
+        )
+    of: dict[str, dict[str, bool]] = {}
+    for (name, point), met in decisions.items():
+        of.setdefault(name, {})[point] = met
+    used = {
+        name: {**case, "decisions": {point: of[name][point] for point in case["points"] if point in of[name]}}
+        for name, case in cases.items()
+        if name in of
+    }
+    groups = groups_by_question(used.values())
+    order = sorted(set(groups.values()), key=lambda group: random_rank(seed, group))
+    if len(order) < 2:
+        raise MedtasksError(
+            "one question cannot be split", where="cases", remedy="give cases of several questions"
+        )
+    held_out = set(order[: min(max(round(test_share * len(order)), 1), len(order) - 1)])
+    ranked = sorted(used.values(), key=lambda case: random_rank(seed, case["id"]))
+    return {
+        side: [case for case in ranked if (groups[case["id"]] in held_out) == (side == "test")]
+        for side in ("train", "test")
+    }
+
+
+def training_rows(cases: Iterable[Case], seed: int) -> list[dict[str, Any]]:
+    """Rows of TRL's conversational prompt-completion format, in random order."""
+    rubric, rows = point_rubric(), []
+    for case in cases:
+        for point, met in case["decisions"].items():
+            texts = shown_for_point(case["question"], case["points"][point], case["answer"])
+            said = json.dumps(rubric.written({AXIS: {FIELD: met}}, texts))
+            completion = [{"role": "assistant", "content": said}]
+            about = {"case": case["id"], "point": point}
+            rows.append({**about, "prompt": rubric.messages(texts), "completion": completion})
+    return sorted(rows, key=lambda row: random_rank(seed, f"{row['case']}\x1f{row['point']}"))
+
+
+def write_split(
+    folder: Path, split: Mapping[str, list[Case]], test_share: float, seed: int
+) -> list[dict[str, Any]]:
+    """Write `train.jsonl`, `test.jsonl`, `test_cases.jsonl`, `split.json`; a row of numbers for each side."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sides = []
+    for side, cases in split.items():
+        rows, n = training_rows(cases, seed), len(set(groups_by_question(cases).values()))
+        write_lines(folder / f"{side}.jsonl", rows)
+        met = sum(sum(case["decisions"].values()) for case in cases)
+        counts = {"questions": n, "answers": len(cases), "points": len(rows), "met": met}
+        sides.append({"side": side, **counts, "share": met / len(rows)})
+    shown = [
+        {
+            **case,
+            "points": [{"id": name, "text": text} for name, text in case["points"].items()],
+            "decided_by": EXPERT,
+        }
+        for case in split["test"]
+    ]
+    write_lines(folder / "test_cases.jsonl", shown)
+    about = {"protocol": PROTOCOL, "prompt_version": point_rubric().version}
+    write_json(folder / "split.json", {**about, "test_share": test_share, "seed": seed, "sides": sides})
+    return sides

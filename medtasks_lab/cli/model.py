@@ -1,3 +1,0 @@
-"""A small model for a first try."""
-
-PANEL = "Evaluate"

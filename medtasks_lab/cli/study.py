@@ -1,3 +1,0 @@
-"""Studies of contamination, difficulty and departments."""
-
-PANEL = "Studies"

@@ -1,1 +1,0 @@
-"""A model for trying things out."""
