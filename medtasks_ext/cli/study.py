@@ -92,7 +92,7 @@ def contamination(context: typer.Context) -> int:
     """
     quiet()
     from medtasks_ext.cli.end import say_sent
-    from medtasks_ext.cli.model import check_address, model_name, output_folder
+    from medtasks_ext.cli.model import check_address, check_one_process, model_name, output_folder
     from medtasks_ext.egress import Egress
     from medtasks_ext.runner.requests import dataset_text
     from medtasks_ext.runs.lease import Lease
@@ -101,6 +101,7 @@ def contamination(context: typer.Context) -> int:
     from medtasks_ext.studies.contamination import FILE, probe
     from medtasks_ext.studies.said import study
 
+    check_one_process()
     own, rest = own_flags().parse_known_args(context.args)
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
     config = lm_eval_config(rest, "study contamination", _DESCRIPTION, example, _REFUSED, keys=own.allow_key)
@@ -168,7 +169,7 @@ def _continuing(
 ) -> tuple[Engine, Any, dict[str, Any]]:
     """The engine of a model, its tokenizer, and generation settings that make it greedy."""
     from medtasks_ext.cli.model import create_model
-    from medtasks_ext.egress import bypass_proxies
+    from medtasks_ext.egress import hold
     from medtasks_ext.studies.contamination import ModelTokenizer
 
     is_api, held = "completions" in config.model, list(texts)
@@ -186,7 +187,7 @@ def _continuing(
     engine.check(held)
     if tokenizer.is_remote:  # the server is given the texts before they are cut
         place = egress.place(engine.address)
-        bypass_proxies(place)
+        hold(place, egress)
         for text in held:
             egress.record(place, text)
     # hf would take a repetition penalty from the model's own defaults; servers need not know the name
