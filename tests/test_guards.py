@@ -28,6 +28,7 @@ WRITES = re.compile(
 )
 _OWN_TEXT, _TEMPORARY = "text of the project's own", "removed again; a temporary folder is its owner's alone"
 WRITERS = {
+    "medtasks_ext/studies/contamination.py": "what a model wrote, under the umask of a lease",
     "medtasks_ext/atomic.py": "the one writer of whole files",
     "medtasks_ext/runs/chain.py": "the one writer of appended files; tells the folder's keeper",
     "medtasks_ext/runs/seal.py": "names, sizes and hashes",
@@ -108,7 +109,9 @@ READERS = {
     "medtasks_ext/runs/seal.py": _OF_RUN,
     "medtasks_ext/secret_values.py": "what is about to be written",
     "medtasks_ext/suites/bridge.py": "this program's cache",
+    "medtasks_ext/studies/contamination.py": "what this program appended",
     "medtasks_ext/studies/forms/__init__.py": _BUNDLED,
+    "medtasks_ext/studies/said.py": _BUNDLED,
     "medtasks_ext/rows/originals/ehrshot.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/tree.py": "an owner's file, of those that are files",

@@ -27,9 +27,6 @@ pain_scale = hospital_kit.scale:PainScale
 [medtasks.metrics]
 hospital = hospital_kit.families
 
-[medtasks.raters]
-nurses = hospital_kit.nurses
-
 [medtasks.report_views]
 wards = hospital_kit.view:wards
 """
@@ -46,10 +43,6 @@ fog = broken_kit.command:Fog
 
 [medtasks.metrics]
 gone = broken_kit.nowhere
-
-[medtasks.raters]
-away = broken_kit.nowhere
-shadows = broken_kit.shadows
 
 [medtasks.report_views]
 fails = broken_kit.view:fails
@@ -155,15 +148,3 @@ def test_a_kind_of_answers_that_cannot_be_imported_is_named_where_a_task_asks_fo
     print(done.stdout, done.stderr)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "'fog' of the package broken_kit cannot be imported" in done.stdout
-
-
-def test_raters_of_packages_stand_beside_a_jury_and_one_that_fails_is_named(call):
-    asked = ("--model", "oracle", "--data", "sample", "--limit", "2", "--prompts", "own")
-    done = call("run", "--tasks", "medhelm_aci_bench", *asked, "--output_path", "open")
-    assert done.returncode == 0, done.stderr
-    judge = ("judge", "run", "open", "--jury", "local", "--dry-run")
-    done = call(*judge, packages=("hospital_kit", "broken_kit"))
-    assert "the nurses of None rate 1 run" in done.stdout
-    assert "'away' of the package broken_kit cannot be imported" in done.stderr
-    assert "left out: medtasks.raters: 'shadows' of the package broken_kit failed: " in done.stderr
-    assert "nothing was asked (--dry-run)" in done.stdout
