@@ -70,7 +70,7 @@ nightly: $(STAMP) axe fonts pinned-chromium
 # Which lines `make test` runs; a table, and build/coverage for a browser.
 coverage: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly" \
-	  --cov=medtasks_ext --cov=medtasks_lab --cov-report=term:skip-covered --cov-report=html:build/coverage
+	  --cov=medtasks_ext --cov-report=term:skip-covered --cov-report=html:build/coverage
 
 # axe-core, for the browser tests that look for barriers: make axe test MEDTASKS_AXE=build/axe/axe.min.js
 AXE := axe-core-4.14.1.tgz

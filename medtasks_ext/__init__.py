@@ -39,19 +39,6 @@ Choices worth knowing:
   `N` does not, a check fails.
 - Umbrella groups hold partitions only: lm-eval averages over all leaves, so each task must occur equally
   often.
-
-Size: without blank lines, imports, docstrings and comments this package has 49,500 lines, `medtasks_lab`
-12,100. The aim was half of it. It stays, for these reasons:
-
-- No code is repeated: functions that are equal but for names and texts come to some twenty lines.
-- Of 1,200 helpers with one caller, ten lines long in the median, some sixty are one short expression; the
-  others are steps of a function that would have to be read whole.
-- A module that one other alone reads joins it. A command, a family of metrics and a kind of answers have a
-  module each, so that a start loads what is called.
-- Official and repaired readings, the papers' own metrics and words, and the conditions of a score are needed
-  for figures that agree to the digit; errors that say where, what and how to mend it are a twentieth.
-- What is left to cut are features. What is not needed to run, judge, report, view or add a dataset stands in
-  the lab.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What installed packages add to medtasks: entry points of the groups named here (docs/add_a_dataset.md).
 
-They are read once, when the first of them is asked for. A module is imported when its hook is used. The lab
-(`medtasks_lab`) is a package like others.
+They are read once, when the first of them is asked for. A module is imported when its hook is used.
 """
 
 from __future__ import annotations

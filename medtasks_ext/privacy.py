@@ -21,8 +21,8 @@ from medtasks_ext.errors import MedtasksError
 _public = ContextVar("_public", default=False)
 
 #: Errors of machines and connections; what they say does not come from rows.
-#: The packages of this repository, whose places in a stack say nothing about a row.
-_OWN = ("medtasks_ext", "medtasks_lab")
+#: The package of this repository, whose places in a stack say nothing about a row.
+_OWN = ("medtasks_ext",)
 _OF_MACHINES = (OSError, RuntimeError, MemoryError)
 _OF_CONNECTIONS = ("aiohttp", "httpx", "requests", "torch")
 

@@ -31,7 +31,7 @@ COUNTING = (
     "tests/test_own_tasks.py", "tests/runner/test_lock.py", "tests/metrics/test_properties.py",
     "tests/rows/test_row_schemas.py", "tests/answers", "tests/human", "tests/studies/test_sample.py",
 )  # fmt: skip
-COPIED = ("medtasks_ext", "medtasks_lab", "tasks", "tasks.lock", "docs", "pyproject.toml")
+COPIED = ("medtasks_ext", "tasks", "tasks.lock", "docs", "pyproject.toml")
 #: what a checkout has beside its files
 NOT_COPIED = (".git", ".venv", ".venv-engine", "build", "dist", "runs")
 _BLOCK = re.compile(

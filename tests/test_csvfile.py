@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import medtasks_ext
-import medtasks_lab
 from medtasks_ext.csvfile import as_written, csv_table, plain, write_csv
 
 FORMULAS = ["=cmd|calc!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "-", "=1", "-x", "+49 30 1"]
@@ -58,7 +57,7 @@ def test_reports_and_tables_of_a_model_with_a_hostile_name(medtasks, chip_ctc):
 
 def test_all_csv_goes_through_one_writer():
     """The report's lines quote by `plain`."""
-    packages = [Path(package.__file__).parent for package in (medtasks_ext, medtasks_lab)]
+    packages = [Path(package.__file__).parent for package in (medtasks_ext,)]
     found = {
         str(path.relative_to(package))
         for package in packages

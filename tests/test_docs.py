@@ -425,10 +425,7 @@ def test_pages_that_are_no_more_lead_to_headings_that_exist():
 
 
 def test_what_commands_and_files_name_as_a_page_exists():
-    places = [
-        ROOT / name
-        for name in ("medtasks_ext", "medtasks_lab", "tasks", ".github", "tests", "tools", "Makefile")
-    ]
+    places = [ROOT / name for name in ("medtasks_ext", "tasks", ".github", "tests", "tools", "Makefile")]
     files = [path for place in places for path in ([place] if place.is_file() else place.rglob("*"))]
     kinds = {".py", ".yaml", ".yml", ".js", ".md", ".sh", ""}
     gone = {

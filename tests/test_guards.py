@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import medtasks_ext
-import medtasks_lab
 
-PACKAGES = [Path(package.__file__).parent for package in (medtasks_ext, medtasks_lab)]
+PACKAGES = [Path(package.__file__).parent for package in (medtasks_ext,)]
 
 #: Whoever writes without `atomic.atomic_file`, which the seal of a run, the permissions of private folders
 #: and the search for keys all know.

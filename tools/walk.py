@@ -1,6 +1,6 @@
 """How often a command changes rooms, by pair of rooms.
 
-A room is a folder of `medtasks_ext` or `medtasks_lab`; single modules beside the folders are none. The count
+A room is a folder of `medtasks_ext`; single modules beside the folders are none. The count
 says how far one document, or one report, walks through the house; it is not a time.
 
     python tools/walk.py run --tasks medhelm_medqa --model oracle --data sample --limit 1 --out FOLDER
@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-PACKAGES = ("medtasks_ext", "medtasks_lab")
+PACKAGES = ("medtasks_ext",)
 
 
 class Walk:

@@ -210,19 +210,18 @@ def _model(path: Path) -> list[str]:
 
 
 def _architecture(folder: Path) -> Iterator[str]:
-    yield from (_HEAD.format(source="the packages' docstrings and imports"), "# Architecture", "")
+    yield from (_HEAD.format(source="the package's docstrings and imports"), "# Architecture", "")
     yield _docstring(folder / "medtasks_ext" / "__init__.py")
-    for package, title in (("medtasks_ext", "Rooms of the core"), ("medtasks_lab", "Rooms of the lab")):
-        inits = sorted((folder / package).glob("*/__init__.py"))
-        imports = {path.parent.name: _rooms_imported(path.parent) for path in inits}
-        order = TopologicalSorter({room: sorted(own & imports.keys()) for room, own in imports.items()})
-        yield from ("", f"## {title}", "", "Each room comes before all that it imports.", "")
-        rows = []
-        for room in reversed([*order.static_order()]):
-            holds = _docstring(folder / package / room / "__init__.py").split("\n\n")[0]
-            names = ", ".join(f"`{name}`" for name in sorted(imports[room] & imports.keys()))
-            rows.append((f"`{room}`", holds, names))
-        yield from table(["room", "holds", "imports"], rows)
+    inits = sorted((folder / "medtasks_ext").glob("*/__init__.py"))
+    imports = {path.parent.name: _rooms_imported(path.parent) for path in inits}
+    order = TopologicalSorter({room: sorted(own & imports.keys()) for room, own in imports.items()})
+    yield from ("", "## Rooms", "", "Each room comes before all that it imports.", "")
+    rows = []
+    for room in reversed([*order.static_order()]):
+        holds = _docstring(folder / "medtasks_ext" / room / "__init__.py").split("\n\n")[0]
+        names = ", ".join(f"`{name}`" for name in sorted(imports[room] & imports.keys()))
+        rows.append((f"`{room}`", holds, names))
+    yield from table(["room", "holds", "imports"], rows)
 
 
 def _rooms_imported(room: Path) -> set[str]:
@@ -254,12 +253,11 @@ def _internals(folder: Path) -> Iterator[str]:
         "What packages and modules say of themselves: rules of readers and metrics with their sources,",
         "statistics, what a run's folder holds. A module stands here if it says more than its first line.",
     )
-    for root in ("medtasks_ext", "medtasks_lab"):
-        for package in sorted((folder / root).rglob("__init__.py")):
-            modules = sorted(path for path in package.parent.glob("*.py") if path != package)
-            yield from _said(package, _dotted(folder, package.parent), "##", always=True)
-            for module in modules:
-                yield from _said(module, _dotted(folder, module.with_suffix("")), "###", always=False)
+    for package in sorted((folder / "medtasks_ext").rglob("__init__.py")):
+        modules = sorted(path for path in package.parent.glob("*.py") if path != package)
+        yield from _said(package, _dotted(folder, package.parent), "##", always=True)
+        for module in modules:
+            yield from _said(module, _dotted(folder, module.with_suffix("")), "###", always=False)
 
 
 def _dotted(folder: Path, path: Path) -> str:

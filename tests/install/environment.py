@@ -59,7 +59,6 @@ class Environment:
             str(path)
             for path in (
                 self.site / "medtasks_ext",
-                self.site / "medtasks_lab",
                 self.site / "lm_eval" / "tasks" / "medtasks",
             )
             if path.exists()

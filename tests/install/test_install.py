@@ -22,7 +22,6 @@ def checkout(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkout") / "medtasks"
     keep = (
         "medtasks_ext",
-        "medtasks_lab",
         "tasks",
         "model_configs",
         "results",

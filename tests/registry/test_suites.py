@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 import medtasks_ext
-import medtasks_lab
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import Registry, forget, registry
 from medtasks_ext.registry.build import build, built_files
@@ -49,7 +48,7 @@ def test_no_code_names_a_suite_or_branches_on_one():
     name = re.compile(rf"({'|'.join(TASKS.suites)})([_/.]\S*)?")
     named = [
         f"{file}, line {node.lineno}: {node.value!r}"
-        for package in (medtasks_ext, medtasks_lab)
+        for package in (medtasks_ext,)
         for file in sorted(Path(package.__file__).parent.rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and name.fullmatch(node.value)

@@ -1,1 +1,0 @@
-"""Commands that the lab adds to `medtasks`."""
