@@ -7,7 +7,6 @@ depends on the suite in whose folder the dataset lies (`suites.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -120,20 +119,6 @@ class SourceTerms(Strict):
                 f" (a new one goes into {suite.where}, under access)"
             )
         return given
-
-
-#: Keys of facts in files of earlier versions -> what they are called now.
-FORMER_KEYS = {
-    "documents": "document_types",
-    "suite_words": "source_terms",
-    "verify": "open_questions",
-    "twin_of": "control_of",
-}
-
-
-def with_present_keys(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts by their present names; a former name beside the present one stays, as a key too many."""
-    return {new if (new := FORMER_KEYS.get(key, key)) not in record else key: v for key, v in record.items()}
 
 
 class TaskFacts(Strict):

@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.groups import Registry
-from medtasks_ext.registry.metadata import FORMER_KEYS, Metadata
+from medtasks_ext.registry.metadata import Metadata
 from medtasks_ext.registry.tasks import Dataset
 
 #: what people call a field -> its name
-_ALSO_CALLED = {"specialty": "specialties", "document": "document_types", **FORMER_KEYS}
+_ALSO_CALLED = {"specialty": "specialties", "document": "document_types"}
 #: fields that hold others
 _NESTED = ("axes", "source_terms")
 #: values that a message lists

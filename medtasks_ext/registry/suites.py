@@ -605,29 +605,9 @@ def _read(file: Path, _time: int, _size: int) -> Suite:
     return _validated(read_mapping(file), file, file.parent)
 
 
-def _with_present_keys(said: Mapping[str, Any]) -> Config:
-    """What a file of an earlier version says, by the keys and the axis that have other names now."""
-    former, axis = "documents", "document_types"
-    content = {key: value for key, value in said.items() if key != "apart"}
-    if "apart" in said:
-        content["in_totals"] = not said["apart"]
-    if "placed" in said and "axis_values" not in said:
-        content["axis_values"] = content.pop("placed")
-    for key in ("groups", "tags", "sets", "left_out", "vocabulary"):
-        if isinstance(content.get(key), dict):
-            content[key] = {axis if name == former else name: value for name, value in content[key].items()}
-    for key in ("partition", "main_axes"):
-        if isinstance(content.get(key), list):
-            content[key] = [axis if name == former else name for name in content[key]]
-    for key in ("sections", "averaged_over"):
-        if content.get(key) == former:
-            content[key] = axis
-    return content
-
-
 def _validated(said: Mapping[str, Any], file: Path, folder: Path) -> Suite:
     try:
-        return Suite.model_validate(_with_present_keys(said), context=folder)
+        return Suite.model_validate(dict(said), context=folder)
     except ValidationError as error:
         raise MedtasksError(
             "; ".join(faults_of(error, known=Suite.model_fields)),

@@ -21,7 +21,7 @@ from medtasks_ext.registry.datalock import DataLock, are_pinned, read_lock, with
 from medtasks_ext.registry.families import Family, check_kind, check_metrics, family_of, kinds_of_any_language
 from medtasks_ext.registry.folders import own_folders, tasks_folder
 from medtasks_ext.registry.functions import TASK_CLASS
-from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts, with_present_keys
+from medtasks_ext.registry.metadata import Card, Facts, Metadata, TaskFacts
 from medtasks_ext.registry.official import AnswerBudget
 from medtasks_ext.registry.strategies import (
     STRATEGIES,
@@ -333,8 +333,8 @@ class Dataset:
         about, file = self.config.get("about", {}), self.folder / CARD_FILE
         if not isinstance(about, dict):
             raise MedtasksError("about: should be a mapping of keys", where=self.file, remedy=_KEYS)
-        about = with_present_keys(about)
-        card = with_present_keys(read_mapping(file)) if file.is_file() else {}
+        about = dict(about)
+        card = read_mapping(file) if file.is_file() else {}
         if about:
             own = self.file.parent == self.folder
             beside = {**(read_mapping(self.file) if self.file.is_file() else {}), **(card if own else {})}

@@ -271,18 +271,6 @@ class Download(Strict):
         """All that is downloaded, as the task file names it."""
         return [*self.test, *self.fewshot, *([self.test_ids] if self.test_ids else [])]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _former_mirrors(cls, data: Any) -> Any:
-        """`mirrors`, as earlier versions called the hosts of a file."""
-        if isinstance(data, dict) and isinstance(data.get("mirrors"), dict):
-            data = {**data, "digests": {**(data.get("digests") or {})}}
-            for file, urls in data.pop("mirrors").items():
-                pin = _as_pin(data["digests"].get(file, {}))
-                hosts = [url.format(revision=data.get("revision"), file=file) for url in urls]
-                data["digests"][file] = {**pin, "hosts": [*hosts, *pin.get("hosts", [])]}
-        return data
-
     @model_validator(mode="after")
     def _has_a_revision(self) -> Download:
         if not self.repo and "revision" not in self.model_fields_set:

@@ -62,7 +62,9 @@ def served(tmp_path, monkeypatch, tasks_of):
     text = file.read_text(encoding="utf-8").replace("https://raw.githubusercontent.com", server.url)
     download = next(line for line in text.splitlines() if server.url in line)
     name = download[download.index(server.url) :].split('"')[0].split("]")[0]
-    text = text.replace("  download: {", f'  download: {{mirrors: {{"{name}": ["{server.url}{MIRROR}"]}}, ')
+    text = text.replace(
+        "  download: {", f'  download: {{digests: {{"{name}": {{hosts: ["{server.url}{MIRROR}"]}}}}, '
+    )
     file.write_text(text, encoding="utf-8")
     forget()
     server.take_place(monkeypatch, tmp_path)
