@@ -6,7 +6,7 @@ They are read once, when the first of them is asked for. A module is imported wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -110,22 +110,6 @@ def hooks(group: str) -> list[Hook]:
     return [hook for hook in _all() if hook.group == group]
 
 
-def hook(group: str, name: str) -> Any:
-    """The object of one hook.
-
-    Raises:
-        MedtasksError: no package adds it, or it cannot be imported.
-    """
-    for item in hooks(group):
-        if item.name == name:
-            return item.load()
-    raise MedtasksError(
-        f"no installed package adds {name!r}",
-        where=group,
-        remedy="install medtasks again: what is installed is older than its code",
-    )
-
-
 def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
     """The hooks of a group with their objects. One that cannot be imported is named, and left out."""
     for item in hooks(group):
@@ -133,21 +117,6 @@ def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
             yield item, item.load()
         except MedtasksError as error:
             leave_out(error)
-
-
-def attempt(item: Hook, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-    """Call a function of a hook. Bad input is the user's to mend; any other failure is named, and gives None.
-
-    Raises:
-        MedtasksError: what the function says of its input.
-    """
-    try:
-        return function(*arguments, **more)
-    except MedtasksError:
-        raise
-    except Exception as error:
-        leave_out(item.fault(f"failed: {what_happened(error)}"))
-        return None
 
 
 def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
