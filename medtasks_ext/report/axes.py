@@ -33,12 +33,10 @@ def axis_titles() -> dict[str, str]:
 
 
 def title(axis: str, value: str) -> str:
-    """The title of a value of an axis."""
     return titles_of([(axis, value)])[axis, value]
 
 
 def titles_of(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """(axis, value) -> title, each worked out once."""
     known = registry().titles
     return {pair: _title(known, *pair) for pair in {*pairs}}
 

@@ -72,11 +72,7 @@ def calibration(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
 
 
 def calibration_words(found: pa.Table, tasks: Registry) -> list[str]:
-    """A line for each entry, suite and strategy: means over its tasks.
-
-    Args:
-        found: the frame `calibration`.
-    """
+    """A line for each entry, suite and strategy: means over its tasks."""
 
     def place(row: Json) -> tuple[str, str, str]:
         return row["entry"], row["suite"], row["strategy"]

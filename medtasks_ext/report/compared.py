@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compared:
-    """One suite, one strategy, synthetic rows or real ones."""
-
     suite: str
     strategy: str
     sample: bool
@@ -59,15 +57,11 @@ def compared(
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[Compared]:
-    """The comparisons of a report: for each suite and strategy in which at least two entries have scores.
-
-    Entries that were not asked a task alike are not compared on it. `medtasks compare` tests two of them
-    against each other, and names the difference.
+    """For each suite and strategy in which at least two entries have scores of tasks that they were asked
+    alike.
 
     Args:
-        entries: of the report.
         draws: `id` of an experiment -> its score on each resample.
-        strategies: of the report.
     """
     scored = _scored(entries, tasks)
     comparisons = [
@@ -124,12 +118,10 @@ def pair_frame(comparisons: Sequence[Compared], entries: Sequence[Entry]) -> pa.
 
 
 def _upper(matrix: Array) -> Array:
-    """The values above the diagonal."""
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
 def _with_upper(matrix: Array, values: Array) -> Array:
-    """A symmetric matrix with these values off its diagonal."""
     filled: Array = matrix.copy()
     place = np.triu_indices(len(matrix), 1)
     filled[place] = values
@@ -222,12 +214,7 @@ def _compared(
 
 
 def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Experiment]]]) -> Pairs:
-    """With the documents' own tests and intervals in place of the bootstrap's, where these claim too much.
-
-    Args:
-        pairs: of the entries.
-        items: for each entry its tasks with their weights, in one order.
-    """
+    """With the documents' own tests and intervals in place of the bootstrap's, where these claim too much."""
     low, high, p_values = pairs.low.copy(), pairs.high.copy(), pairs.p_value.copy()
     for row, column in combinations(range(len(items)), 2):
         both = [
@@ -264,12 +251,7 @@ def _worth(asked: Sequence[Mapping[str, Hashable]]) -> int:
 
 
 def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
-    """What decides whether entries can be compared on a task: which rows were asked, and how.
-
-    Args:
-        entry: whose.
-        ways: in which entries were asked it, as far as they cannot be compared; another one is added.
-    """
+    """What decides whether entries can be compared on a task; `ways` gains one that compares with none."""
     rows, everything = item.rows_hash, item.n == item.loaded.get("n_test")
     if not rows or (item.limited and not everything):
         try:

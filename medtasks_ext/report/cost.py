@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JuryCost:
-    """What judging some tasks cost."""
-
     spent: JudgingCost  # in fact
     bound: JuryBound | None  # of those tasks for which it can be said; None of none
     tasks: int  # that were judged by models
@@ -39,11 +37,7 @@ class JuryCost:
 
 
 def cost_frame(entries: Sequence[Entry], given: Mapping[str, Price] | None = None) -> pa.Table:
-    """The frame `costs`: tokens that were counted times a price, or a published total.
-
-    Args:
-        given: label of an entry -> its price; by default those of model_configs.
-    """
+    """Counted tokens times a price, by default those of model_configs; or a published total."""
     known = prices() if given is None else {}
     rows = []
     for entry in entries:
@@ -103,7 +97,6 @@ def benchmark_bound(price: Price, counted: Iterable[Experiment]) -> float | None
 
 
 def _answer_budget(item: Experiment) -> int | None:
-    """Tokens that an answer of a run's task may have; None where it is not recorded."""
     budget = item.config.get("generation_kwargs", {}).get("max_gen_toks")
     return None if budget is None else int(budget)
 
@@ -112,12 +105,7 @@ def _answer_budget(item: Experiment) -> int | None:
 
 
 def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JuryCost | None:
-    """What judging an entry's tasks cost; None where no model judged one.
-
-    Args:
-        folders: of its runs.
-        experiments: its tasks.
-    """
+    """None where no model judged one."""
     places = [RunFolder(path) for path in folders if RunFolder(path).judgements.is_dir()]
     lines = [line for item in experiments if "judged" in item.metrics for line in _of_task(places, item)]
     if not lines:
@@ -135,7 +123,7 @@ def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Jur
 def _of_task(
     places: Iterable[RunFolder], item: Experiment
 ) -> Iterator[tuple[JudgingCost | None, JuryBound | None]]:
-    """What judging a task cost, and its bound; the first folder that knows the task says it."""
+    """The first folder that knows the task says its cost and bound."""
     path = next((path for place in places if (path := place.judged_file(item.task)).is_file()), None)
     if path is None:
         return

@@ -61,7 +61,6 @@ def _title(suite: str, strategy: str) -> str:
 
 
 def _by_group(entries: Sequence[Entry]) -> Iterator[tuple[Entry, str, str, list[Experiment]]]:
-    """Of each entry, suite and strategy: the entry, the suite, the title of both, the results."""
     for entry in entries:
         by_group: dict[tuple[str, str], list[Experiment]] = {}
         for item in entry.experiments.values():
@@ -185,7 +184,6 @@ def _between_namesakes(entries: Sequence[Entry]) -> Iterator[_Said]:
 
 
 def _between(entries: Sequence[Entry]) -> Iterator[_Said]:
-    """Tasks that entries share and were not asked alike, by what differs."""
     by_task: dict[str, list[Experiment]] = {}
     for entry in entries:
         for name, item in entry.experiments.items():

@@ -42,11 +42,7 @@ def examples(
     """One right, one wrong and one unreadable answer of each experiment, where there are some.
 
     Args:
-        dataset: of all of them.
-        experiments: with the places of their entries, those to show first in front.
         budget: bytes of JSON that there is room for.
-        faults: takes files that cannot be read.
-        include_text: show text of gated and private datasets, too.
     """
     found: list[Json] = []
     for entry, item in experiments[: max(1, budget // (3 * _TYPICAL))]:
@@ -79,7 +75,6 @@ def examples(
 
 
 def _chosen(item: Experiment) -> Iterator[tuple[Sample, float | None]]:
-    """The first right, wrong and unreadable answers among the first documents, with their scores."""
     assert item.read_samples is not None
     samples = sorted(item.read_samples(_LOOKED_AT), key=lambda sample: sample["doc_id"])
     scores = document_scores(samples, score_statistic(item.dataset, item.strategy)).scores
@@ -105,7 +100,6 @@ def _texts(sample: Sample, length: int) -> Json:
 
 
 def _short(value: Any, length: int) -> Any:
-    """A value of JSON types; its beginning as text where it is long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return value if len(text) <= length else cut(text, length)
 

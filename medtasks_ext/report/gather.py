@@ -102,11 +102,7 @@ def _first_line(text: str) -> str:
 
 
 def within_models(entries: Sequence[Entry], draws: Mapping[int, Array], tasks: Registry) -> pa.Table:
-    """The frame `within`: two ways to ask one model, on the tasks of a suite that it has in both.
-
-    Args:
-        draws: `id` of an experiment -> its score on each resample.
-    """
+    """Two ways to ask one model, on tasks that it has in both; `draws` by `id` of an experiment."""
     suites = [group for group in groups_of(tasks) if group.axis == "suite"]
     found: list[Json] = []
     by_model: dict[tuple[str, bool], list[Entry]] = {}
@@ -153,8 +149,6 @@ def _lines(pair: Pair, draws: Mapping[int, Array], suites: Sequence[Group]) -> I
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says."""
-
     tasks: Registry  # the registry
     strategies: tuple[str, ...]  # that were asked for
     entries: list[Entry]  # those that were read, then published ones
@@ -175,17 +169,14 @@ class Report:
 
     @cached_property
     def results(self) -> ResultParts:
-        """The frame `results`: a row per experiment and metric."""
         return result_parts(self.entries, self.tasks)
 
     @property
     def sample(self) -> bool:
-        """Whether any entry is on synthetic rows."""
         return any(entry.sample for entry in self.entries)
 
     @property
     def own(self) -> list[Entry]:
-        """The entries that were read."""
         return [entry for entry in self.entries if entry.kind != "published"]
 
 
@@ -199,15 +190,13 @@ def gather(
     """Read runs, and work out what a report says of them.
 
     Args:
-        paths: as `read_results` takes them.
         strategies: only these; by default the built ones, and what else was asked.
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.
         by: files of studies that label documents.
 
     Raises:
-        MedtasksError: a path holds no results, nothing is left, or published scores were asked for beside
-            synthetic rows alone.
+        MedtasksError: nothing is left, or published scores were asked for beside synthetic rows alone.
     """
     labels = read_labels(by, tasks)
     results = read_results(paths, tasks)
@@ -278,7 +267,6 @@ def _parted(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[Entry]:
-    """Entries with their experiments of these strategies; those that keep none are left out."""
     found = []
     for entry in entries:
         some = {name: item for name, item in entry.experiments.items() if item.strategy in strategies}

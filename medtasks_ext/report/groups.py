@@ -42,10 +42,8 @@ class Group(Members):
 
     Attributes:
         axis: `all`, `suite` or a field of the metadata.
-        value: on that axis.
         suite: the suite inside which it is; None across suites.
         name: of the registry's group, without a strategy's suffix; empty where there is none.
-        datasets: ids.
         parts: the ids behind its score.
         derived: whether it stands for several values of its axis: a set of the suite's, or the mean over all.
     """
@@ -61,10 +59,8 @@ class GroupScore:
     """What one entry has in one group with one strategy.
 
     Attributes:
-        sample: whether its rows are synthetic.
         score: 0-1; None where no task has one.
         low: lower end of the 95 % interval; None where a task has none.
-        high: upper end.
         rough: whether the interval of one of its tasks is.
         paper: the interval that the suite's paper prints.
         valid: mean over finished tasks of the share of readable answers.
@@ -72,10 +68,7 @@ class GroupScore:
         if_readable: the score if every answer counted that the repaired reading finds.
         cut: the same of the share of answers that fill the token budget; None where it was not counted.
         scored: tasks with a score; None where a paper prints the group's score alone.
-        documents: of its finished tasks.
         rank: place among entries that have all of its tasks, on those tasks; equal scores share the best.
-        of: how many those are.
-        pending: its tasks with answers that wait for a judge.
         limited: whether a task was asked some of its documents alone.
         estimate: how near the score is to that of all documents, where some were drawn.
         short: its tasks with fewer rows than the suite states, or fewer answers than rows.
@@ -107,7 +100,6 @@ class GroupScore:
 
     @property
     def whole(self) -> bool:
-        """Whether its tasks were asked all documents of the suite, and judged on all answers."""
         return not (self.pending or self.limited or self.short)
 
     @property
@@ -117,7 +109,6 @@ class GroupScore:
 
     @property
     def partial(self) -> bool:
-        """Whether tasks of the group are missing from the score."""
         return self.scored is not None and 0 < self.scored < self.group.n_tasks
 
 
@@ -187,13 +178,7 @@ def _group(
 
 
 def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[GroupScore]:
-    """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one.
-
-    Args:
-        entry: with its experiments.
-        strategy: of them.
-        groups: of interest.
-    """
+    """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one."""
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
     printed = {group: entry.groups.get(group.name + suffix_of(strategy)) for group in groups if group.name}
     rows = [
@@ -210,7 +195,6 @@ def _computed(
     groups: tuple[Group, ...],
     finished: Mapping[str, Experiment],
 ) -> Iterator[GroupScore]:
-    """The scores that follow from these experiments, in the groups that hold one of them."""
     items, names = list(finished.values()), tuple(finished)
     layout, rows = roll_up(groups, finished)
     has = np.array([item.score is not None for item in items])
@@ -260,12 +244,6 @@ def _rounded(values: Sequence[float | None]) -> list[float | None]:
 
 
 def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str]) -> pa.Table:
-    """The frame `groups`: a row per entry, strategy and group, in this order.
-
-    Args:
-        rows: with their ranks.
-        titles: of (axis, value).
-    """
     of_entry = {
         number: {
             "model": entry.model,
@@ -299,13 +277,11 @@ def group_frame(rows: Sequence[GroupScore], titles: Mapping[tuple[str, str], str
 
 
 def is_derived(tasks: Registry, row: Json) -> bool:
-    """Whether a row of the frame stands for several values of its axis."""
     sets = tasks.suites[row["suite"]].sets if row["suite"] else {}
     return row["value"] == AVERAGE or row["value"] in sets.get(row["axis"], {})
 
 
 def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """For each group the chosen ones of its datasets; mostly none is chosen."""
     if not chosen.any():
         return [()] * len(counted)
     return [tuple(names[place] for place in np.flatnonzero(row).tolist()) for row in (counted > 0) & chosen]
@@ -329,7 +305,6 @@ def rank(rows: Sequence[GroupScore]) -> None:
 
 
 def _rank(strategy: str, rows: Sequence[GroupScore]) -> None:
-    """Each row against all entries that have its tasks; a whole group against printed scores, too."""
     by_entry: dict[int, list[GroupScore]] = {}
     for row in rows:
         by_entry.setdefault(id(row.entry), []).append(row)
@@ -370,7 +345,7 @@ def _by_group(rows: Iterable[GroupScore]) -> dict[Group, list[float]]:
 def _alike(
     entries: Sequence[Entry], known: Sequence[Mapping[str, Experiment]], names: Sequence[str]
 ) -> Array:
-    """(entries, entries, names) whether two entries were asked a task alike, or nearly so."""
+    """(entries, entries, names)."""
     found = np.zeros((len(entries), len(entries), len(names)), dtype=bool)
     for column, name in enumerate(names):
         ways: dict[Facts, list[int]] = {}

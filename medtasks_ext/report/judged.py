@@ -22,7 +22,7 @@ MEASURES = ("judged", "assessor_agreement", "assessor_kappa", "disputed")
 
 
 def judgement_frame(entries: Sequence[Entry], faults: list[Fault]) -> pa.Table:
-    """The frame `judgements`: figures of judged tasks; files that cannot be read become faults."""
+    """Files that cannot be read become faults."""
     found: list[Json] = []
     places = [(entry, path) for entry in entries for path in entry.folders]
     for entry, folder in places:

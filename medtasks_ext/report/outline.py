@@ -24,26 +24,17 @@ _MANY = 40
 
 @dataclass(frozen=True)
 class OutlineBlock:
-    """A suite asked with one strategy, or a large part of it."""
-
     names: list[str]  # of the suite, or of groups of it that were asked for
     axes: dict[str, dict[str, str]]  # main axis -> name of a group -> its title
 
 
 @dataclass(frozen=True)
 class Outline:
-    """The names of the table."""
-
     single: list[str]  # tasks, and groups that are rows without axes
     blocks: list[OutlineBlock]  # suites in their order
 
 
 def outline(registry: Registry, requested: Iterable[str]) -> Outline:
-    """The names that stand for what was asked for.
-
-    Args:
-        requested: names of tasks, tags and groups.
-    """
     single: dict[str, None] = {}
     blocks: dict[tuple[str, str], dict[str, None]] = {}
     for name in requested:
@@ -68,7 +59,7 @@ def outline(registry: Registry, requested: Iterable[str]) -> Outline:
 
 
 def _places(registry: Registry, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Suites and strategies of names: a suite's group is of that suite, whatever the folders of its tasks."""
+    """A suite's group is of that suite, whatever the folders of its tasks."""
     found: dict[tuple[str, str], None] = {}
     for name in names:
         suite = None if registry.asked(name) else suite_of_group(registry, name)

@@ -30,17 +30,11 @@ _OFFICIAL = (
 
 
 def cut(text: str, length: int) -> str:
-    """A text, or its beginning and an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def task_page(dataset: Dataset, strategies: Mapping[str, bool], items: Sequence[Experiment]) -> Json:
-    """Prompts, rule, metrics and notes of a dataset.
-
-    Args:
-        strategies: strategy -> whether it asks to reason first.
-        items: of the dataset, of entries that were read.
-    """
+    """Prompts, rule, metrics and notes of a dataset; strategy -> whether it asks to reason first."""
     own, words = [metric["metric"] for metric in dataset.metric_list], meanings()
     names = dict.fromkeys([*own, *(name for item in items for name in item.metrics)])
     return {

@@ -74,12 +74,10 @@ def _runs(values: Iterable[Any]) -> list[Any]:
 
 
 def _length_of_runs(values: Sequence[Any]) -> int:
-    """How long `_runs` of some values is."""
     return 2 * (1 + int(sum(map(ne, values, values[1:]))))
 
 
 def _length(words: Iterable[Any]) -> float:
-    """Mean number of characters of values as JSON."""
     sizes = [len(json.dumps(word, ensure_ascii=False)) for word in words]
     return sum(sizes) / len(sizes)
 
@@ -97,12 +95,7 @@ _MOST_FAULTS = 20
 
 
 def payload(report: Report, text: Text = "open") -> Json:
-    """The object; faults that come up on the way are added to the report's.
-
-    Args:
-        report: what it says.
-        text: whose texts may be shown as examples: nobody's, of open and synthetic rows, or all.
-    """
+    """Faults that come up on the way are added to the report's; `text` says whose texts examples may show."""
     datasets = list(report.tasks.datasets.values())
     place = {dataset.id: number for number, dataset in enumerate(datasets)}
     groups = _shown_groups(report)
@@ -166,12 +159,10 @@ def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
 
 
 def as_json(content: Any) -> str:
-    """Compact JSON."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def size(content: Any) -> int:
-    """Bytes of its JSON."""
     return len(as_json(content).encode(errors="surrogatepass"))
 
 
@@ -179,7 +170,7 @@ def number(value: float | None) -> float | None:
     """Rounded for display; None for what is missing or not a number.
 
     Pages show three digits. A number that would be half-way between two of these, since it is rounded, stays
-    as it is: rounded twice, it might end up beside the one that is nearest.
+    as it is.
     """
     if value is None or math.isnan(value):
         return None
@@ -192,12 +183,10 @@ def _matrix(values: np.ndarray | None) -> list[list[float | None]]:
 
 
 def _places(report: Report) -> dict[str, int]:
-    """Label of an entry -> its place."""
     return {entry.label: index for index, entry in enumerate(report.entries)}
 
 
 def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
-    """Packed columns; what is missing at the end of a column is left out."""
     found = {name: [*values] for name, values in columns.items()}
     for values in found.values():
         while values and values[-1] is None:
@@ -217,7 +206,6 @@ def _title(report: Report) -> str:
 
 
 def _estimates(report: Report, entry: Entry) -> list[str]:
-    """How near the suites' scores of drawn documents are to those of all documents, in words of tables."""
     if not entry.limited:
         return []
     return [
@@ -267,7 +255,6 @@ def _shown_groups(report: Report) -> list[Json]:
 
 
 def _axes(report: Report) -> dict[str, list[str]]:
-    """Axis -> the values that have results."""
     groups = report.groups.select(["axis", "value", "suite"]).to_pylist()
     pairs = {(row["axis"], row["value"]) for row in groups if not is_derived(report.tasks, row)}
     found: dict[str, list[str]] = {}
@@ -277,7 +264,6 @@ def _axes(report: Report) -> dict[str, list[str]]:
 
 
 def _other_values(tasks: Registry, axes: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Axis -> the values of datasets without results, which lists of tasks name."""
     known = axis_values(tasks, tuple(axis for axis in axes if axis not in (ALL, "suite")))
     found = {
         axis: dict.fromkeys(value for values in by_dataset.values() for value in values)
@@ -301,7 +287,6 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     low, high = scores["interval_low"], scores["interval_high"]
 
     def of_own(values: Iterable[float | None]) -> list[float | None]:
-        """What published scores do not have."""
         return [number(value) if mine else None for mine, value in zip(own, values, strict=True)]
 
     columns: dict[str, list[Any]] = {
@@ -353,10 +338,7 @@ def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
 
 
 def _labels(report: Report) -> Json | None:
-    """Scores by label, axes with their labels in the order of display; None where no document has one.
-
-    Without values that lie within others: a table of 64 departments is no help on a page.
-    """
+    """Without values that lie within others: a table of 64 departments is no help on a page."""
     shown = [row for row in report.labels.to_pylist() if not is_within(row)]
     axes: dict[str, dict[str, int]] = {}
     for row in shown:
@@ -381,7 +363,6 @@ def _labels(report: Report) -> Json | None:
 
 
 def _whose(report: Report, rows: Sequence[Json]) -> dict[str, list[int]]:
-    """Places of entry and strategy of each row of a frame."""
     entries = _places(report)
     return {
         "entry": [entries[row["entry"]] for row in rows],
@@ -412,7 +393,6 @@ def _groups(report: Report, rows: Sequence[Json], axes: Mapping[str, Sequence[st
 
 
 def _standings(report: Report) -> list[Json]:
-    """Where own entries stand, with the published models by their places."""
     places = _places(report)
     return [
         {
@@ -436,7 +416,6 @@ def _rounded(content: Any) -> Any:
 
 
 def _comparison(item: Compared, place: Mapping[str, int]) -> Json:
-    """Figures that fewer than two entries do not have are empty."""
     ranks = {"rank": "rank", "rank_low": "low", "rank_high": "high"}
     pairs = {"difference": "difference", "low": "low", "high": "high", "p": "p_value"}
     return {
@@ -467,7 +446,6 @@ def _judges(report: Report, place: Mapping[str, int]) -> list[Json]:
 
 
 def _of_tasks(report: Report, rows: Sequence[Json], place: Mapping[str, int]) -> Iterator[tuple[Json, Json]]:
-    """Each row of a frame of tasks, after the places of its entry, dataset and strategy."""
     for row, entry, strategy in zip(rows, *_whose(report, rows).values(), strict=True):
         yield {"entry": entry, "dataset": place[row["dataset"]], "strategy": strategy}, row
 
@@ -497,7 +475,6 @@ def _coverage(report: Report, place: Mapping[str, int]) -> Json:
 
 
 def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> Json:
-    """Pages of the datasets, with examples as far as there is room for them."""
     answered: dict[str, list[tuple[int, Experiment]]] = {}
     for index, entry in enumerate(report.entries):
         if entry.kind != "published":

@@ -50,8 +50,6 @@ _STRIP = 48  # characters of a strip
 
 @dataclass(frozen=True)
 class Rival:
-    """A published model on the tasks of a standing."""
-
     entry: Entry
     score: float
     size: float | None  # billions of parameters
@@ -59,11 +57,6 @@ class Rival:
 
 @dataclass(frozen=True)
 class Strip:
-    """One value of an axis: the own score among those of the published models on the same tasks.
-
-    Only values with enough tasks and documents have one.
-    """
-
     axis: str  # of the suite
     value: str  # on it
     tasks: int  # how many are compared
@@ -76,7 +69,6 @@ class Strip:
 
     @property
     def lead(self) -> float:
-        """How far the own score is above the median."""
         return self.score - self.spread[2]
 
     @property
@@ -85,21 +77,17 @@ class Strip:
         return int(self.low > self.spread[2]) - int(self.high < self.spread[2])
 
     def row(self) -> Json:
-        """Its part of the frame's row."""
         figures = (self.score, self.low, self.high, *self.spread, self.below)
         whose = {"axis": self.axis, "value": self.value, "tasks": self.tasks}
         return whose | dict(zip(SPREAD, figures, strict=True))
 
     @property
     def words(self) -> str:
-        """The value with its lead."""
         return f"{title(self.axis, self.value)} ({self.lead:+.2f} from the median, {tasks_words(self.tasks)})"
 
 
 @dataclass(frozen=True)
 class Value:
-    """The own score on one value of an axis, beside no other model."""
-
     axis: str
     value: str
     tasks: int
@@ -107,7 +95,6 @@ class Value:
 
     @property
     def words(self) -> str:
-        """The value with its score."""
         return f"{title(self.axis, self.value)} ({self.score:.2f}, {tasks_words(self.tasks)})"
 
 
@@ -121,8 +108,6 @@ class Equivalent:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one entry stands in a suite with one strategy."""
-
     entry: Entry  # own
     suite: Suite  # with its published models
     strategy: str  # of the scores
@@ -160,24 +145,21 @@ class Standing:
 
     @property
     def marked(self) -> float:
-        """The score that stands among those of the rivals."""
         return self.equivalent.score if self.equivalent else self.score_comparable
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Of the 95 % interval of `marked`; None where a task has none."""
         if self.equivalent:
             return self.marked - self.equivalent.error, self.marked + self.equivalent.error
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
     def ranked(self) -> bool:
-        """Whether it has a rank: enough was asked alike, and the interval leaves out most of the field."""
+        """Enough was asked alike, and the interval leaves out most of the field."""
         return self.enough and self._range is not None and self._narrow(self._range)
 
     @property
     def rank_range(self) -> tuple[int, int] | None:
-        """Best and worst rank within the interval; None where it has none."""
         return self._range if self.ranked else None
 
     @property
@@ -193,12 +175,11 @@ class Standing:
 
     @property
     def rank(self) -> int:
-        """Its rank among the published models by the score alone: 1 above all."""
+        """By the score alone: 1 above all."""
         return 1 + sum(rival.score > self.marked for rival in self.rivals)
 
     @cached_property
     def peers(self) -> list[Rival]:
-        """The published models of its size."""
         size = self.size
         return [item for item in self.rivals if size and _is_near(size, item.size)]
 
@@ -210,13 +191,11 @@ class Standing:
 
     @property
     def weak(self) -> list[Strip]:
-        """The values whose intervals lie below the median, the furthest first."""
         below = [strip for strip in self.strips if strip.side < 0]
         return sorted(below, key=lambda strip: (strip.below, strip.lead))[:NAMED]
 
     @property
     def sentence(self) -> str:
-        """Where it stands, in words."""
         of, n = self.suite.title, len(self.rivals)
         words = measured_words(self.score, self.tasks, of, self.of_suite, self.strategy)
         if not n:
@@ -275,7 +254,6 @@ class Standing:
         return ", ".join(f"{reason} in {count}" for reason, count in self.reasons.items())
 
     def row(self) -> Json:
-        """Its row of the frame."""
         said = ("ranked", "rank_range", "sentence", "among_peers", "remarks")
         return {
             **vars(self),
@@ -295,7 +273,6 @@ class Standing:
 
     @property
     def remarks(self) -> list[str]:
-        """Among whom, strong and weak, and what is left out, a line each."""
         lines = []
         if self.ranked and self._on_these:
             lines.append(
@@ -345,7 +322,6 @@ class Standing:
 
 
 def measured_words(score: float, tasks: int, suite: str, of_suite: int, strategy: str) -> str:
-    """What was measured, in words: the score, the tasks of the suite, and how they were asked."""
     words = f"{score:.2f} on {tasks} of {suite}'s {tasks_words(of_suite)}"
     return words if strategy == "zero_shot" else f"{words}, {strategy_title(strategy)}"
 
@@ -356,12 +332,10 @@ def _called(entry: Entry) -> str:
 
 
 def own_score(row: Json) -> float:
-    """The score of a row of the frame that stands among those of the rivals."""
     return float(row["score_comparable"] if row["equivalent"] is None else row["equivalent"])
 
 
 def ends_of(row: Json) -> tuple[float, float] | None:
-    """The ends of its 95 % interval; None where it has none."""
     if row["equivalent"] is not None:
         return row["equivalent"] - row["equivalent_error"], row["equivalent"] + row["equivalent_error"]
     return None if row["low"] is None else (row["low"], row["high"])
@@ -391,12 +365,6 @@ def standings(
     tasks: Registry,
     strategies: Sequence[str],
 ) -> pa.Table:
-    """The frame `standings`: each own entry, suite, and strategy in which it has scores.
-
-    Args:
-        entries: own and published ones.
-        strategies: of the report.
-    """
     own = [entry for entry in entries if entry.kind != "published" and not entry.sample]
     fields = [
         _Field.of(entries, suite, strategy, _groups(tasks, suite.id)[0])
@@ -409,12 +377,7 @@ def standings(
 
 
 def ranks_of(rows: Sequence[GroupScore], table: pa.Table) -> None:
-    """Give own entries the rank of their standing among published models, and none where that has none.
-
-    Args:
-        rows: of groups, with their ranks.
-        table: the frame `standings`.
-    """
+    """Give own entries the rank of their standing among published models, and none where that has none."""
     known = {(row["entry"], row["suite"], row["strategy"]): row for row in table.to_pylist() if row["rivals"]}
     for row in rows:
         found = known.get((row.entry.label, row.group.suite, row.strategy))
@@ -426,8 +389,6 @@ def ranks_of(rows: Sequence[GroupScore], table: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class _Field:
-    """The published models that have scores of a suite with one strategy."""
-
     suite: Suite
     strategy: str
     entries: list[Entry]
@@ -437,7 +398,6 @@ class _Field:
 
     @classmethod
     def of(cls, entries: Sequence[Entry], suite: Suite, strategy: str, group: Group) -> _Field:
-        """That of the published ones among some entries."""
         found, scores = [], []
         for entry in entries:
             items = entry.experiments.values() if entry.paper == suite.id else ()
@@ -456,18 +416,12 @@ class _Field:
         return there.tolist(), scores[there]
 
     def rivals(self, places: Sequence[int], scores: Sequence[float]) -> tuple[Rival, ...]:
-        """The models at some places with these scores, the best first."""
         ordered = sorted(zip(places, scores, strict=True), key=lambda pair: -pair[1])
         return tuple(Rival(self.entries[place], score, self.sizes[place]) for place, score in ordered)
 
 
 def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
-    """Billions of parameters of a model: as somebody states them, else as its name does.
-
-    Args:
-        entry: whose model it is.
-        known: what is known of the model (`results.models.facts_of`).
-    """
+    """Billions of parameters: as somebody states them, else as the model's name does."""
     said = known.get("parameters_b", "").strip("~B ")
     try:
         return float(said)
@@ -485,12 +439,10 @@ def _is_near(one: float, other: float | None) -> bool:
 
 
 def range_words(first: int, last: int) -> str:
-    """Ranks from one to another."""
     return str(first) if first == last else f"{first} to {last}"
 
 
 def tasks_words(n: int) -> str:
-    """So many tasks, in words."""
     return "1 task" if n == 1 else f"{n} tasks"
 
 
@@ -580,7 +532,6 @@ def _fit(field: _Field, group: Group, chosen: tuple[str, ...]) -> Equating | Non
 def _equating(
     table: bytes, n: int, asked: int, weights: tuple[float, ...], families: tuple[str, ...]
 ) -> Equating:
-    """A fit, kept: runs of one suite are mostly asked the same tasks."""
     scores = np.frombuffer(table).reshape(-1, n)
     return equating(scores, np.array(weights), range(asked), families)
 
@@ -596,7 +547,6 @@ def _families(models: Sequence[Entry]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def _groups(tasks: Registry, suite: str) -> tuple[Group, list[Group]]:
-    """The suite's own group, and those of its axes that form groups."""
     groups = [group for group in groups_of(tasks) if group.suite == suite]
     [own] = [group for group in groups if group.axis == "suite"]
     axes = [axis for axis in tasks.suites[suite].groups if axis not in tasks.suites[suite].tags]

@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_views(folder: Path, report: Report, taken: list[Path]) -> list[Path]:
-    """Write what the packages' functions make of a report; one that fails is named, and left out.
-
-    Args:
-        folder: of the report.
-        taken: the report's own files, which no package replaces.
-
-    Returns:
-        The files that were written.
-    """
+    """A view that fails is named, and left out; none replaces one of the `taken` files."""
     written: list[Path] = []
     for hook, files in results(REPORT_VIEWS, report):
         made: dict[str, str] = files if isinstance(files, dict) else {"": ""}

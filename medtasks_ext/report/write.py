@@ -28,11 +28,6 @@ LABEL_FILES = ("labels.csv", "labels.parquet")
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a place where a report would overwrite what is not its own.
-
-    Raises:
-        MedtasksError: it is a file, cannot be made, or holds such files of another origin.
-    """
     remedy = "give another folder to -o"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,13 +42,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(folder: Path, report: Report, data: Json) -> list[Path]:
-    """Write the files; those of an earlier report stay until all new ones are complete.
-
-    Args:
-        folder: for them, as `check_folder` accepts it.
-        report: for the tables.
-        data: of the page.
-    """
+    """Files of an earlier report stay until all new ones are complete."""
     every, groups, labels = report.results, report.groups, report.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),

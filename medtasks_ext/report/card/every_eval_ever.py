@@ -19,7 +19,6 @@ _OWN_ENGINES = ("vllm", "hf", "sglang")
 
 
 def every_eval_ever(entry: Entry) -> Json:
-    """One record of a model's evaluation: each task with its score, interval and settings."""
     now = str(int(time.time()))
     versions = entry.manifest.get("versions") or {}
     return {

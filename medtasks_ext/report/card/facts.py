@@ -47,11 +47,7 @@ def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
 
 
 def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
-    """The entry without tasks whose score stands on a part, and what is missing of these, in words.
-
-    Raises:
-        MedtasksError: no other task has a score.
-    """
+    """The entry without tasks whose score stands on a part, and what is missing of these, in words."""
     scores = {name: item for name, item in entry.experiments.items() if item.score is not None}
     parts = {name: item.coverage.words for name, item in scores.items() if not item.coverage.whole}
     kept = {name: item for name, item in entry.experiments.items() if name not in parts}
@@ -65,13 +61,11 @@ def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
 
 
 def scored(entry: Entry) -> list[Experiment]:
-    """Its experiments with a score, in order of suite, dataset and strategy."""
     experiments = [item for item in entry.experiments.values() if item.score is not None]
     return sorted(experiments, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
 def asked_with(entry: Entry, suite: str, strategy: str) -> str:
-    """What was added to how tasks of a suite ask, in words; empty where nothing was."""
     items = [
         item for item in scored(entry) if item.dataset.metadata.suite == suite and item.strategy == strategy
     ]
@@ -90,7 +84,6 @@ def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
 
 
 def setting_words(experiment: Experiment) -> str:
-    """Strategy, version, prompt and data of an experiment in one line."""
     parts = [strategy_title(experiment.strategy), f"task version {experiment.version}"]
     parts.append(f"prompt {experiment.words['prompt']}")
     parts.append(f"data {experiment.words['data']}")
@@ -102,10 +95,7 @@ def setting_words(experiment: Experiment) -> str:
 
 
 def command(manifest: Mapping[str, Any]) -> str:
-    """The command lines that make the same run, one for each choice of documents; empty if unknown.
-
-    Lists of places are in a file: they may be long.
-    """
+    """The command lines that make the same run, one for each choice of documents; empty if unknown."""
     identity = manifest.get("identity") or {}
     model, settings = identity.get("model"), identity.get("settings")
     if not model or not settings or not manifest.get("requested"):
@@ -128,7 +118,6 @@ def _choice_flags(choice: Choice) -> tuple[str, ...]:
 
 
 def _flags(model: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    """The flags of a run but its tasks and their documents."""
     words = ["--model", model["model"]]
     if model["model_args"]:
         words += ["--model_args", ",".join(f"{key}={value}" for key, value in model["model_args"].items())]

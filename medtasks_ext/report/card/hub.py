@@ -29,9 +29,6 @@ def model_index(entry: Entry, tasks: Registry) -> str:
 
     The hub shows a metric's name and value, and no arguments: a mean over a part of the tasks says so in its
     name.
-
-    Raises:
-        MedtasksError: huggingface_hub does not accept it, or reads something else from it.
     """
     from huggingface_hub import ModelCard
 
@@ -44,11 +41,7 @@ def model_index(entry: Entry, tasks: Registry) -> str:
 def tasks_index(entry: Entry) -> str:
     """A `model-index` of every task, YAML.
 
-    Each task is one result: its dataset (the hub's id where the rows come from the hub), its primary metric
-    on 0–1, and as arguments of the metric what decides whether it can be compared.
-
-    Raises:
-        MedtasksError: huggingface_hub does not accept it, or reads something else from it.
+    Arguments of the metric are what decides whether a result can be compared.
     """
     return _index(entry, [_result(item) for item in scored(entry)])
 
@@ -75,7 +68,6 @@ def _same_results(read: list[EvalResult], results: list[EvalResult]) -> None:
 
 
 def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
-    """Suites by strategy."""
     for row in group_rows(entry, tasks):
         if row["axis"] != "suite":
             continue
@@ -140,10 +132,7 @@ def _result(item: Experiment) -> EvalResult:
 
 
 def eval_results(entry: Entry) -> dict[str, str]:
-    """File name -> YAML for `.eval_results/`: one file per task whose rows come from a dataset on the hub.
-
-    The hub shows an entry where the dataset is registered as a benchmark there; the others do no harm.
-    """
+    """File name -> YAML for `.eval_results/`: one file per task whose rows come from a dataset on the hub."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
 
     files = {}

@@ -21,7 +21,7 @@ SCHEMA = 1
 
 
 def manifest(entry: Entry) -> Json:
-    """The record of a run. Paths of this machine are left out."""
+    """Paths of this machine are left out."""
     made = entry.manifest
     identity = made.get("identity") or {}
     return {

@@ -40,11 +40,7 @@ _WIDTH = 720
 
 
 def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str, str]]:
-    """Where an entry stands in the suites whose published models were asked the same tasks.
-
-    Returns:
-        Rows of the frame `standings`; label of each published model -> its name.
-    """
+    """Rows of the frame `standings`, on suites with such models; label of a published model -> its name."""
     published = published_entries(tasks)
     strategies = dict.fromkeys(item.strategy for item in entry.experiments.values())
     table = standings([entry, *published], tasks, [*strategies])
@@ -52,21 +48,11 @@ def card_standings(entry: Entry, tasks: Registry) -> tuple[list[Json], dict[str,
 
 
 def picture_name(row: Json) -> str:
-    """The file of its picture."""
     return f"standing-{row['suite']}-{row['strategy']}.svg"
 
 
 def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
-    """Each published model a line on the scale of scores, the own score with its interval above them.
-
-    Args:
-        row: of the frame `standings`.
-        model: whose it is.
-        models: label of a published model -> its name.
-
-    Raises:
-        MedtasksError: the extra `plots` is not installed.
-    """
+    """Each published model a line on the scale of scores, the own score with its interval above them."""
     scores, mine = sorted(rival["score"] for rival in row["rivals"]), own_score(row)
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
     place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
@@ -123,15 +109,7 @@ def card_section(
     pictures: bool,
     profile: str | None = None,
 ) -> str:
-    """What stands on the card: what was measured, its rank, suites, conditions in a line.
-
-    Args:
-        entry: of one run.
-        left_out: tasks whose scores stand on a part -> what is missing of them.
-        standings: among published models, rows of the frame.
-        pictures: whether files of their pictures lie beside it; else they are strips of characters.
-        profile: the file of `card_profile`.
-    """
+    """What stands on the card; without pictures in files beside it, standings are strips of characters."""
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
     first = _headline(rows, standings, tasks) if rows else None
     said = first.words if first else f"{tasks_words(len(scored(entry)))} measured, each by a score of its own"
@@ -172,14 +150,7 @@ def card_details(
     *,
     pictures: bool,
 ) -> str:
-    """The file beside the card: all ranks, suites, what to know, every task and how to repeat it.
-
-    Args:
-        entry: of one run.
-        left_out: tasks whose scores stand on a part -> what is missing of them.
-        standings: among published models, rows of the frame.
-        pictures: whether files of their pictures lie beside it; else they are strips of characters.
-    """
+    """The file beside the card: all ranks, suites, what to know, every task and how to repeat it."""
     lines = [f"# Medical evaluation of {entry.model}", ""]
     if entry.sample:
         lines += [SAMPLE_NOTE, ""]
@@ -220,8 +191,6 @@ def card_details(
 
 @dataclass(frozen=True)
 class _Headline:
-    """What the card says first."""
-
     words: str
     suite: str
     strategy: str
@@ -229,12 +198,10 @@ class _Headline:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether it has a rank among these."""
         return bool(self.standing and self.standing["ranked"])
 
 
 def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) -> _Headline:
-    """What was measured, of the suite of which most was; its rank, if it has one."""
     row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
     suite, strategy = row["suite"], row["strategy"]
     own = [item for item in standings if (item["suite"], item["strategy"]) == (suite, strategy)]
@@ -246,14 +213,7 @@ def _headline(rows: Sequence[Json], standings: Sequence[Json], tasks: Registry) 
 
 
 def card_profile(entry: Entry, tasks: Registry, standings: Sequence[Json]) -> dict[str, str]:
-    """The picture of a card without a rank: its own means on the first axis of the suite that has several.
-
-    Returns:
-        Name of the file -> SVG; empty where the card shows a rank, or no axis has several values.
-
-    Raises:
-        MedtasksError: the extra `plots` is not installed.
-    """
+    """File -> SVG: without a rank, the own means on the suite's first axis with several; else empty."""
     means = group_rows(entry, tasks)
     if not (rows := [row for row in means if row["axis"] == "suite"]):
         return {}
@@ -299,7 +259,6 @@ def _profile(rows: Sequence[Json], caption: str) -> str:
 
 
 def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[str]:
-    """What is odd about the scores, a sentence each."""
     if unread := len(_unreadable(entry)):
         yield f"**Read with care: fewer than half of the answers could be read in {tasks_words(unread)}.**"
     if left_out:
@@ -321,7 +280,6 @@ def _rank(item: Json) -> str:
 
 
 def _suite_cells(row: Json, tasks: Registry) -> tuple[str, ...]:
-    """A row of the frame `groups`, as tables show it."""
     return (
         tasks.suites[row["suite"]].title + (" (partial)" if row["partial"] else ""),
         strategy_title(row["strategy"]),
@@ -337,7 +295,6 @@ _OF_TASKS = ("task", "strategy", "metric", "score [95 % interval]", "documents",
 
 
 def _task_cells(entry: Entry, tasks: Registry) -> list[tuple[str, ...]]:
-    """Rows of the frame `results`, as tables show them."""
     return [
         (
             f"`{row['dataset']}`",
@@ -358,7 +315,6 @@ def _folded(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:
-    """How many tasks something is said of, and which; many of them folded."""
     if not names:
         return []
     title = f"{tasks_words(len(names))} {what}"
@@ -368,14 +324,12 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
 
 
 def _results(entry: Entry, tasks: Registry) -> list[Json]:
-    """Rows of the frame `results` with a score, in order of suite, dataset and strategy."""
     rows = result_parts([entry], tasks, metrics=("score",)).rows(_FIGURES)
     scores = [row for row in rows if row["value"] is not None]
     return sorted(scores, key=lambda row: (row["dataset"], strategy_order(row["strategy"])))
 
 
 def _score(row: Json, name: str) -> str:
-    """A score of a row with its interval, if it has one."""
     low, high = row["interval_low"], row["interval_high"]
     return f"{row[name]:.4f}" + ("" if low is None else f" [{low:.3f}, {high:.3f}]")
 
@@ -385,7 +339,6 @@ def _share(value: float | None) -> str:
 
 
 def _asked(items: Sequence[Experiment]) -> str:
-    """The prompt wording."""
     official = sum(item.facts.wording == "official" for item in items)
     states = confirmed_words(counted(item.confirmed.state for item in items), len(items))
     return f"{official} of {len(items)} tasks were asked in their suite's own words; {states}."
@@ -397,20 +350,17 @@ _MOST_NAMED = 8
 
 
 def _unreadable(entry: Entry) -> list[Experiment]:
-    """Tasks of whose answers too few could be read, the worst first."""
     found = [item for item in scored(entry) if item.metrics.get("valid", 1.0) < _READABLE]
     return sorted(found, key=lambda item: item.metrics["valid"])
 
 
 def _on_a_part(entry: Entry) -> list[str]:
-    """Tasks whose scores stand on a part, and of what."""
     if entry.sample:
         return []
     return [f"`{item.task}` ({item.coverage.words})" for item in scored(entry) if not item.coverage.whole]
 
 
 def _warnings(entry: Entry) -> list[str]:
-    """Scores that a reader would misread."""
     lines = [
         f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%} of the answers "
         f"could be read; the score {item.score:.4f} is that of the suite's rule for the others."
@@ -424,7 +374,6 @@ def _warnings(entry: Entry) -> list[str]:
 
 
 def _settings(entry: Entry) -> str:
-    """How the model was asked, in a line."""
     known = ("chat template", "instruction in", "shots as turns", "decoding", "model arguments", "documents")
     parts = [f"{name}: {entry.words[name]}" for name in known if entry.words.get(name)]
     for name, words in (("asked_with", "asked with"), ("jury", "judged by")):
@@ -434,7 +383,6 @@ def _settings(entry: Entry) -> str:
 
 
 def _remarks(entry: Entry) -> list[str]:
-    """What a reader must know beside the scores."""
     lines = [_settings(entry)]
     experiments = scored(entry)
     if any("jury" in item.words for item in experiments):

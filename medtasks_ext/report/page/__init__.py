@@ -22,11 +22,6 @@ _SCRIPTS = (
 
 
 def render(payload: Mapping[str, Any]) -> str:
-    """The page that shows a payload of `medtasks_ext.report.payload`.
-
-    Raises:
-        ValueError: a number of the payload is NaN or infinite.
-    """
     pictures = {"kinds": kinds(), "themes": themes(), "font": FONT, "licences": licences()}
     return offline_page(
         _HERE / "report.html",

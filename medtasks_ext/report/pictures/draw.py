@@ -17,7 +17,6 @@ SCALE = 2.0
 
 
 def is_possible() -> bool:
-    """Whether the extra `plots` is installed."""
     try:
         import vl_convert  # noqa: F401
     except ImportError:
@@ -26,15 +25,7 @@ def is_possible() -> bool:
 
 
 def svg(spec: Mapping[str, Any], says: str = "") -> str:
-    """A Vega-Lite spec as SVG.
-
-    Args:
-        spec: of the picture.
-        says: what one sees in it, for readers of screens.
-
-    Raises:
-        MedtasksError: the extra `plots` is not installed.
-    """
+    """A Vega-Lite spec as SVG; `says` is for readers of screens."""
     text: str = _library().vegalite_to_svg(dict(spec), vl_version=_VERSION)
     if says:
         text = text.replace(">", f' role="img"><desc>{escape(says)}</desc>', 1)
@@ -42,14 +33,6 @@ def svg(spec: Mapping[str, Any], says: str = "") -> str:
 
 
 def png(image: str) -> bytes:
-    """An SVG as PNG.
-
-    Args:
-        image: as `svg` draws it.
-
-    Raises:
-        MedtasksError: the extra `plots` is not installed.
-    """
     content: bytes = _library().svg_to_png(image, scale=SCALE)
     return content
 

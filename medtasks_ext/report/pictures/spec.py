@@ -48,23 +48,15 @@ def looks_of(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def vendored() -> list[Path]:
-    """The library's scripts, in the order in which they build on each other."""
     return [_HERE / "vendor" / f"{name}.min.js" for name in ("vega", "vega-lite", "vega-interpreter")]
 
 
 def licences() -> str:
-    """The library's licences, which travel with it."""
     return (_HERE / "vendor" / "LICENSES.txt").read_text(encoding="utf-8")
 
 
 def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> Json:
-    """The Vega-Lite spec of a picture, in light colours.
-
-    Args:
-        kind: of `kinds`.
-        rows: as the head of the kind's file names them.
-        words: what else it takes, by name.
-    """
+    """In light colours; the rows and further words of a kind are at the head of its file."""
     colours = themes()["light"]
     known = {**colours, "background": colours["ground"], "own_ink": colours["own"], "font": FONT, "own": []}
     known |= {

@@ -38,7 +38,6 @@ def whole_of(score: float) -> int:
 
 
 def interval_of(row: GroupScore) -> tuple[int, int, int] | None:
-    """The 95 % interval of a group's score, and 1 where it is the paper's own."""
     if row.paper:
         return whole_of(row.paper.low), whole_of(row.paper.high), 1
     return None if row.low is None or row.high is None else (whole_of(row.low), whole_of(row.high), 0)
@@ -55,8 +54,6 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Scores:
-    """All scores in groups, worked out once."""
-
     site: Site
     strategies: tuple[str, ...]
     groups: tuple[Group, ...]  # that hold a score
@@ -80,7 +77,6 @@ class Scores:
         return self._states[key]
 
     def ranking(self, strategy: str, group: Group) -> Ranking:
-        """The ranking of a group."""
         if (strategy, group) not in self._rankings:
             scores = {
                 place: whole_of(row.score)
@@ -106,7 +102,6 @@ def is_whole(row: GroupScore) -> bool:
 
 
 def scores_of(site: Site) -> Scores:
-    """Work out the scores of all lines in all groups of suites."""
     every = tuple(group for group in groups_of(site.tasks) if not group.derived and group.suite is not None)
     of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
     used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
@@ -142,7 +137,6 @@ _Places = Sequence[int | None]
 
 
 def suite_board(scores: Scores, suite: str) -> Json:
-    """A suite with all its axes."""
     axes = list(axis_titles())
     groups = [group for group in scores.groups if group.suite == suite]
     groups.sort(key=lambda group: (axes.index(group.axis), order(group.axis, group.value)))
@@ -196,14 +190,7 @@ def _board(
     places: Callable[[str, Column], _Places],
     lines: Sequence[BoardLine],
 ) -> Json:
-    """Rows, columns, and strategy, column, row -> score, interval, and what is unlike the paper.
-
-    Args:
-        scores: of the site.
-        columns: of the table.
-        places: of each row, for a strategy and a column.
-        lines: what its rows are of.
-    """
+    """Rows, columns, and strategy, column, row -> score, interval, and what is unlike the paper."""
     titles, words = axis_titles(), {"": 0}
     wanted = {column.group for column in columns}
     used = {strategy for _, strategy, group in scores.rows if group in wanted}
@@ -244,7 +231,6 @@ def _table(
     places: Callable[[str, Column], _Places],
     of: Callable[[str, Column, int], Any],
 ) -> list[list[list[Any]]]:
-    """Strategy, column, row -> what is said of the line that stands there."""
     return [
         [[None if place is None else of(name, one, place) for place in places(name, one)] for one in columns]
         for name in strategies
@@ -284,7 +270,6 @@ def _label(lines: Sequence[BoardLine]) -> str:
 
 
 def _facts(lines: Sequence[BoardLine]) -> dict[str, str | float]:
-    """What is known of a model; whether it reasons only where all its lines say the same."""
     found: dict[str, str | float] = {}
     for line in reversed(lines):
         found |= line.facts
@@ -303,7 +288,6 @@ def _suite_columns(scores: Scores) -> Iterator[Column]:
 
 
 def _win_rates(scores: Scores, suite: str) -> dict[int, float]:
-    """Place of a line -> the share of pairs that it wins, where the suite's paper ranks by it."""
     tasks = scores.site.tasks
     rates = published_win_rates(tasks, tasks.suites[suite])
     return {
@@ -332,7 +316,6 @@ def _ranks(scores: Scores, strategy: str, column: Column) -> dict[int, tuple[int
 
 
 def _version(scores: Scores, strategy: str, group: Group, places: Sequence[int], place: int) -> str | None:
-    """Which version a published number is of, and of how many it is the best."""
     line = scores.site.lines[place]
     if not line.published:
         return None

@@ -24,7 +24,6 @@ _AXES = ("language", "task_type", "stage", "specialties", "document_types")
 
 
 def dataset_pages(scores: Scores) -> dict[str, Json]:
-    """Dataset -> what its page holds."""
     found: dict[str, dict[str, list[tuple[BoardLine, int]]]] = {}
     for line in scores.site.lines:
         for item in line.entry.experiments.values():
@@ -40,7 +39,6 @@ def dataset_pages(scores: Scores) -> dict[str, Json]:
 
 
 def index(pages: dict[str, Json]) -> Json:
-    """The page that lists them: name, suite, language, kind, stage, access, rows, best score, ceiling."""
     rows = [
         [
             name,
@@ -95,7 +93,6 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLin
 
 
 def _unsettled(dataset: Dataset) -> list[str]:
-    """What is known to be odd, and what nobody could settle."""
     record = dataset.metadata
     found = [f"A draft, in no group: {record.draft}"] if record.draft else []
     if record.gold_loss:
@@ -130,10 +127,7 @@ def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
 
 
 def _sample_prompt(tasks: Registry, dataset: Dataset) -> list[Any] | None:
-    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut.
-
-    None where it has no such row.
-    """
+    """A prompt over a bundled synthetic row in our own words, its gold answer, and how much was cut."""
     from medtasks_ext.runner.evaluate import Settings, build_task
     from medtasks_ext.runner.prompts import rendered_prompt
 

@@ -49,12 +49,10 @@ class BoardLine:
 
     @property
     def published(self) -> bool:
-        """Whether a paper prints it."""
         return self.record is None
 
     @property
     def title(self) -> str:
-        """What readers see: the name in the paper's table, or the model, and what tells it from others."""
         return self.entry.model if self.published else self.entry.label
 
     @cached_property
@@ -75,7 +73,6 @@ class BoardLine:
 
     @cached_property
     def facts(self) -> dict[str, str | float]:
-        """What can be filtered by, as far as it is known."""
         found: dict[str, str | float | None] = {
             ours: self.known.get(name, "") for name, ours in _FACTS.items()
         }
@@ -92,7 +89,6 @@ class BoardLine:
         return {name: value for name, value in found.items() if value}
 
     def verdict(self, item: Experiment) -> Verdict:
-        """How far a submitted result is trusted."""
         return self.checked.verdicts.get(item.task, self_reported("nobody has looked"))
 
     def is_proven(self, item: Experiment) -> bool:
@@ -113,15 +109,12 @@ class BoardLine:
 
 @dataclass
 class Site:
-    """Everything that is shown."""
-
     tasks: Registry
     lines: list[BoardLine] = field(default_factory=list)  # published ones first
     faults: list[Fault] = field(default_factory=list)  # submissions that are left out
 
     @cached_property
     def models(self) -> dict[str, list[BoardLine]]:
-        """Page of a model -> its lines."""
         found: dict[str, list[BoardLine]] = {}
         for line in self.lines:
             found.setdefault(line.page, []).append(line)
@@ -129,16 +122,7 @@ class Site:
 
 
 def gather_site(tasks: Registry, submissions: Path | None, *, published: bool = True) -> Site:
-    """Read what is shown.
-
-    Args:
-        tasks: the registry.
-        submissions: folder with `ORG/MODEL/DATE`; None for none.
-        published: also models that papers print.
-
-    Raises:
-        MedtasksError: there is nothing to show.
-    """
+    """Read the registry and submissions in `ORG/MODEL/DATE`, with the models that papers print."""
     site = Site(tasks)
     own = list(_submitted(submissions, tasks, site.faults)) if submissions else []
     label_entries([entry for entry, *_ in own])

@@ -41,12 +41,6 @@ _BESIDE = 3
 
 
 def model_page(scores: Scores, lines: Sequence[BoardLine]) -> Json:
-    """The page of one model.
-
-    Args:
-        scores: of the site.
-        lines: of it, asked in different ways.
-    """
     facts: dict[str, str | float] = {}
     for line in lines:
         facts = {**line.facts, **facts}
@@ -85,7 +79,6 @@ def _line(scores: Scores, line: BoardLine) -> Json:
 
 
 def _places(scores: Scores, place: int) -> Iterator[Json]:
-    """Score and rank in each suite."""
     for suite, group in scores.whole.items():
         for strategy in scores.strategies:
             row = scores.rows.get((place, strategy, group))
@@ -183,7 +176,6 @@ def _sides(
 
 
 def _by_axis(scores: Scores, place: int, strategy: str, groups: Sequence[Group]) -> list[Any]:
-    """Axis -> title, tasks, score, median, rank, of."""
     titles, found = axis_titles(), dict[str, list[Any]]()
     for group in sorted(groups, key=lambda group: order(group.axis, group.value)):
         row, ranking = scores.rows[place, strategy, group], scores.ranking(strategy, group)

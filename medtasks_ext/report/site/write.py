@@ -45,17 +45,10 @@ _LONGEST_PLAIN = 30_000
 
 
 def write_site(folder: Path, site: Site) -> list[Path]:
-    """Write all files; those of an earlier site are replaced as a whole.
-
-    Args:
-        folder: empty, or of an earlier site.
-        site: what is shown.
-
-    Returns:
-        The pages that people open first.
+    """Files of an earlier site are replaced as a whole; returns the pages that people open first.
 
     Raises:
-        MedtasksError: the folder holds what no site wrote, or cannot be written.
+        MedtasksError: the folder holds what no site wrote.
     """
     remedy = "give another folder to -o"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -130,7 +123,6 @@ def _about(site: Site) -> Json:
 
 
 def _write_assets(folder: Path) -> None:
-    """What all pages load from here, and from nowhere else."""
     folder.mkdir()
     pictures = json.dumps({"kinds": kinds(), "themes": themes(), "font": FONT}, separators=(",", ":"))
     first = f'"use strict";\nconst PICTURES = {pictures};'
@@ -145,14 +137,6 @@ def _text(file: Path) -> str:
 
 
 def put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str, Any]) -> None:
-    """Write a page.
-
-    Args:
-        folder: of the site.
-        name: of the page, from there on.
-        frame: what every page says.
-        content: `kind` and `title` of the page, and what a page of this kind holds.
-    """
     home = "../" * name.count("/")
     said = data_in_page({**frame, **content, "home": home, "page": name})
     packed = len(said) > _LONGEST_PLAIN

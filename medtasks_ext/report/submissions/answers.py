@@ -30,15 +30,13 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """The answer to one document."""
-
     document: str  # its key within the task
     prompt: str  # hash of its turns as the task renders them
     answer: str  # without its reasoning
 
 
 def final_answer(text: str) -> str:
-    """A response without its reasoning, which every reader reads as it reads the whole.
+    """Without its reasoning, which every reader reads as it reads the whole.
 
     The marks of a trace stay. A trace that never ended stays whole: some official readers read it.
     """
@@ -49,7 +47,7 @@ def final_answer(text: str) -> str:
 
 
 def write_answers(path: Path, tasks: Iterable[tuple[str, Sequence[FinalAnswer]]]) -> bool:
-    """Write the answers of tasks, one after the other; no file, and False, where there are none."""
+    """No file, and False, where there are none."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -72,11 +70,7 @@ def _schema() -> pa.Schema:
 
 
 def read_answers(path: Path) -> Iterator[tuple[str, list[FinalAnswer]]]:
-    """Task -> its answers, one after the other.
-
-    Raises:
-        MedtasksError: it is no such file, or a task of it is too large or stands there twice.
-    """
+    """Task -> its answers, one by one; MedtasksError where one is too large or stands there twice."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -105,11 +99,7 @@ def _damaged(what: str, where: Path | str = "answers") -> MedtasksError:
 
 
 def the_file(said: AnswersFile, here: Path | None) -> Path:
-    """The file of answers that a record names: the one that is here, else downloaded.
-
-    Raises:
-        MedtasksError: it cannot be had, or is another one than the record names.
-    """
+    """The one that is here, else downloaded; MedtasksError where it is another one than the record names."""
     if said.size > MOST_BYTES:
         raise _damaged(f"is larger than {MOST_BYTES:,} bytes")
     if here is None and said.address is None:

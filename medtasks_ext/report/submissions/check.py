@@ -61,7 +61,6 @@ JUDGED = Verdict("answers checked, verdicts as submitted")  # what judges said i
 
 
 def self_reported(why: str) -> Verdict:
-    """The lowest level."""
     return Verdict("self-reported", why)
 
 
@@ -78,21 +77,13 @@ def undetected() -> list[str]:
 
 @dataclass
 class Checked:
-    """What was looked at."""
-
     record: Submission | None = None  # None where it cannot be read
     faults: list[Fault] = field(default_factory=list)  # what does not fit
     verdicts: dict[str, Verdict] = field(default_factory=dict)  # task -> how far its score is trusted
 
 
 def check_submission(folder: Path, tasks: Registry, answers: Path | None = None) -> Checked:
-    """Look at everything in a submission that can be looked at.
-
-    Args:
-        folder: `ORG/MODEL/DATE`.
-        tasks: the registry.
-        answers: the file of answers; None: it is downloaded from where the record says.
-    """
+    """Look at everything in a submission that can be looked at; without `answers` they are downloaded."""
     found = Checked()
     try:
         place = Place.of(folder)
@@ -185,11 +176,6 @@ def why_unchecked(name: str, tasks: Registry) -> str:
 
 
 def _verdict(name: str, item: TaskResult, answers: Sequence[FinalAnswer], tasks: Registry) -> Verdict:
-    """What the answers to a task prove.
-
-    Raises:
-        OtherDocumentsError: they give something else than the record says.
-    """
     asked = tasks.asked(name)
     assert asked is not None  # `_known` looked
     dataset, strategy = asked
@@ -236,7 +222,7 @@ def _mean(values: Any) -> float | None:
 
 
 def prompt_hash(sample: Sample) -> str:
-    """A hash of the turns of a document, as the task renders them here."""
+    """Over the turns of a document, as the task renders them here."""
     return sha256(str(request_of(sample)[0]).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -244,16 +230,13 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     """Build a task as a record says that it was asked, and score answers to it.
 
     Args:
-        name: of a task that the registry knows.
-        record: conditions of the result.
         answers: document -> answer.
 
     Returns:
         Samples in the order of the test file, whose requests are the turns as JSON.
 
     Raises:
-        MedtasksError: its rows cannot be had here.
-        OtherDocumentsError: they are other ones here.
+        OtherDocumentsError: rows, prompts or documents are other ones here.
     """
     from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
     from medtasks_ext.runner.run import loaded_record

@@ -47,8 +47,6 @@ _SHORTEST_SECRET = 8
 
 @dataclass(frozen=True)
 class Submitted:
-    """A written submission."""
-
     record: Submission
     answers: Path | None  # the file of final answers, which is no part of the folder
     left_out: dict[str, str]  # task -> why it is no part of it
@@ -67,16 +65,9 @@ def submit(
     """Write what may be public of a run.
 
     Args:
-        run: folder of `medtasks run`, or of `lm_eval --output_path` with samples.
         out: `…/ORG/MODEL/DATE`.
-        tasks: the registry.
-        about: facts of the model (`About`).
         answers: where the final answers go; by default beside the run's folder.
         address: where that file will be had.
-
-    Raises:
-        MedtasksError: the place is none or is taken, or the run holds nothing that can be submitted, is on
-            sample rows, of another model, or does not hold what its answers give.
     """
     place = Place.of(out)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
@@ -121,7 +112,6 @@ def submit(
 
 
 def _kept(entries: Sequence[Entry], run: Path, tasks: Registry, place: Place) -> tuple[Entry, dict[str, str]]:
-    """The entry of one run with what can be submitted, and task -> why it cannot."""
     if len(entries) != 1:
         what = f"holds {len(entries)} results files" if entries else "holds no results of known tasks"
         remedy = "name one `results_….json`, with its samples beside it (`lm_eval --log_samples`)"
@@ -191,7 +181,6 @@ def _answers(entry: Entry, tasks: Registry) -> Iterator[tuple[str, Sequence[Fina
 
 
 def _stands_in(turns: str, sent: Any) -> bool:
-    """Whether the texts of turns stood in a prompt as it was recorded."""
     text = "\n".join(said for _, said in turns_of(sent))
     return all(said.strip() in text for _, said in turns_of(turns))
 
@@ -200,7 +189,6 @@ def _stands_in(turns: str, sent: Any) -> bool:
 
 
 def _refuse_secrets(record: Submission) -> None:
-    """Refuse to write what the environment holds as a key."""
     text = record.model_dump_json()
     for name, value in os.environ.items():
         if is_secret(name) and len(value) >= _SHORTEST_SECRET and value in text:
@@ -238,7 +226,7 @@ def _public_content(content: Any) -> Any:
 
 
 def _public_words(text: str) -> str:
-    """A setting without places on a machine or network, which a digest stands for, in one line."""
+    """Places on a machine or network become a digest."""
     bare = _PLACES.sub(lambda found: f"place-{_digest(found[0])}", " ".join(text.split()))
     return bare if len(bare) <= LONGEST else f"text-{_digest(bare)}"
 

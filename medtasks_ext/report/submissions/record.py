@@ -47,11 +47,6 @@ class Place:
 
     @classmethod
     def of(cls, folder: Path) -> Place:
-        """The place that a path names.
-
-        Raises:
-            MedtasksError: its last three parts are no organisation, model and date.
-        """
         *model, date = folder.absolute().parts[-3:]
         try:
             if not re.fullmatch(_MODEL, "/".join(model)) or len(date) != 10:
@@ -64,8 +59,6 @@ class Place:
 
 
 class TaskResult(Strict):
-    """One task."""
-
     n: Annotated[int, Field(gt=0)]  # documents that were answered
     score: _Share
     interval: tuple[_Share, _Share] | None = None  # of 95 %; None for fewer than two documents
@@ -74,8 +67,6 @@ class TaskResult(Strict):
 
 
 class About(Strict):
-    """What is said of the model itself."""
-
     parameters_b: Annotated[float, Field(gt=0, lt=1e5)] | None = None  # billions of parameters
     access: Literal["open", "proprietary"] | None = None  # of its weights
     domain: Literal["general", "medical"] | None = None
@@ -95,8 +86,6 @@ class AnswersFile(Strict):
 
 
 class Submission(Strict):
-    """The record of a submission."""
-
     schema_version: Literal[4] = Field(
         default=SCHEMA,
         validation_alias=AliasChoices("schema", "schema_version"),
@@ -119,16 +108,9 @@ class Submission(Strict):
         return content
 
     def write(self, folder: Path) -> None:
-        """Write it; what is not known is left out."""
         write_json(folder / RECORD, self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     def entry(self, folder: Path, tasks: Registry) -> Entry:
-        """It as results are read.
-
-        Args:
-            folder: in which it lies.
-            tasks: the registry, which knows all its tasks.
-        """
         return Entry(
             model=self.model,
             label="",
@@ -142,7 +124,6 @@ class Submission(Strict):
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Every text in it, keys among them."""
     waiting = [content]
     while waiting:
         item = waiting.pop()
@@ -169,11 +150,7 @@ def _experiment(name: str, item: TaskResult, tasks: Registry) -> Experiment:
 
 
 def read_record(folder: Path) -> Submission:
-    """The record of a submission.
-
-    Raises:
-        MedtasksError: there is none, or it is too large, or not of this format.
-    """
+    """The record of a submission."""
     path = folder / RECORD
     check_regular(path)
     try:

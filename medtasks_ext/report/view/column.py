@@ -67,8 +67,6 @@ class Flag(IntFlag):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the engine said of a response."""
-
     finish: str = ""  # why it ended
     tokens: int | None = None  # of the response
     prompt_tokens: int | None = None
@@ -97,7 +95,6 @@ class _Documents:
         self._places = _places(self._stored) if self._stored else {}
 
     def of(self, samples: Sequence[Sample]) -> Iterator[_Numbers]:
-        """The rows of some records, in their order."""
         keys = [document_key(sample["doc"]) for sample in samples]
         frame, places = self._stored, self._places
         if frame is None or not places.keys() >= set(keys):
@@ -118,8 +115,6 @@ def _places(frame: DocumentScores) -> dict[str, int]:
 
 
 class Column:
-    """The answers of one run to one task."""
-
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
         remedy = RESCORE if answers.folder else LOG_SAMPLES
@@ -144,14 +139,7 @@ class Column:
     # ------------------------------------------------------------------ reading
 
     def read(self, seconds: float | None = None) -> bool:
-        """Read on; returns whether all is read.
-
-        Args:
-            seconds: after which to stop; None: not before the end.
-
-        Raises:
-            MedtasksError: the file is gone.
-        """
+        """Read on for so many seconds, or to the end; returns whether all is read."""
         if self.complete:
             return True
         if self._cut_off is None:
@@ -184,7 +172,6 @@ class Column:
                 self._add_one(sample, next(numbers))
 
     def _judge(self, sample: Sample) -> None:
-        """Give a record the score of its judges; none where they have not said one."""
         if self._judged is not None:
             sample.pop("score", None)
             item = self._judged.get(document_key(sample["doc"]))
@@ -236,11 +223,6 @@ class Column:
     # ------------------------------------------------------------------ what is read off
 
     def record(self, place: int) -> Sample:
-        """lm-eval's record of a document.
-
-        Raises:
-            MedtasksError: it is damaged.
-        """
         return self._live[place] if self._live is not None else self._file.record(place)
 
     def holding(self, words: str) -> Iterator[int]:
@@ -256,7 +238,7 @@ class Column:
                 yield place
 
     def outcome(self, sample: Sample) -> Outcome:
-        """What the engine said of a response; empty of plain lm_eval, which does not keep it."""
+        """Empty of plain lm_eval, which does not keep it."""
         folder, key = self.answers.folder, sample.get("request", "")
         if folder is None or not key:
             return Outcome()
@@ -274,16 +256,13 @@ class Column:
 
     @property
     def judged(self) -> Mapping[str, Mapping[str, Any]] | None:
-        """Document -> what judges gave it; None where no judge has."""
         return self._judged
 
     def value(self) -> float | None:
-        """The task's score, computed from what was read: that of the run, once all is."""
         values = [value for value in self._values if value is not None]
         return self._statistic(values) if values else None
 
     def costs(self) -> list[ClusterCost]:
-        """The clusters of errors of what was read, with what each costs."""
         if self._costs is not None:
             return self._costs
         clusters = [None if item == NO_CLUSTER else CLUSTERS[item] for item in self.clusters]
@@ -299,7 +278,6 @@ def _response(sample: Sample) -> str:
 
 
 def _pair(document: Mapping[str, Any], parsed: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Gold and parsed label of a document that has one label; the second is empty where none was read."""
     gold, answer = document.get("gold"), parsed.get("answer")
     if not isinstance(gold, str):
         return None
@@ -314,11 +292,7 @@ def _judged(answers: Answers) -> dict[str, Json] | None:
 
 
 def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Documents about which judges disagree.
-
-    A protocol with an adjudicator says which. Of other juries: where the mean ratings of two judges are a
-    step of the scale apart, or more.
-    """
+    """As an adjudicator says; else where the mean ratings of two judges are a step of the scale apart."""
     if any("disputed" in item for item in judged.values()):
         return frozenset(key for key, item in judged.items() if item.get("disputed"))
     ratings: dict[str, dict[str, list[float]]] = {}
@@ -363,7 +337,6 @@ def _json_lines(path: Path, holds: bytes = b"") -> Iterator[Json]:
 
 
 def _cut_off(answers: Answers) -> Iterator[str]:
-    """Keys of the requests whose budget ran out; only lines that may say so are read."""
     for record in _outcome_records(answers, '"finish": "length"'):
         if record.get("finish") == "length" and "response" in record:
             yield str(record.get("key", ""))
@@ -396,11 +369,6 @@ def _live_samples(answers: Answers) -> list[Sample]:
 
 
 def open_column(answers: Answers) -> Column:
-    """A column, before anything of it is read.
-
-    Raises:
-        MedtasksError: the file of judgements is damaged.
-    """
     try:
         return Column(answers)
     except (KeyError, TypeError) as error:

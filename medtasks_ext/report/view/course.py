@@ -30,16 +30,7 @@ MOST = 200
 
 
 def course(places: Sequence[str], labels: Sequence[str], registry: Registry) -> Json:
-    """The scores of groups over runs, and the documents that a run answers worse than the one before it.
-
-    Args:
-        places: folder or file of each run.
-        labels: what each is called.
-
-    Returns:
-        `groups`: a line for each group and strategy, with a point for each run; `steps`: from each run to the
-        next, with its groups (frame `group_changes`) and the documents that were right and are not.
-    """
+    """Scores of groups over runs, and, from each run to the next, documents that were right and are not."""
     faults: list[Fault] = []
     entries = [_entry(place, label, registry, faults) for place, label in zip(places, labels, strict=True)]
     steps = [
@@ -69,7 +60,6 @@ def _entry(place: str, label: str, registry: Registry, faults: list[Fault]) -> E
 
 
 def _under_other_conditions(entries: Sequence[Entry | None]) -> list[str]:
-    """Tasks that two of the runs were asked under conditions that can move a score."""
     asked: dict[str, list[Facts]] = {}
     for entry in filter(None, entries):
         for name, item in entry.experiments.items():
@@ -83,7 +73,6 @@ def _under_other_conditions(entries: Sequence[Entry | None]) -> list[str]:
 
 
 def _groups(entries: Sequence[Entry | None], registry: Registry, unlike: frozenset[str]) -> list[Json]:
-    """Groups in which a run has a score, the suites first; each set of scored tasks once."""
     suites = suite_groups(registry)
     suffixes = tuple(filter(None, SUFFIX.values()))
     names = sorted(
@@ -119,7 +108,7 @@ def _groups(entries: Sequence[Entry | None], registry: Registry, unlike: frozens
 def _alike(
     entries: Sequence[Entry | None], registry: Registry, group: str, strategy: str, unlike: frozenset[str]
 ) -> list[Entry | None]:
-    """The runs with the tasks of a group that all of them have a score of which have any of it, asked alike.
+    """The runs that have any score of a group, on the tasks that all of these were asked alike.
 
     Means over other tasks would make a curve of the tasks, not of the model.
     """
@@ -139,7 +128,6 @@ def _alike(
 
 
 def _step(number: int, before: Entry | None, after: Entry | None, registry: Registry) -> Json:
-    """What changed from one run to the next."""
     step = {"before": number, "after": number + 1, "groups": [], "regressed": [], "n_regressed": 0, "why": ""}
     if before is None or after is None:
         return {**step, "why": "one of the two cannot be read"}

@@ -55,8 +55,6 @@ class Confusion:
 
 
 class DatasetPage:
-    """The answers of all runs to one dataset, in any strategy."""
-
     def __init__(self, dataset: Dataset, answers: Sequence[Answers], runs: Sequence[Viewed]) -> None:
         self.dataset, self._runs = dataset, runs
         self.columns: list[Column] = [open_column(item) for item in answers]
@@ -67,20 +65,14 @@ class DatasetPage:
 
     @property
     def sample(self) -> bool:
-        """Whether any of the answers is to synthetic rows."""
         return any(column.answers.sample for column in self.columns)
 
     @property
     def complete(self) -> bool:
-        """Whether all answers are read."""
         return all(column.complete for column in self.columns)
 
     def read(self, seconds: float | None = None) -> None:
-        """Read on, for a given time in all.
-
-        Raises:
-            MedtasksError: a file is gone.
-        """
+        """Read on, for a given time in all."""
         open_ones = [column for column in self.columns if not column.complete]
         for column in open_ones:
             column.read(None if seconds is None else seconds / len(open_ones))
@@ -106,7 +98,6 @@ class DatasetPage:
         }
 
     def head(self) -> Json:
-        """The dataset and its columns, and for each document what the filters need."""
         metadata = self.dataset.metadata
         return {
             "id": self.dataset.id,
@@ -156,7 +147,6 @@ class DatasetPage:
 
     @staticmethod
     def totals(column: Column) -> dict[str, int]:
-        """How many documents of a column have each flag."""
         counts = Counter(column.flags)
         return {
             flag.name.lower(): sum(n for value, n in counts.items() if value & flag)
@@ -165,7 +155,6 @@ class DatasetPage:
         }
 
     def errors(self) -> Json:
-        """The clusters of errors of each column, with the score if each were mended."""
         return {
             "complete": self.complete,
             "meaning": {item.value: MEANING[item] for item in CLUSTERS},
@@ -193,7 +182,6 @@ class DatasetPage:
         ]
 
     def row(self, place: int) -> Json:
-        """A line of the list of documents: what was asked, the gold answer and the answers, in short."""
         gold = asked = ""
         answers: list[str | None] = []
         for column, at in zip(self.columns, self._rows[place], strict=True):
@@ -211,16 +199,13 @@ class DatasetPage:
         return {"key": self.keys[place], "gold": gold, "input": asked, "answers": answers}
 
     def document(self, place: int, *, whole: bool = False) -> DocumentView:
-        """A document with all its answers."""
         places = [None if at < 0 else at for at in self._rows[place]]
         return document_view(self.keys[place], self.columns, places, whole=whole)
 
     def place_of(self, key: str) -> int | None:
-        """The place of a document among all; None where there is none of this key."""
         return self._place.get(key)
 
     def search(self, words: str) -> list[int]:
-        """Documents whose key, prompt, gold answer or responses hold a text, whatever the case."""
         found = {
             self._place[column.keys[at]] for column in self.columns for at in column.holding(words.casefold())
         }
@@ -253,7 +238,6 @@ def _confusion(pairs: Sequence[tuple[str, str] | None]) -> Confusion:
 
 
 def _answer(parsed: Mapping[str, Any]) -> str:
-    """What was read, in short; empty where nothing could be read."""
     return _short(parsed["answer"], _SHORT) or _NOTHING if parsed.get("valid") else ""
 
 

@@ -32,8 +32,6 @@ _SHOWN_APART = frozenset(
 
 @dataclass(frozen=True)
 class ShownTurn:
-    """A turn of the prompt."""
-
     role: str  # `system`, `user`, `assistant`; `text` where the prompt is no conversation
     text: str
     length: int  # characters of the whole, of which the text may be a part
@@ -41,8 +39,6 @@ class ShownTurn:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a response."""
-
     text: str
     trace: bool = False  # whether it is reasoning
     marks: tuple[str, ...] = ()  # whose reading it is: `official`, `repaired`
@@ -62,8 +58,6 @@ class ShownReading:
 
 @dataclass(frozen=True)
 class JudgeWord:
-    """What a judge said."""
-
     judge: str
     ratings: Mapping[str, float]
     verdict: Mapping[str, Any]  # the judge's own object, reasons included
@@ -72,8 +66,6 @@ class JudgeWord:
 
 @dataclass(frozen=True)
 class Response:
-    """One answer to the document."""
-
     stretches: list[Stretch] = field(default_factory=list)
     length: int = 0  # characters
     readings: list[ShownReading] = field(default_factory=list)
@@ -94,8 +86,6 @@ class Response:
 
 @dataclass(frozen=True)
 class DocumentView:
-    """A document with all its answers."""
-
     key: str
     target: str  # the gold answer as written
     gold: Any  # as parsed
@@ -105,13 +95,7 @@ class DocumentView:
 def document_view(
     key: str, columns: Sequence[Column], places: Sequence[int | None], *, whole: bool
 ) -> DocumentView:
-    """A document with its answers in several columns.
-
-    Args:
-        key: of the document.
-        places: of the document in each column; None where it is not there.
-        whole: show long texts whole.
-    """
+    """In columns where the document is not there, its place is None."""
     target, gold = "", None
     responses: list[Response | None] = []
     for column, place in zip(columns, places, strict=True):
@@ -202,7 +186,6 @@ def _metrics(sample: Sample) -> dict[str, float]:
 
 
 def _prompt(sample: Sample, whole: bool) -> tuple[list[ShownTurn], Mapping[str, Any]]:
-    """The turns of the prompt as the model got it, and the settings of generation."""
     prompt, settings = request_of(sample)
     return [_turn(role, text, whole) for role, text in turns_of(prompt)], settings
 
@@ -243,7 +226,6 @@ def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool
 
 
 def _trace_end(text: str) -> int:
-    """Where the reasoning within a response ends: 0 where it has none."""
     reply = strip_reasoning(text)
     if reply == text:
         return 0
@@ -251,7 +233,6 @@ def _trace_end(text: str) -> int:
 
 
 def _left_out(length: int, spans: Any) -> list[tuple[int, int]]:
-    """What is not shown of a long response: its middle, but for what was read there."""
     if length <= MOST:
         return []
     gaps = [(MOST // 2, length - MOST // 2)]

@@ -43,8 +43,6 @@ _STEP = 64
 
 @dataclass
 class _Clock:
-    """The time up to which a tally has counted."""
-
     now: float
 
     def __call__(self) -> float:
@@ -62,7 +60,6 @@ class _Sampler:
     cut: bool = False  # whether the budget of the next answer ran out
 
     def valid(self, row: Mapping[str, Any], text: str) -> bool:
-        """Whether an answer can be read from a response to a document."""
         parsed = self.reader.read(row, text)
         cut = self.cut or bool(parsed.get("unclosed_reasoning"))
         if error := error_of(self.dataset, Answered(row, parsed, text, None, cut=cut)):
@@ -82,7 +79,6 @@ class _Builder:
         self.failed: dict[str, str] = {}  # task -> why nothing can read its answers here
 
     def want(self, task: str) -> None:
-        """Have a task built, once."""
         if task in self._named:
             return
         if not self._named:
@@ -91,7 +87,6 @@ class _Builder:
         self._wanted.put(task)
 
     def release(self, task: str) -> None:
-        """A task has its end; its documents are not needed any more."""
         self._over.add(task)
         self.built.pop(task, None)
 
@@ -117,12 +112,6 @@ class _Builder:
 
 
 class LiveRun:
-    """Follows one call that writes to a run's folder.
-
-    Args:
-        manifest: as it is when the following begins.
-    """
-
     def __init__(self, folder: Path, manifest: Manifest, registry: Registry) -> None:
         self._files, self._registry = RunFolder(folder), registry
         self.manifest = manifest
@@ -155,12 +144,7 @@ class LiveRun:
     # ------------------------------------------------------------------ reading
 
     def look(self, manifest: Manifest, seconds: float) -> None:
-        """Count what came since the last look.
-
-        Args:
-            manifest: as it is now.
-            seconds: after which to stop, and to go on at the next look.
-        """
+        """Count what came since the last look, and go on at the next one after so many seconds."""
         self.manifest = manifest
         end = time.monotonic() + seconds
         if self._going is None:
@@ -188,7 +172,6 @@ class LiveRun:
                 self._followed[path] = FollowedOutcomes(path)
 
     def _added(self, outcomes: FollowedOutcomes) -> Iterator[tuple[float, str, Stored]]:
-        """The lines that were added to a file, in the order in which they came."""
         task = outcomes.path.stem
         try:
             for stored in outcomes.further():
@@ -228,7 +211,6 @@ class LiveRun:
         self._unread.pop(task, None)
 
     def _read(self) -> None:
-        """Read the sample, as far as tasks are built and time allows."""
         for task in self.tally.under_way:
             if task.name in self._registry.tasks:
                 self._builder.want(task.name)
@@ -305,12 +287,10 @@ class LiveRun:
 
 
 def call_of(manifest: Manifest) -> tuple[str, int]:
-    """Which call on a run writes to its folder: another one is counted anew."""
     return manifest.started, len(manifest.sessions)
 
 
 def _seconds(manifest: Manifest) -> float:
-    """When the call began that writes to a folder, in seconds since 1970."""
     started = manifest.sessions[-1].started if manifest.sessions else manifest.started
     try:
         return time.mktime(time.strptime(started, "%Y-%m-%dT%H:%M:%S"))

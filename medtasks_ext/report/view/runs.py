@@ -66,24 +66,19 @@ class Answers:
 
     @property
     def scored(self) -> bool:
-        """Whether the task has its samples."""
         return self.samples.is_file()
 
     @property
     def score(self) -> float | None:
-        """The task's score as the run says it."""
         return self.result["value"] if self.result else None
 
     @property
     def is_open(self) -> bool:
-        """Whether everyone may see its documents."""
         return is_open(self.dataset, sample=self.sample)
 
 
 @dataclass
 class Viewed:
-    """One run."""
-
     label: str  # the model, and the folder where two runs have one model
     place: str  # folder or file, as the user named it
     answers: list[Answers]
@@ -92,12 +87,8 @@ class Viewed:
 
 
 def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) -> list[Viewed]:
-    """The runs that paths hold.
-
-    Args:
-        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`, or its
-            `results_….json` files.
-        faults: tasks that cannot be shown are added here.
+    """Of folders of `medtasks run` or of `lm_eval --output_path`, folders that hold such, and
+    `results_….json`.
 
     Raises:
         MedtasksError: a path holds no results, or no run has an answer that could be shown.
@@ -123,7 +114,6 @@ def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) ->
 
 
 def _runs_of(path: Path, place: int, registry: Registry, faults: list[Fault]) -> list[Viewed]:
-    """The run of a folder, or those of plain lm_eval below it, numbered from a place on."""
     if (run := run_folder(path)) is not None:
         return [_medtasks_run(run, place, registry, faults)]
     files = enumerate(lm_eval_files(path), start=place)
@@ -187,13 +177,11 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _manifest(folder: Path, stamp: tuple[int, ...]) -> Manifest:
-    """A run's manifest, read once as long as it stays the same."""
     return Manifest.read(folder)
 
 
 @lru_cache(maxsize=64)
 def _shared(folder: Path, stamp: tuple[int, ...]) -> RunConditions:
-    """What all tasks of a run share, likewise."""
     return run_conditions(_manifest(folder, stamp).record())
 
 
@@ -201,7 +189,6 @@ def _shared(folder: Path, stamp: tuple[int, ...]) -> RunConditions:
 def _experiment(
     folder: Path, name: str, stamp: tuple[int, ...], registry: Registry
 ) -> tuple[Experiment, list[Fault]]:
-    """A task's result, and what is no number in it, likewise."""
     files, faults = RunFolder(folder), list[Fault]()
     seen = _stamp(files.manifest)
     stored, entry = files.read_task(name), _manifest(folder, seen).tasks[name]
@@ -211,7 +198,6 @@ def _experiment(
 def _with_results(
     answers: Sequence[Answers], kind: Kind, experiments: Mapping[str, Experiment], registry: Registry
 ) -> list[Answers]:
-    """Answers with the rows of the frame `results` that are theirs."""
     entry = Entry(model="", label="", kind=kind, experiments=dict(experiments))
     rows = result_parts([entry], registry, metrics=("score",)).rows(_FIGURES)
     of_task = dict(zip(experiments, rows, strict=True))
@@ -259,7 +245,6 @@ def _lm_eval_run(file: Path, place: int, registry: Registry, faults: list[Fault]
 
 
 def _label(runs: list[Viewed]) -> None:
-    """Give each run a label of its own: the model, and where two have one, the folder."""
     models = [run.label for run in runs]
     taken: dict[str, int] = {}
     for run in runs:
@@ -271,6 +256,5 @@ def _label(runs: list[Viewed]) -> None:
 
 
 def chosen_answers(runs: Iterable[Viewed], dataset: str) -> Iterator[Answers]:
-    """The answers of all runs to the tasks of a dataset, run by run."""
     for run in runs:
         yield from (item for item in run.answers if item.dataset.id == dataset)

@@ -47,9 +47,6 @@ def write_bundle(
     Args:
         documents: of a dataset at most; figures are of all of them.
         private: it holds what not everyone may see.
-
-    Raises:
-        MedtasksError: the folder holds other things, or cannot be written.
     """
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file()):
         what = "is a file" if folder.is_file() else "holds something that no `medtasks view` wrote"
@@ -75,7 +72,6 @@ def write_bundle(
 
 
 def _overview(viewer: Viewer) -> Json:
-    """The overview without the folders of the machine that it was made on."""
     found = viewer.overview()
     runs = [{**run, "place": Path(run["place"]).name, "going_on": False} for run in found["runs"]]
     faults = [{**fault, "where": Path(fault["where"]).name} for fault in found["faults"]]
@@ -105,14 +101,7 @@ HOST = "127.0.0.1"
 
 
 class ViewServer(ThreadingHTTPServer):
-    """Serves the page of some runs.
-
-    Args:
-        port: to listen on; 0 for any that is free.
-
-    Raises:
-        MedtasksError: the port is taken.
-    """
+    """On port 0, any that is free is taken."""
 
     daemon_threads = True
 
@@ -130,7 +119,6 @@ class ViewServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address of the page."""
         return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
 
 
@@ -139,7 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "medtasks", ""
 
     def do_GET(self) -> None:
-        """Answer a question of the page, or give the page itself."""
         parts = urlsplit(self.path)
         token, _, what = parts.path.lstrip("/").partition("/")
         if not self._is_for_this_machine():

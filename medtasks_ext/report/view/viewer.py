@@ -31,16 +31,6 @@ _MOST_ROWS = 200
 
 
 class Viewer:
-    """The runs that are looked at.
-
-    Args:
-        paths: folders of runs, or files of plain lm_eval.
-        open_only: leave out what not everyone may see.
-
-    Raises:
-        MedtasksError: as `open_runs`.
-    """
-
     def __init__(self, paths: Sequence[Path], registry: Registry, *, open_only: bool = False) -> None:
         self._paths, self._registry, self._open_only = list(paths), registry, open_only
         self._pages: OrderedDict[str, tuple[tuple[Any, ...], DatasetPage]] = OrderedDict()
@@ -49,7 +39,6 @@ class Viewer:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again what the runs hold: a run that goes on has more."""
         self.faults: list[Fault] = []
         self.runs: list[Viewed] = open_runs(self._paths, self._registry, self.faults)
         self.withheld: list[str] = []
@@ -62,25 +51,16 @@ class Viewer:
 
     @property
     def going_on(self) -> bool:
-        """Whether a run is not finished."""
         return any(run.going_on for run in self.runs)
 
     @property
     def datasets(self) -> list[str]:
-        """Datasets that have answers, in the order of the registry."""
         ids = {item.dataset.id for run in self.runs for item in run.answers}
         order = dict.fromkeys(dataset.id for dataset, _ in self._registry.tasks.values())
         return [name for name in order if name in ids]
 
     def page(self, dataset: str) -> DatasetPage:
-        """The answers to a dataset.
-
-        Args:
-            dataset: its id, or the name of one of its tasks.
-
-        Raises:
-            MedtasksError: no run has answers to it.
-        """
+        """By id, or by the name of one of its tasks."""
         known = self.datasets
         if dataset not in known and dataset in self._registry.tasks:
             dataset = self._registry.tasks[dataset][0].id
@@ -104,11 +84,6 @@ class Viewer:
     # ------------------------------------------------------------------ answers to the page
 
     def overview(self, *, live: bool = False) -> Json:
-        """The runs and the datasets, with the scores that the runs say.
-
-        Args:
-            live: with the figures of runs under way.
-        """
         found: dict[str, list[Answers]] = {}
         for run in self.runs:
             for item in run.answers:
@@ -133,7 +108,6 @@ class Viewer:
         }
 
     def _figures(self, run: Viewed) -> Json | None:
-        """How far a run under way is; None of one that is finished."""
         if not run.going_on or run.manifest is None:
             self._live.pop(run.place, None)
             return None
@@ -150,7 +124,6 @@ class Viewer:
         )
 
     def course(self) -> Json:
-        """The scores over the runs in the order in which they were named, and what got worse."""
         state = [(item.run, item.task, item.score) for run in self.runs for item in run.answers]
         if self._course is None or self._course[0] != state:
             places, labels = [run.place for run in self.runs], [run.label for run in self.runs]
@@ -191,9 +164,6 @@ class Viewer:
             what: `overview`, `course`, `dataset`, `progress`, `rows`, `document`, `errors`, `confusion` or
                 `search`.
             query: `dataset`, and what the question needs besides.
-
-        Raises:
-            MedtasksError: there is no such dataset or document, or the question makes no sense.
         """
         if what == "overview":
             if self.going_on and time.monotonic() - self._looked > STEP:
@@ -222,11 +192,6 @@ class Viewer:
 
     @staticmethod
     def place(page: DatasetPage, key: str) -> int:
-        """The place of a document.
-
-        Raises:
-            MedtasksError: there is none of this key.
-        """
         place = page.place_of(key)
         while place is None and not page.complete:
             page.read(STEP)
@@ -245,7 +210,6 @@ class Viewer:
 
 
 def _places(text: str, n: int) -> list[int]:
-    """Places of rows that are asked for: `3,4,5`."""
     found = [int(part) for part in text.split(",") if part.isdigit()]
     return [place for place in found if place < n][:_MOST_ROWS]
 

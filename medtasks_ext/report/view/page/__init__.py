@@ -21,12 +21,7 @@ _SCRIPTS = (
 
 
 def render(data: Mapping[str, Any], title: str) -> str:
-    """The page.
-
-    Args:
-        data: `{"live": …}` of a page that asks a server, or the answers to all of its questions.
-        title: of the window.
-    """
+    """With `{"live": …}` the page asks a server; else it holds the answers to all of its questions."""
     return offline_page(
         _HERE / "view.html",
         style=_STYLES,
