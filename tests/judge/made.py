@@ -39,7 +39,7 @@ about:
   summary: Answer a question.
   language: en
   task_type: question_answering
-  documents: [general_ehr_note]
+  document_types: [general_ehr_note]
   specialties: [general]
   stage: initial_assessment
   axes:
