@@ -33,8 +33,6 @@ SMALLEST_GROUP = 2
 
 @dataclass(frozen=True)
 class Flip:
-    """A document whose score changed."""
-
     task: str
     document: str
     before: float
@@ -43,8 +41,6 @@ class Flip:
 
 @dataclass(frozen=True)
 class Shared:
-    """One task in two entries, on the documents that both were asked."""
-
     before: float  # score of the first entry
     after: float  # of the second
     n: int  # documents
@@ -54,8 +50,6 @@ class Shared:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """One task in two entries."""
-
     task: str  # its name; the zero-shot one of two strategies
     shared: Shared  # scores on the shared documents
     comparison: Comparison  # second minus first
@@ -65,19 +59,15 @@ class TaskChange:
 
     @property
     def before(self) -> float:
-        """Score of the first entry on the shared documents."""
         return self.shared.before
 
     @property
     def after(self) -> float:
-        """Score of the second entry on the shared documents."""
         return self.shared.after
 
 
 @dataclass(frozen=True)
 class GroupChange:
-    """One group in two entries, over the tasks that both have."""
-
     name: str  # of the group
     before: float  # mean score of the first entry
     after: float  # of the second
@@ -87,11 +77,7 @@ class GroupChange:
 
 
 def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fault]]:
-    """Every task that both entries have a score of.
-
-    Returns:
-        The changes, in the order of the first entry, and why other shared tasks cannot be compared.
-    """
+    """Every task that both entries have a score of, and why other shared tasks cannot be compared."""
     changes, faults = [], []
     for name, one in first.experiments.items():
         other = second.experiments.get(name)
@@ -105,11 +91,7 @@ def task_changes(first: Entry, second: Entry) -> tuple[list[TaskChange], list[Fa
 
 
 def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> PairedTest | None:
-    """The documents' own test; None where the bootstrap is to be taken.
-
-    Args:
-        items: for each task its weight in the group's score, and the experiments of both entries.
-    """
+    """Of (weight in the group's score, both experiments); None where the bootstrap is to be taken."""
     n = sum(one.n for _, one, _ in items)
     if n > MOST_DOCUMENTS and len(items) > 1:
         return None
@@ -122,7 +104,6 @@ def document_test_of(items: Sequence[tuple[float, Experiment, Experiment]]) -> P
 
 
 def _on_shared(one: Experiment, counts: tuple[Counts, Counts], n: int) -> Shared:
-    """Scores on the shared documents, resampled."""
     draws = tuple(resample([item], one.dataset.id)["score"].values for item in counts)
     one_score, other_score = (item.values()["score"] for item in counts)
     return Shared(one_score, other_score, n, (draws[0], draws[1]), lambda: counts)
@@ -149,14 +130,7 @@ def _task_change(one: Experiment, other: Experiment) -> TaskChange:
 def shared_scores(
     one: Experiment, other: Experiment, first: Array | None, second: Array | None
 ) -> Shared | None:
-    """Scores of two experiments as `task_changes` finds them; None where these cannot be compared.
-
-    Args:
-        one: an experiment.
-        other: on the same dataset.
-        first: score of the one on each resample, where it is known.
-        second: of the other.
-    """
+    """As `task_changes` finds them, with the score on each resample where it is known."""
     if one.score is None or other.score is None:
         return None
     try:
@@ -176,14 +150,7 @@ def shared_scores(
 
 
 def mean_change(parts: Sequence[Sequence[Shared]]) -> Comparison:
-    """Second minus first in a mean over parts, each the mean of its tasks.
-
-    Args:
-        parts: of a group; a task alone is a group of one.
-
-    Raises:
-        MedtasksError: the counts of a task cannot be read, and are needed.
-    """
+    """Second minus first in a mean over parts, each the mean of its tasks; a task alone is a group of one."""
     weighted = [(1 / len(parts) / len(part), item) for part in parts for item in part]
     n = sum(item.n for _, item in weighted)
     draws = [sum(weight * item.resampled[side] for weight, item in weighted) for side in (1, 0)]
@@ -215,7 +182,6 @@ def _documents(experiment: Experiment) -> DocumentScores:
 def _paired(
     one: Experiment, other: Experiment, before: DocumentScores, after: DocumentScores
 ) -> tuple[tuple[Array, Array], tuple[Counts, Counts]]:
-    """Places of the shared documents in both, and their counts by unit."""
     _check_alike(one, other)
     places = _shared(before, after, same_rows=_same_rows(one, other))
     counts = _counts(before, places[0]), _counts(after, places[1], like=before.units[places[0]])
@@ -316,7 +282,6 @@ def group_changes(changes: Sequence[TaskChange], tasks: Registry) -> list[GroupC
 
 
 def suite_groups(tasks: Registry) -> set[str]:
-    """Names of the groups that hold whole suites, for all built strategies."""
     return {suite + suffix for suite in tasks.suites for suffix in SUFFIX.values()}
 
 
@@ -337,7 +302,6 @@ def group_change(name: str, parts: Sequence[Sequence[TaskChange]], n_tasks: int)
 
 
 def settings_that_differ(first: Entry, second: Entry) -> Mapping[str, tuple[str, str]]:
-    """Setting -> its value in both entries, where they are not alike."""
     return {
         name: (first.words.get(name, "–"), second.words.get(name, "–"))
         for name in differing([first.words, second.words])

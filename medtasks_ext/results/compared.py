@@ -36,8 +36,6 @@ _Change = TypeVar("_Change", GroupChange, TaskChange)
 
 @dataclass(frozen=True)
 class Compared:
-    """What changed."""
-
     pairs: list[Pair]  # entries that were compared
     groups: pa.Table  # frame `group_changes`: a row for each group
     tasks: pa.Table  # frame `task_changes`: a row for each task
@@ -47,11 +45,9 @@ class Compared:
 
     @property
     def sample(self) -> bool:
-        """Whether the rows are synthetic."""
         return self.pairs[0].before.sample
 
     def record(self) -> Json:
-        """As files hold it."""
         return {
             "pairs": [
                 {
@@ -72,14 +68,7 @@ class Compared:
 
 
 def compare_results(results: Results, tasks: Registry, labels: Sequence[Labels] = ()) -> Compared:
-    """Compare the two entries that were read, or the strategies of one.
-
-    Args:
-        labels: of documents, each of which gets a line.
-
-    Raises:
-        MedtasksError: there are no two entries, or they have no scored task in common.
-    """
+    """Compare the two entries that were read, or the strategies of one; each label gets a line."""
     pairs = pairs_to_compare(results.entries)
     changes: list[tuple[Pair, TaskChange]] = []
     faults: list[Fault] = list(results.faults)
@@ -130,7 +119,6 @@ def _label_changes(
 
 
 def _labelled(entry: Entry, labels: Sequence[Labels], value: str, faults: list[Fault]) -> Entry:
-    """An entry on the documents with one label."""
     kept: dict[str, Experiment] = {}
     for name, item in entry.experiments.items():
         for one in labels:
@@ -161,12 +149,7 @@ def _group_rows(changes: Sequence[tuple[Pair, GroupChange]], tasks: Registry) ->
 
 
 def _rows(changes: Iterable[tuple[Pair, _Change]], own: Callable[[_Change], Json]) -> list[Json]:
-    """Rows of one family of tests.
-
-    Args:
-        changes: of pairs.
-        own: what a row says of a change besides before, after and the test.
-    """
+    """Rows of one family of tests, with what a row says besides before, after and the test."""
     from medtasks_ext.stats.comparison import benjamini_hochberg, holm
 
     changes = list(changes)
@@ -203,6 +186,5 @@ def _of_task(change: TaskChange) -> Json:
 
 
 def _flipped(changes: Iterable[tuple[Pair, TaskChange]]) -> Iterator[Json]:
-    """The documents whose score changed, in each task the largest changes first."""
     for pair, change in changes:
         yield from ({"pair": pair.words, **vars(flip)} for flip in change.flips)

@@ -26,12 +26,7 @@ _SOURCES = {"suite": "the suite's rows", "rebuilt": "rows rebuilt"}
 
 
 def task_words(record: Conditions, printed: str | None = None) -> dict[str, str]:
-    """What decides whether two scores of one task can be compared.
-
-    Args:
-        record: its conditions.
-        printed: the model whose score a paper prints; None of a score that was measured.
-    """
+    """Of a printed score, the model whose it is stands beside its record."""
     if printed is not None:
         return {"prompt": "the paper's", "data": "the paper's", "version": "published", "model": printed}
     asked = record.asked
@@ -76,18 +71,16 @@ def asked_with_words(facts: Facts) -> str:
 
 @lru_cache(maxsize=2**12)
 def shown(facts: Facts) -> Mapping[str, str | int | float | bool | None]:
-    """Condition -> its value as tables hold it; None where nobody recorded it. Many results have the same."""
+    """Condition -> its value as tables hold it; many results have the same."""
     return {item.name: plain(item.name, getattr(facts, item.name)) for item in fields(Facts)}
 
 
 def shown_record(facts: Facts) -> Json:
-    """The same as cards hold it; what is unknown is left out."""
     known = {name: value for name, value in shown(facts).items() if value is not None}
     return {"schema": SCHEMA, **known}
 
 
 def plain(field: str, value: Any) -> str | int | float | bool | None:
-    """A value of one of the facts, as a table holds it."""
     if value is None:
         return None
     if field == "artefact":
@@ -117,11 +110,7 @@ def plain(field: str, value: Any) -> str | int | float | bool | None:
 
 
 def decoding_words(drawn: Iterable[tuple[str, Any]]) -> str:
-    """How answers were drawn.
-
-    Args:
-        drawn: the settings that make them differ from the likeliest ones (`results.conditions.drawn`).
-    """
+    """How answers were drawn, by the settings that make them differ from the likeliest ones."""
     known = dict(drawn)
     if known == {"do_sample": True}:
         return "sampled"
@@ -129,7 +118,6 @@ def decoding_words(drawn: Iterable[tuple[str, Any]]) -> str:
 
 
 def jury_words(jury: Jury) -> str:
-    """Who judged and by which protocol."""
     protocol = protocol_words(jury.protocol, jury.wording, jury.hash)
     return "; ".join(filter(None, (judges_words(jury.judges, jury.adjudicator), protocol)))
 
@@ -146,7 +134,6 @@ def _judge(one: Judge) -> str:
 
 
 def protocol_words(protocol: str | None, wording: str | None, digest: str | None) -> str:
-    """By which protocol judges were asked, in whose words."""
     official = " in official words," if wording == "official" else ""
     return f"{protocol or ''}{official} {digest or ''}".strip()
 
@@ -188,18 +175,15 @@ def run_words(run: RunConditions) -> dict[str, str]:
 
 
 def settings_words(values: Mapping[str, Any]) -> str:
-    """Settings by name."""
     return ", ".join(f"{key}={values[key]}" for key in sorted(values))
 
 
 def documents_words(choices: Iterable[str]) -> str:
-    """Over which documents the tasks of a run stand."""
     texts = sorted(set(choices))
     return " or ".join(texts) + ", by task" * (len(texts) > 1) or "all"
 
 
 def rows_words(*, synthetic: bool) -> str:
-    """Whose rows those of a run are."""
     return "synthetic" if synthetic else "real"
 
 
@@ -207,13 +191,11 @@ def rows_words(*, synthetic: bool) -> str:
 
 
 def difference_words(difference: Difference) -> str:
-    """The condition, and its value on both sides."""
     one, other = (value_words(difference.field, value) for value in (difference.one, difference.other))
     return f"{difference.condition}: {one} | {other}"
 
 
 def value_words(field: str, value: Any) -> str:
-    """One side of a difference."""
     if value is None:
         return "unknown"
     if isinstance(value, Mapping):

@@ -105,8 +105,6 @@ class Facts:
 
 @dataclass(frozen=True)
 class Difference:
-    """One condition in which two results are not known to be alike."""
-
     field: str  # of `Facts`, or what runs alone have: `arguments`, `kind`, `choices`, `juries`, `protocols`
     condition: str  # what readers call it
     grade: Grade  # what the difference makes of the two
@@ -117,14 +115,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparability:
-    """How far two results can be compared."""
-
     grade: Grade  # the worst of the differences
     differences: tuple[Difference, ...]  # in the order of RULES
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The conditions in which the two are known to differ."""
         unlike = (
             item.condition
             for item in self.differences
@@ -134,14 +129,11 @@ class Comparability:
 
     @property
     def moving(self) -> tuple[Difference, ...]:
-        """The differences that can move a score."""
         return tuple(item for item in self.differences if item.grade == "other")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a difference in one condition means."""
-
     field: str  # of `Facts`
     title: str  # what readers see
     why: str  # why it moves a score, or does not
@@ -208,7 +200,6 @@ NOT_OF_A_PAPER |= {"versions", "seed", "examples_cut", "rounding", "template_has
 
 @lru_cache(maxsize=2**16)
 def comparable(one: Facts, other: Facts) -> Comparability:
-    """How far two results of one dataset can be compared."""
     differences: list[Difference] = []
     for rule in RULES:
         values = getattr(one, rule.field), getattr(other, rule.field)
@@ -243,8 +234,6 @@ def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str])
     """What keeps two runs of one model apart as a whole; arguments are part of a model.
 
     Args:
-        one: of the first run.
-        other: of the second.
         kinds: which tool made each.
     """
     differences = []
@@ -343,7 +332,6 @@ def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
 
 
 def facts(record: Conditions) -> Facts:
-    """What of a record is compared; kept with the record."""
     kept: Facts | None = vars(record).get("_facts")
     if kept is None:
         kept = vars(record)["_facts"] = _facts(record)
@@ -433,11 +421,7 @@ def _rounding(asked: Asked, engine: EngineRecord | None) -> Settings:
 
 
 def drawn(decoding: Mapping[str, Any]) -> Settings | None:
-    """The settings that make answers differ from the likeliest ones; none of greedy decoding.
-
-    Args:
-        decoding: generation settings; `do_sample` is None where nobody recorded whether answers were drawn.
-    """
+    """What makes answers differ from the likeliest ones; `do_sample` is None where nobody recorded it."""
     temperature = read_value(decoding.get("temperature"))
     if temperature is None and decoding.get("do_sample", False) is None:
         return None
@@ -451,11 +435,6 @@ def drawn(decoding: Mapping[str, Any]) -> Settings | None:
 
 
 def stops(decoding: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts at which answers are cut.
-
-    Args:
-        decoding: generation settings.
-    """
     until = read_value(decoding.get("until"))
     texts = until if isinstance(until, list | tuple) else [until]
     return tuple(sorted({str(text) for text in texts if text not in (None, "")}))
@@ -466,7 +445,6 @@ def _with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> Set
 
 
 def _frozen(value: Any) -> Any:
-    """A value that can be compared, whether a file or a command line has it."""
     read = read_value(value)
     return json.dumps(read, sort_keys=True, default=str) if isinstance(read, dict | list | tuple) else read
 
@@ -483,13 +461,7 @@ def _any(count: int | None) -> bool | None:
 
 
 def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions:
-    """How the suite's paper asked a dataset, as far as it says (`published.conditions` of `suite.yaml`).
-
-    Args:
-        dataset: of the paper.
-        strategy: of the published score.
-        model: some may be asked under other conditions than the others.
-    """
+    """How the suite's paper asked a dataset, as far as it says; some models otherwise than the rest."""
     said = dataset.suite.published.conditions if dataset.suite.published else None
     return _of_the_paper(dataset, strategy, said.decoding_of(model) if said else None)
 

@@ -30,7 +30,7 @@ class Confirmed:
 
     @property
     def state(self) -> State | None:
-        """The weakest of them: `different`, else `claimed`, else `confirmed`; None where there is none."""
+        """The weakest of them: `different`, else `claimed`, else `confirmed`."""
         states = [item for item in (self.rows, self.words, self.shots) if item]
         return next((item for item in _WEAKEST if item in states), None)
 
@@ -39,12 +39,7 @@ _WEAKEST: tuple[State, ...] = ("different", "claimed", "confirmed")
 
 
 def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
-    """What of a measured result is confirmed, by the dataset's lock as it is now.
-
-    Args:
-        dataset: that was asked.
-        record: the conditions of the result.
-    """
+    """By the dataset's lock as it is now."""
     if record.synthetic or record.asked.rows.source is None:
         return Confirmed(None, None, None)
     rows = _rows(dataset, record)
@@ -90,18 +85,12 @@ def _shots(record: Conditions, rows: State) -> State:
 
 
 def counted(states: Iterable[State | None]) -> dict[State, int]:
-    """State -> how many tasks have it."""
     found = list(states)
     return {state: n for state in reversed(_WEAKEST) if (n := found.count(state))}
 
 
 def confirmed_words(n: dict[State, int], of: int) -> str:
-    """How many of some tasks are confirmed, in words; empty of no task.
-
-    Args:
-        n: state -> tasks.
-        of: all tasks, those of invented rows among them.
-    """
+    """How many of some tasks, those of invented rows among them, are confirmed; empty of no task."""
     if not of:
         return ""
     said = f", claimed but not confirmed in {n['claimed']}" if n.get("claimed") else ""

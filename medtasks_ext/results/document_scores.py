@@ -57,11 +57,9 @@ class DocumentScores:
 
     @property
     def value(self) -> float:
-        """The score over all documents; NaN where none takes part in it."""
         return float(self.statistic.value(self.counts.sum(axis=0))) if self.scored.any() else float("nan")
 
     def at(self, places: Array | Sequence[int]) -> DocumentScores:
-        """The documents at some places, in this order."""
         arrays = ("units", "scored", "scores", "valid", "unclosed", "counts", "confidence")
         return replace(
             self,
@@ -76,28 +74,16 @@ class DocumentScores:
         return Counts(matrix, {"score": self.statistic}, self.labels)
 
     def interval(self, dataset: str) -> Interval | None:
-        """The 95 % interval of the score; None for fewer than two units.
-
-        Args:
-            dataset: its id, by which resamples are drawn.
-        """
         return score_interval(self.by_unit(), dataset)
 
     def draws(self, dataset: str) -> Array | None:
-        """The score on each resample, (resamples,); None for fewer than two units."""
+        """(resamples,); None for fewer than two units."""
         resampled = resample([self.by_unit()], dataset)
         return resampled["score"].values if resampled else None
 
 
 def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
-    """How a dataset's score follows from counts; judged ones are means over runs of their documents.
-
-    Args:
-        strategy: by which it was asked: answers by likelihood have metrics of their own.
-
-    Raises:
-        MedtasksError: its YAML names a plain function, which cannot be resampled.
-    """
+    """Judged scores are means over runs; MedtasksError of a plain function, which cannot be resampled."""
     aggregation = aggregations(dataset, strategy).get("score", mean_of_runs)
     statistic = statistic_of(aggregation)
     if statistic is None:
@@ -111,7 +97,7 @@ def score_statistic(dataset: Dataset, strategy: str = "zero_shot") -> Statistic:
 
 @lru_cache(maxsize=512)
 def aggregations(dataset: Dataset, strategy: str = "zero_shot") -> dict[str, Callable[..., Any]]:
-    """Metric -> aggregation, as a dataset's YAML names them; lm-eval's own but `mean` left out."""
+    """lm-eval's own but `mean` are left out."""
     if by_likelihood(strategy):
         named = {item["metric"]: item["aggregation"] for item in likelihood.METRICS}
         return {metric: mean if named[metric] == "mean" else named[metric] for metric in named}
@@ -127,12 +113,6 @@ def _named(aggregation: str, dataset: Dataset) -> Callable[..., Any]:
 
 
 def document_scores(samples: Sequence[Mapping[str, Any]], statistic: Statistic) -> DocumentScores:
-    """What the documents of a task contributed to its score.
-
-    Args:
-        samples: lm-eval's records; those of judged tasks with the judges' score.
-        statistic: how the score follows.
-    """
     ordered = sorted(samples, key=lambda sample: sample["doc_id"])
     place: dict[Any, int] = {}
     units = np.array([place.setdefault(unit_of(sample), len(place)) for sample in ordered], dtype=np.int32)
@@ -180,7 +160,6 @@ def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
 
 
 def save_document_scores(path: Path, scores: DocumentScores) -> None:
-    """Write them, whole or not at all."""
     from pyarrow import parquet
 
     with atomic_file(path) as file:
@@ -218,11 +197,6 @@ def as_table(scores: DocumentScores) -> pa.Table:
 
 
 def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
-    """What `as_table` wrote.
-
-    Args:
-        statistic: of the task's score, as the registry names it.
-    """
     column = {name: table[name].combine_chunks() for name in table.column_names}
     n = table.num_rows
     scored = _numbers(column["scored"], np.uint8).astype(bool)
@@ -250,12 +224,9 @@ def from_table(table: pa.Table, statistic: Statistic) -> DocumentScores:
 
 
 def _numbers(column: pa.Array, kind: type[np.generic]) -> Array:
-    """A column as NumPy has it, truth values as 0 and 1; what is null is NaN.
+    """As NumPy has it, truth values as 0 and 1; what is null is NaN.
 
     Arrow's own way loads pandas, where that is installed: 60 MB.
-
-    Args:
-        kind: its type; of truth values a byte.
     """
     import pyarrow as pa
 
@@ -274,11 +245,6 @@ def _numbers(column: pa.Array, kind: type[np.generic]) -> Array:
 
 
 def load_document_scores(path: Path, statistic: Statistic) -> DocumentScores:
-    """Read a file of `save_document_scores`.
-
-    Raises:
-        MedtasksError: it is missing, damaged, of a newer version, or of another way to score.
-    """
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near the score of a task or group is to that of all its documents."""
-
     half: float  # of the 95 % interval
     asked: int  # documents
     of: int
 
     @property
     def words(self) -> str:
-        """As tables say it beside the score."""
         return f"an estimate ± {self.half:.3f}, {self.asked:,} of {self.of:,} documents"
 
 
@@ -42,8 +39,6 @@ def nearness(
 
     Args:
         weights: of the tasks; they add up to 1.
-        scores: of each.
-        records: of each; None of a task that was asked all its documents.
         sizes: documents that each was asked.
     """
     if not any(records):
@@ -69,7 +64,6 @@ def estimate_of(
 
     Args:
         samples: records of documents: `doc`, `doc_id` and the metric, which a document may lack.
-        statistic: how the metric follows.
     """
     there = [sample for sample in samples if metric in sample]
     stratum_of = {place: i for i, stratum in enumerate(strata) for place in stratum.samples}
@@ -100,9 +94,7 @@ def drawn_results(
     """Metrics of all documents from those that were drawn, their intervals, and how near the score is.
 
     Args:
-        samples: lm-eval's records of the drawn documents.
-        metrics: over them as if they were all; one that no count gives is left out.
-        aggregations: metric -> aggregation.
+        metrics: as if the drawn documents were all; one that no count gives is left out.
     """
     values: dict[str, float] = {}
     intervals: dict[str, IntervalRecord] = {}

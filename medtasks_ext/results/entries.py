@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 @dataclass
 class Results:
-    """Everything that was read."""
-
     entries: list[Entry] = field(default_factory=list)  # lines of a leaderboard, published ones last
     faults: list[Fault] = field(default_factory=list)  # what was left out, or must be known
 
@@ -29,10 +27,6 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
 
     Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
     as entries of their own.
-
-    Args:
-        paths: folders of `medtasks run`, or folders that hold such; of `lm_eval --output_path`,
-            or `results_….json` files.
 
     Raises:
         MedtasksError: a path holds no results at all.
@@ -50,14 +44,13 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
 
 
 def runs_below(path: Path) -> list[Path]:
-    """The folders of runs that a folder holds; none where the folder is a run itself."""
+    """None where the folder is a run itself."""
     if not path.is_dir() or (path / "run.json").is_file():
         return []
     return sorted(file.parent for file in path.glob("*/run.json"))
 
 
 def _read_if_it_can(run: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """A run of several in a folder; where one cannot be read, the others are."""
     try:
         return read_runs(run, tasks, faults)
     except MedtasksError as error:

@@ -84,16 +84,12 @@ _GOOD = 0.5  # score that judges give an answer which is right to decline
 
 @dataclass(frozen=True)
 class Error:
-    """Why one answer is not right."""
-
     cluster: Cluster
     why: str = ""  # what was seen, for people
 
 
 @dataclass(frozen=True)
 class Answered:
-    """One answer as clustering sees it."""
-
     document: Mapping[str, Any]  # as it was asked
     parsed: Mapping[str, Any]  # both readings (`answers.formats`); empty where nothing was read
     response: str  # as the model gave it
@@ -168,8 +164,6 @@ def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """A cluster of one task."""
-
     cluster: Cluster
     documents: int
     #: the task's score where these documents are right; None where judges score, or the metric needs what is
@@ -210,9 +204,7 @@ def costs(
     """The clusters of a task, and what the score would be without each, largest first.
 
     Args:
-        statistic: how the score follows from what the documents contribute.
         values: what each document contributed; None where it takes no part in the score.
-        clusters: the cluster of each document.
         right: place of a document -> what it would contribute if it were right (`right_value`).
     """
     found = []

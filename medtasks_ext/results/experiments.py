@@ -52,15 +52,12 @@ Kind = Literal["medtasks", "lm_eval", "published"]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that was left out of results, or must be known beside them."""
-
     where: str  # file, folder or task
     what: str  # in plain words
     remedy: str  # how to mend it
     skipped: bool = True  # whether something was left out because of it
 
     def record(self) -> dict[str, str]:
-        """As pages and JSON hold it."""
         return {"where": self.where, "what": self.what, "remedy": self.remedy}
 
     def __str__(self) -> str:
@@ -69,8 +66,6 @@ class Fault:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a suite's dataset a score stands on."""
-
     answers: int  # documents that were answered
     here: int | None  # documents of the rows that were read; None where nobody counted
     rows: int  # rows that are accounted for: those here, and those that serve as examples or have no gold
@@ -80,22 +75,19 @@ class Coverage:
 
     @property
     def short(self) -> bool:
-        """Whether rows of the suite are missing here, or were not asked."""
         return (self.here is not None and self.answers < self.here) or self.lacks_rows or self.faulty > 0
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether there are fewer rows here than the suite states."""
         return self.of_suite is not None and self.rows < self.of_suite
 
     @property
     def whole(self) -> bool:
-        """Whether the score rests on all rows, answers and judgements."""
         return not self.short and self.judged == 1
 
     @property
     def words(self) -> str:
-        """What is missing, n of n; empty where nothing is."""
+        """n of n; empty where nothing is missing."""
         missing = []
         if self.lacks_rows:
             missing.append(f"{self.rows:,} of the suite's {self.of_suite:,} rows")
@@ -110,8 +102,6 @@ class Coverage:
 
 @dataclass
 class Experiment:
-    """One task of one model."""
-
     task: str  # its name, strategy suffix included
     dataset: Dataset  # the dataset, with all metadata
     conditions: Conditions  # under which it came about
@@ -139,7 +129,6 @@ class Experiment:
 
     @property
     def score(self) -> float | None:
-        """The primary metric on 0-1."""
         return self.metrics.get("score")
 
     @property
@@ -154,47 +143,38 @@ class Experiment:
 
     @property
     def sample(self) -> bool:
-        """Whether its rows are synthetic."""
         return self.conditions.synthetic
 
     @property
     def cut(self) -> dict[str, int]:
-        """Counts of answers and prompts that did not fit, as far as known; none of a printed score."""
         return {} if self.printed is not None else self.conditions.cut
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """What decides whether its score can be compared, in words."""
         return task_words(self.conditions, self.printed)
 
     @property
     def facts(self) -> Facts:
-        """What of its conditions is compared with those of others."""
         return facts(self.conditions)
 
     @property
     def shown(self) -> Mapping[str, str | int | float | bool | None]:
-        """Condition -> its value as tables hold it; None where nobody recorded it."""
         return shown(self.facts)
 
     @property
     def rows_hash(self) -> str:
-        """Of the rows; empty where nobody recorded it."""
         return self.conditions.asked.rows.hash or ""
 
     @property
     def rebuilt(self) -> bool:
-        """Whether its rows come from the source and not from the suite."""
         return self.conditions.asked.rows.source == "rebuilt"
 
     @property
     def official(self) -> bool:
-        """Whether it was asked in the suite's own words, but perhaps for the line of the strategy."""
         return self.printed is None and (self.conditions.asked.wording.kind or "own") != "own"
 
     @property
     def limited(self) -> bool:
-        """Whether not all of its documents were asked."""
         return (self.conditions.asked.rows.documents or "all") != "all"
 
     @property
@@ -205,7 +185,6 @@ class Experiment:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """How much of the suite's dataset its score stands on."""
         record, printed = self.conditions, self.printed is not None
         stated = record.asked.rows.n_of_suite or 0
         return Coverage(
@@ -219,7 +198,7 @@ class Experiment:
 
     @cached_property
     def beside_the_paper(self) -> Comparability | None:
-        """How far it can stand beside what the suite's paper prints; None where that prints no scores."""
+        """None where the paper prints no scores."""
         dataset = self.dataset
         if self.printed is not None or not dataset.of_paper or dataset.suite.published is None:
             return None
@@ -236,12 +215,11 @@ class Experiment:
 
     @property
     def unlike_the_paper(self) -> tuple[Difference, ...]:
-        """What differs from how the suite's paper asked, and can move a score; empty where it prints none."""
+        """What differs from the paper and can move a score."""
         return () if self.beside_the_paper is None else self.beside_the_paper.moving
 
     @property
     def otherwise(self) -> str:
-        """The same in words."""
         return "; ".join(map(difference_words, self.unlike_the_paper))
 
     @property
@@ -251,7 +229,6 @@ class Experiment:
 
     @property
     def whole(self) -> bool:
-        """Whether it was asked all documents of the suite, and judged on all answers."""
         return self.coverage.whole and not self.limited
 
     @property
@@ -263,14 +240,11 @@ class Experiment:
         return self.score * behind, self.score * behind + 1 - behind
 
     def share_cut(self, what: str) -> float | None:
-        """Share of the documents in one of the counts of `cut`; None where it was not counted."""
         return self.cut[what] / self.n if self.n and what in self.cut else None
 
 
 @dataclass(frozen=True)
 class Printed:
-    """What a paper prints beside a model's score of a group."""
-
     interval: Interval | None = None  # 95 % interval of the score
     valid: float | None = None  # share of readable answers
 
@@ -303,16 +277,9 @@ class Entry:
 
     @property
     def words(self) -> dict[str, str]:
-        """What all its experiments share and what decides whether scores can be compared, in words."""
         return {"published": self.paper} if self.paper else run_words(self.conditions)
 
     def part(self, experiments: dict[str, Experiment], label: str | None = None) -> Entry:
-        """The entry with some of its experiments alone; under which conditions these came about is known.
-
-        Args:
-            experiments: task -> experiment.
-            label: another one than the entry has.
-        """
         found = copy(self)
         found.experiments, found.label = experiments, self.label if label is None else label
         return found
@@ -325,17 +292,14 @@ class Entry:
 
     @property
     def limited(self) -> bool:
-        """Whether not all documents of each task were asked."""
         return documents_words(self.conditions.documents or ()) != "all"
 
     @property
     def sample(self) -> bool:
-        """Whether its rows are synthetic."""
         return any(item.sample for item in self.experiments.values())
 
 
 def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float], list[Fault]]:
-    """Metrics that are numbers, and a fault for each that is not."""
     kept, faults = {}, []
     for name, value in metrics.items():
         if isinstance(value, (int, float)) and math.isfinite(value):
@@ -346,13 +310,11 @@ def without_nan(metrics: Mapping[str, Any], where: str) -> tuple[dict[str, float
 
 
 def differing(settings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Names of settings in which the given ones are not all alike."""
     names = dict.fromkeys(name for item in settings for name in item)
     return [name for name in names if len({item.get(name, "") for item in settings}) > 1]
 
 
 def unlike_runs(one: Entry, other: Entry) -> tuple[Difference, ...]:
-    """What keeps two runs of one model apart as a whole."""
     return runs_apart(one.conditions, other.conditions, (one.kind, other.kind))
 
 

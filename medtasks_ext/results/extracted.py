@@ -41,8 +41,6 @@ _SHARED = 0.5
 
 @dataclass(frozen=True)
 class Items:
-    """The items of an answer beside those of the gold answer."""
-
     found: tuple[Item, ...]  # of both
     missed: tuple[Item, ...]  # of the gold answer alone
     spurious: tuple[Item, ...]  # of the answer alone
@@ -66,13 +64,7 @@ class Piece:
 
 
 def items_of(kind: str, gold: Any, answer: Any) -> Items | None:
-    """The items of an answer; None for kinds of answers that are no sets.
-
-    Args:
-        kind: of the answer, `answer.kind` of the task file.
-        gold: as parsed.
-        answer: as parsed; None, which could not be read, holds no items.
-    """
+    """None for kinds of answers that are no sets; an answer that could not be read holds no items."""
     if kind not in SUBJECTS or gold is None:
         return None
     wanted, given = (dict.fromkeys(_items(side)) for side in (gold, answer))
@@ -171,7 +163,6 @@ def _folded(text: str) -> tuple[str, list[int]]:
 
 
 def _narrow(character: str) -> str:
-    """A full-width form as the plain one."""
     code = ord(character)
     return chr(code - 0xFEE0) if 0xFF01 <= code <= 0xFF5E else character
 

@@ -35,7 +35,6 @@ class Columns:
 
     Attributes:
         names: with `:TYPE` where they hold no text; between blanks.
-        meaning: of them, in the words of the documentation.
     """
 
     names: str
@@ -295,7 +294,6 @@ def axes() -> list[str]:
 
 
 def axis_faults(suite: Suite) -> Iterator[MedtasksError]:
-    """The axes of a suite that have the name of another column of results."""
     taken = _beside_axes()
     for axis in suite.axes:
         if axis in taken:
@@ -308,19 +306,16 @@ def axis_faults(suite: Suite) -> Iterator[MedtasksError]:
 
 @lru_cache(maxsize=1)
 def _beside_axes() -> frozenset[str]:
-    """The other columns of frames that have axes."""
     with_axes = (frame for frame in FRAMES.values() if any(item.names == _AXES for item in frame))
     others = (item.names.split() for frame in with_axes for item in frame if item.names != _AXES)
     return frozenset(name.partition(":")[0] for found in others for name in found)
 
 
 def _names(columns: Columns) -> list[str]:
-    """Names with their types."""
     return axes() if columns.names == _AXES else columns.names.split()
 
 
 def names(frame: str) -> list[str]:
-    """The columns of a frame."""
     return [name.partition(":")[0] for columns in FRAMES[frame] for name in _names(columns)]
 
 
@@ -349,7 +344,6 @@ ROW_OF: Mapping[str, str] = {
 
 
 def documented(frame: str) -> list[str]:
-    """The columns as lines of a table of the documentation."""
     found = []
     for columns in FRAMES[frame]:
         listed = ", ".join(f"`{name.partition(':')[0]}`" for name in _names(columns))
@@ -358,7 +352,7 @@ def documented(frame: str) -> list[str]:
 
 
 def schema(frame: str) -> pa.Schema:
-    """The schema of a frame; the metadata of a column say what it means."""
+    """The metadata of a column say what it means."""
     return _schema(frame, tuple(axes()))
 
 
@@ -399,12 +393,6 @@ def _type(name: str) -> pa.DataType:
 
 
 def table(frame: str, columns: Mapping[str, Any]) -> pa.Table:
-    """A frame of columns.
-
-    Args:
-        frame: its name.
-        columns: all of its columns, each a list of values or an array.
-    """
     import pyarrow as pa
 
     found = schema(frame)
@@ -419,11 +407,6 @@ def table(frame: str, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def table_of(frame: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """A frame of rows, each with all of its columns.
-
-    Raises:
-        KeyError: a row lacks a column.
-    """
     found = list(rows)
     return table(frame, {name: [row[name] for row in found] for name in names(frame)})
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Labels:
-    """What is said of the documents of a task."""
-
     axis: str  # what the labels are: `difficulty`, `department`, `contamination`
     task: str  # whose documents were labelled
     tasks: frozenset[str]  # tasks with the same documents, this one among them
@@ -48,7 +46,6 @@ class Labels:
         return [] if self.where == self.task else [Path(self.where).name]
 
     def knows(self, document: str) -> bool:
-        """Whether it says anything of a document."""
         return document in self.by_question or document.rpartition("#")[0] in self.by_question
 
     def of(self, document: str) -> tuple[str, ...]:
@@ -65,8 +62,6 @@ def is_within(row: Json) -> bool:
 
 @dataclass(frozen=True)
 class Labelled:
-    """An experiment with labels of its documents."""
-
     item: Experiment
     scores: DocumentScores  # of its documents
     labels: Labels
@@ -82,11 +77,7 @@ class Labelled:
 
 
 def labelled(item: Experiment, labels: Labels) -> Labelled:
-    """An experiment with labels.
-
-    Raises:
-        MedtasksError: its documents have no scores, or the labels are of other documents.
-    """
+    """MedtasksError where its documents have no scores, or the labels are of other documents."""
     if item.read_documents is None:
         raise MedtasksError(
             "has no scores of its documents", where=item.task, remedy="run lm_eval with --log_samples"
@@ -106,7 +97,6 @@ def labelled(item: Experiment, labels: Labels) -> Labelled:
 
 
 def restricted(found: Labelled, value: str) -> Experiment | None:
-    """An experiment on its documents with a label alone; None where none of them has a score."""
     item, labels, scores = found.item, found.labels, found.scores
     places = found.places.get(value)
     if places is None or not scores.scored[places].any():
@@ -183,10 +173,6 @@ def label_scores(
     the same tasks on all of their documents.
 
     What rows say themselves needs no file; a file goes before them.
-
-    Args:
-        entries: that were read, with scores of documents.
-        labels: of files.
     """
     rows: list[Json] = []
     faults: list[Fault] = []
@@ -253,8 +239,6 @@ def _of_item(
 
 @dataclass(frozen=True)
 class _Part:
-    """An experiment on its documents with a label."""
-
     score: float
     n: int
     whole: Experiment
@@ -329,11 +313,7 @@ _REMEDY = "name files of `medtasks study difficulty` or `departments`, or the fo
 
 
 def read_labels(paths: Iterable[Path], tasks: Registry) -> list[Labels]:
-    """The labels in files of studies, or in folders of such files.
-
-    Raises:
-        MedtasksError: a path holds none, or two files label the same task alike.
-    """
+    """The labels in files of studies, or in folders of such files."""
     labels = [one for path in paths for one in _read(path, tasks)]
     seen: dict[tuple[str, str, str | None], str] = {}
     for one in labels:

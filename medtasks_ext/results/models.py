@@ -41,8 +41,6 @@ WEIGHTS = {"closed": "proprietary"}
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a suite's published table."""
-
     suite: str  # id of the suite
     name: str  # of the model, in the table
     version: str | None  # date, number or way to think that it stands for; None where nobody says
@@ -85,24 +83,19 @@ class Model(Strict):
 
 @dataclass(frozen=True)
 class Identity:
-    """A model of the registry, with its id."""
-
     id: str  # of the hub, else MAKER/NAME
     model: Model
 
     @property
     def title(self) -> str:
-        """What readers see."""
         return self.model.title or self.id.rpartition("/")[2]
 
     @property
     def hub_id(self) -> str | None:
-        """Its id on the Hugging Face hub; None where it is not there."""
         return self.id if self.model.hub else None
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Its rows in published tables."""
         listed = []
         for suite, names in self.model.rows.items():
             pairs = [(names, None)] if isinstance(names, str) else names.items()
@@ -122,11 +115,7 @@ def _folded(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def known_models() -> Mapping[str, Identity]:
-    """Id -> model.
-
-    Raises:
-        MedtasksError: the file is not valid, or two models claim one row of a table.
-    """
+    """Id -> model."""
     file = reference_folder() / "models.yaml"
     content = read_yaml(file)
     by_name: dict[str, Identity] = {}
@@ -211,10 +200,6 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
 
     The registry goes first, then the entry's own table, then tables that print the same model; what belongs
     to a version is taken from rows of that version alone.
-
-    Args:
-        entry: of a run or of a table.
-        published: rows of all tables.
     """
     model = identity_of(entry)
     tables = [(entry.details, True)]
@@ -240,10 +225,7 @@ def facts_of(entry: Entry, published: Iterable[Entry]) -> dict[str, str]:
 def published_rows(name: str, entries: Iterable[Entry]) -> list[Entry]:
     """The published rows that a name means: of a model (id, title or short name), or of one version of it.
 
-    Args:
-        name: as somebody writes it; case, blanks and dashes do not count. A name that stands in a table alone
-            means the rows of that version.
-        entries: published ones.
+    A name that stands in a table alone means the rows of that version.
 
     Raises:
         MedtasksError: no model has this name, several have, or it means two rows of one table.

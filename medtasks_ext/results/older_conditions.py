@@ -41,14 +41,6 @@ def stored_conditions(
     Args:
         stored: `tasks/TASK.json`, or what a store or lm-eval has of it: `version`, `n`, `loaded`, `config`,
             `metrics`; perhaps `cut`, `conditions` and `jury`.
-        run: what all tasks of its run share.
-        dataset: of the task.
-        strategy: as it was run.
-        documents: which it stands over, in words.
-        where: its file, for messages.
-
-    Raises:
-        MedtasksError: the conditions are damaged, or of a newer schema.
     """
     recorded = stored.get("conditions") or {}
     metrics, cut = stored["metrics"], stored.get("cut") or {}
@@ -85,20 +77,18 @@ def stored_conditions(
 
 
 def is_older(stored: Mapping[str, Any]) -> bool:
-    """Whether an earlier version stored a result, without the record of today."""
     recorded = stored.get("conditions") or {}
     return recorded.get("schema") != SCHEMA or "asked" not in recorded
 
 
 def stated_rows(stored: Mapping[str, Any]) -> int:
-    """How many rows the suite of a stored result states; 0 where nobody recorded it."""
+    """0 where nobody recorded it."""
     recorded = stored.get("conditions") or {}
     rows = recorded.get("asked", recorded).get("rows") or {}
     return int(rows.get("n_of_suite") or 0)
 
 
 def jury_of(stored: Mapping[str, Any]) -> Jury | None:
-    """Who judged a stored result; None where nobody did, or nobody recorded who."""
     recorded = stored.get("conditions") or {}
     if recorded.get("schema") == SCHEMA:
         return read_conditions(recorded).asked.jury

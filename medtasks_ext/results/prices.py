@@ -26,11 +26,7 @@ class Price:
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     def of(self, input_tokens: float, output_tokens: float, cached: float = 0.0) -> float:
-        """US dollars for so many tokens, asked one by one.
-
-        Args:
-            cached: of the input tokens, those that were taken from a cache.
-        """
+        """Of the input tokens so many were taken from a cache."""
         less = 0.0 if self.cached is None else (self.input - self.cached) * cached
         return (input_tokens * self.input - less + output_tokens * self.output) / 1e6
 
@@ -45,8 +41,6 @@ JUDGE_OUTPUT_TOKENS = 4096
 
 @dataclass(frozen=True)
 class JudgePrice:
-    """What one judge of a jury costs."""
-
     price: Price
     reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
 
@@ -55,11 +49,7 @@ _PRICE = TypeAdapter(Price)
 
 
 def price_of(metadata: Mapping[str, Any] | None, where: str) -> Price | None:
-    """The price in the `metadata` of a configuration; None where it states none.
-
-    Raises:
-        MedtasksError: what it states is no price.
-    """
+    """MedtasksError where what it states is no price."""
     given = (metadata or {}).get("price")
     if given is None:
         return None

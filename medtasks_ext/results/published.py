@@ -27,7 +27,6 @@ def reference_folder() -> Path:
 
 @lru_cache(maxsize=32)
 def published(name: str) -> tuple[dict[str, str], ...]:
-    """The rows of one file."""
     with (reference_folder() / name).open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
 
@@ -49,14 +48,11 @@ def published_entries(tasks: Registry) -> list[Entry]:
 def published_experiments(
     tasks: Registry, suite: Suite, model: str, scores: Mapping[tuple[str, str], float]
 ) -> dict[str, Experiment]:
-    """Printed scores of tasks as experiments.
+    """Printed scores (name in the paper's tables, strategy) -> 0-1; names that the registry lacks are left
+    out.
 
-    Args:
-        suite: whose paper prints them.
-        model: whose scores they are.
-        scores: (name of the dataset in the paper's tables, strategy) -> score, 0-1; names that the
-            registry does not hold are left out. What a paper calls zero-shot may have asked to reason first;
-            such a score goes where the dataset says (`published_strategy`).
+    What a paper calls zero-shot may have asked to reason first; such a score goes where the dataset says
+    (`published_strategy`).
     """
     of_suite = (
         item for item in tasks.datasets_of(suite) if suite.lists(item.key) or item.metadata.control_of
@@ -91,16 +87,7 @@ def published_entry(
     groups: dict[str, float] | None = None,
     printed: dict[str, Printed] | None = None,
 ) -> Entry:
-    """A model as the suite's paper prints it.
-
-    Args:
-        suite: of the paper.
-        model: its name there.
-        experiments: scores of tasks.
-        facts: what else the paper says of the model.
-        groups: zero-shot name of a group -> its printed score, 0-1.
-        printed: name of a group -> what is printed beside its score.
-    """
+    """Groups are printed under their zero-shot names, 0-1."""
     return Entry(
         model=model,
         label=f"{model} (published)",

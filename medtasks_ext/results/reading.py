@@ -57,15 +57,7 @@ _LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
 def read_runs(path: Path, tasks: Registry, faults: list[Fault]) -> list[Entry]:
-    """The runs that a path holds, an entry for each; labels are left to `label_entries`.
-
-    Args:
-        path: a folder of `medtasks run`, one of `lm_eval --output_path`, or a `results_….json` file.
-        faults: what is found wrong is added here.
-
-    Raises:
-        MedtasksError: it holds no results, or those of a newer version.
-    """
+    """Labels are left to `label_entries`; what is found wrong is added to the faults."""
     if (run := run_folder(path)) is not None:
         return [_medtasks_run(run, tasks, faults)]
     return [
@@ -144,18 +136,7 @@ def task_of_run(
     tasks: Registry,
     faults: list[Fault],
 ) -> Experiment:
-    """The result of a task of a run of medtasks.
-
-    Args:
-        stored: as its file holds it.
-        run: what all tasks of the run share.
-        entry: of the run's manifest.
-        faults: what is no number is added here.
-
-    Raises:
-        MedtasksError: it is at odds with itself or with the manifest.
-        KeyError, TypeError, ValueError: it is damaged.
-    """
+    """KeyError, TypeError or ValueError where it is damaged, MedtasksError where at odds with itself."""
     choice, noted, where = entry.choice, entry.n, files.task_file(name)
     dataset, strategy = asked_task(tasks, name, stored["config"])
     metrics, nan = without_nan(stored["metrics"], str(where))
@@ -191,18 +172,12 @@ def task_of_run(
 
 
 def at_odds(stored: TaskRecord, noted: int | None) -> Iterator[str]:
-    """What a task's result says against itself, in words.
-
-    Args:
-        noted: number of documents, by the manifest.
-    """
     if noted is not None and stored["n"] != noted:
         yield f"says {stored['n']:,} documents, and run.json {noted:,}"
     yield from missed_by(stored.get("intervals", {}), stored["metrics"])
 
 
 def unknown_tasks(names: Sequence[str], where: str) -> Fault:
-    """The fault of results whose tasks are not known."""
     return Fault(
         where,
         f"no task of this registry is called {some(names)}"
@@ -215,11 +190,6 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
 
 
 def lm_eval_files(path: Path) -> list[Path]:
-    """The results files of `lm_eval --output_path`.
-
-    Raises:
-        MedtasksError: there are none.
-    """
     files = sorted(path.rglob("results_*.json")) if path.is_dir() else [path]
     if not files or not files[0].is_file():
         beside = sorted(item.name for item in path.parent.glob("*") if item.is_dir())
@@ -232,11 +202,7 @@ def lm_eval_files(path: Path) -> list[Path]:
 
 
 def read_lm_eval(file: Path, tasks: Registry, faults: list[Fault]) -> tuple[Mapping[str, Any], list[str]]:
-    """A results file of plain lm_eval, and those of its tasks that are known; the others become a fault.
-
-    Raises:
-        MedtasksError: it is no such file.
-    """
+    """Those of its tasks that are known; the others become a fault."""
     content = read_json(file)
     if not isinstance(content, dict) or "results" not in content or "configs" not in content:
         raise MedtasksError(
@@ -293,12 +259,6 @@ def _lm_eval_file(file: Path, tasks: Registry, faults: list[Fault]) -> Entry | N
 
 
 def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """What a results file of plain lm_eval says of its run, as a manifest says it.
-
-    Args:
-        content: of the file.
-        names: of the tasks that are known.
-    """
     run = content.get("config") or {}
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
@@ -344,15 +304,7 @@ def task_of_lm_eval(
     samples: list[Sample] | None,
     faults: list[Fault],
 ) -> Experiment:
-    """The result of a task of plain lm_eval.
-
-    Args:
-        file: its results file.
-        content: of the file.
-        run: what all tasks of the file share.
-        samples: lm-eval's records, from which figures are counted again; without them there are no
-            intervals.
-        faults: what is no number or unchecked is added here.
+    """Figures are counted again from samples; without these there are no intervals.
 
     Raises:
         MedtasksError: a figure is not what the samples give.
@@ -411,7 +363,6 @@ def task_of_lm_eval(
 
 
 def samples_file(results: Path, task: str) -> Path:
-    """The file of lm-eval's records of a task, beside its results file."""
     return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
 
 
@@ -433,15 +384,7 @@ def _unchecked(
     n: int,
     found: Mapping[str, Callable[..., Any]],
 ) -> str:
-    """Count figures again from samples: in words, which of them these cannot give; empty where they give all.
-
-    Args:
-        n: documents that were scored.
-        found: metric -> aggregation.
-
-    Raises:
-        MedtasksError: a figure is another one.
-    """
+    """In words, which figures samples cannot give; MedtasksError where one of them is another."""
     if not n == len(samples) == len({sample["doc_id"] for sample in samples}):
         return f"its figures are unchecked: samples of {len(samples):,} documents, and {n:,} were scored"
     unchecked = []
@@ -461,7 +404,6 @@ def _unchecked(
 
 
 def _versions(content: Mapping[str, Any]) -> dict[str, str]:
-    """Package -> version, as far as a results file of plain lm_eval says."""
     said = {name: str(content.get(f"{name}_version") or "") for name in ("lm_eval", "transformers")}
     said |= dict(re.findall(r"\b(vllm|torch)==(\S+)", str(content.get("pretty_env_info"))))
     return {name: version for name, version in said.items() if version[:1].isdigit()}
@@ -474,7 +416,6 @@ def _context(content: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | 
 
 
 def _engine(content: Mapping[str, Any]) -> EngineRecord:
-    """What a results file of plain lm_eval says of the model that was loaded."""
     run, template = content.get("config") or {}, content.get("chat_template", "")  # empty: nobody says
     name = str(_arguments(run.get("model_args")).get("pretrained") or "")
     dtype = run.get("model_dtype")
@@ -512,11 +453,7 @@ def _arguments(given: Any) -> Config:
 
 
 def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:
-    """Which documents of a task a result stands over.
-
-    Args:
-        manifest: its record. Plain `lm_eval` has one choice for all tasks.
-    """
+    """Plain `lm_eval` has one choice for all tasks."""
     state = manifest.get("tasks", {}).get(task, {})
     if "choice" in state:
         return Choice.model_validate(state["choice"])
@@ -536,15 +473,7 @@ def asked_task(tasks: Registry, name: str, config: Mapping[str, Any]) -> tuple[D
 def add_experiment(
     experiments: dict[str, Experiment], item: Experiment, name: str, where: str, faults: list[Fault]
 ) -> None:
-    """Add an experiment under the name that its strategy has; two tasks may have been asked the same.
-
-    Args:
-        experiments: of the entry.
-        item: what was read.
-        name: of the task in the run.
-        where: it was read, for messages.
-        faults: a task that was asked twice with other results is added here.
-    """
+    """Add an experiment under the name that its strategy has; two results of one task are a fault."""
     known = experiments.setdefault(item.task, item)
     if known is not item and known.metrics != item.metrics:
         faults.append(
@@ -557,12 +486,6 @@ def add_experiment(
 
 
 def of_all(run: RunConditions, experiments: Mapping[str, Experiment]) -> RunConditions:
-    """What all tasks of a run share, and what its tasks say of it.
-
-    Args:
-        run: what its manifest says.
-        experiments: its tasks.
-    """
     records = [item.conditions for item in experiments.values()]
     return replace(
         run,

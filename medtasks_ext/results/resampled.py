@@ -22,7 +22,7 @@ _BYTES = 16 << 20  # two million resamples
 
 
 def save_resampled(path: Path, values: Array | None) -> None:
-    """Write the values, whole or not at all; None (nothing to resample) removes an older file."""
+    """None (nothing to resample) removes an older file."""
     if values is None:
         remove(path)
         return

@@ -44,17 +44,14 @@ class _Columns(Mapping[str, Sequence[Any]]):
         self._found: dict[str, list[Any]] = {}
 
     def __getitem__(self, name: str) -> Sequence[Any]:
-        """The values of a column, one for each item."""
         if name not in self._found:
             self._found[name] = [*map(self._values[name], self._items)]
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the columns."""
         return iter(self._values)
 
     def __len__(self) -> int:
-        """How many columns there are."""
         return len(self._values)
 
 
@@ -131,7 +128,6 @@ class Part:
     """Columns of a table that are alike in many of its rows.
 
     Attributes:
-        columns: name -> its values.
         row: row of the whole table -> row of these columns.
     """
 
@@ -140,7 +136,6 @@ class Part:
 
     @cached_property
     def table(self) -> pa.Table:
-        """The columns as Arrow has them."""
         import pyarrow as pa
 
         known = schema("results")
@@ -151,11 +146,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ResultParts:
-    """The frame `results`; what is said of datasets, entries and experiments stands once.
-
-    Attributes:
-        parts: of datasets, entries, experiments and metrics.
-    """
+    """The frame `results`; what is said of datasets, entries and experiments stands once."""
 
     parts: tuple[Part, ...]
 
@@ -166,7 +157,7 @@ class ResultParts:
 
     @property
     def experiments(self) -> pa.Table:
-        """A row per experiment, with the columns that do not depend on the metric."""
+        """Without the columns that depend on the metric."""
         return self.parts[2].table
 
     def scores(self) -> Mapping[str, Sequence[Any]]:
@@ -195,7 +186,6 @@ class ResultParts:
         return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
 
     def table(self) -> pa.Table:
-        """The frame."""
         return self._table(lambda column, row: column.take(row))
 
     def packed(self) -> pa.Table:
@@ -233,7 +223,6 @@ class ResultParts:
 
 
 def usd_of(entry: Entry, item: Experiment) -> float | None:
-    """US dollars of the counted tokens of a task; None where they, or the price of the model, are unknown."""
     price = None if entry.kind == "published" else prices().get(entry.model)
     return price.of(item.tokens["input"], item.tokens["output"]) if price and item.tokens else None
 
@@ -241,11 +230,7 @@ def usd_of(entry: Entry, item: Experiment) -> float | None:
 def result_parts(
     entries: Sequence[Entry], tasks: Registry, metrics: Sequence[str] | None = None
 ) -> ResultParts:
-    """Every metric of every experiment; one without any has a row without a metric.
-
-    Args:
-        metrics: these alone.
-    """
+    """One without any metric has a row without one."""
     datasets = list(tasks.datasets.values())
     number = {dataset.id: index for index, dataset in enumerate(datasets)}
     of_entry = [index for index, entry in enumerate(entries) for _ in entry.experiments]
@@ -280,7 +265,6 @@ def result_parts(
 
 
 def condition_frame(entries: Sequence[Entry]) -> pa.Table:
-    """The frame `conditions`: under which each result came about."""
     rows = (
         {"entry": entry.label, "task": name, **item.shown}
         for entry in entries

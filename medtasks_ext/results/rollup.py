@@ -53,8 +53,6 @@ class Members:
     """What a group's score is taken over.
 
     Attributes:
-        name: of the registry's group; empty where there is none.
-        datasets: all that it holds: ids, or names of tasks.
         parts: those behind its score, a mean over parts, each the mean of its tasks; none where its tasks
             have no mean. Others are run and shown without counting.
     """
@@ -65,12 +63,10 @@ class Members:
 
     @cached_property
     def counted(self) -> frozenset[str]:
-        """Datasets that its score is taken over; where there is no score, all."""
         return frozenset(name for part in self.parts or [self.datasets] for name in part)
 
     @cached_property
     def n_tasks(self) -> int:
-        """How many those are."""
         return len(self.counted)
 
     def weights(self, scored: Collection[str]) -> dict[str, float]:
@@ -89,14 +85,11 @@ class Members:
 
 
 def as_parts(groups: Iterable[Members]) -> tuple[tuple[str, ...], ...]:
-    """The datasets that count in each group, in order: groups as parts of another one."""
     return tuple(tuple(name for name in group.datasets if name in group.counted) for group in groups)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a roll-up."""
-
     name: str  # task or group
     score: float | None  # mean score of its scored tasks, 0-1; None when there is none
     valid: float | None  # mean share of readable answers of its finished tasks
@@ -111,7 +104,6 @@ class Row:
 
     @property
     def partial(self) -> bool:
-        """Whether tasks of the group are missing from the score."""
         return 0 < self.n_scored < self.n_tasks
 
 
@@ -147,7 +139,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(groups: tuple[Members, ...], names: tuple[str, ...], scored: frozenset[str]) -> Layout:
-    """The layout for finished tasks, of which some have a score; many entries have the same."""
+    """Kept, since many entries have the same finished tasks."""
     place = {name: column for column, name in enumerate(names)}
     ways: dict[tuple[tuple[str, ...], ...], int] = {}
     way = tuple(ways.setdefault(group.scored_parts(scored), len(ways)) for group in groups)
@@ -161,7 +153,6 @@ def layout_of(groups: tuple[Members, ...], names: tuple[str, ...], scored: froze
 
 
 def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
-    """(rows, names) of what each row has for these names; 0 for others."""
     place, values = {name: column for column, name in enumerate(names)}, np.zeros((len(rows), len(names)))
     for target, row in zip(values, rows, strict=True):
         columns = [place[name] for name in row if name in place]
@@ -170,11 +161,6 @@ def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
 
 
 def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tuple[Layout, list[Row]]:
-    """The rows of groups, and which tasks count in them.
-
-    Args:
-        finished: dataset or task, as groups name it -> what it has.
-    """
     names, items = tuple(finished), list(finished.values())
     has = np.array(["score" in item.metrics for item in items], dtype=bool)
     layout = layout_of(
@@ -205,7 +191,6 @@ def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tu
 
 
 def roll_up_one(group: Members, finished: Mapping[str, Finished]) -> Row:
-    """The row of one group."""
     names = (*(name for part in group.parts for name in part), *group.datasets)
     _, [row] = roll_up((group,), {name: finished[name] for name in names if name in finished})
     return row
@@ -242,12 +227,7 @@ def _nearness(weights: Array, scores: Sequence[float], items: Sequence[Finished]
 
 
 def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_shot") -> Row:
-    """A group's line for one entry, with its interval where all its scored tasks can be resampled.
-
-    Args:
-        entry: a model's experiments, or its published scores.
-        group: name of a task, tag or group, without the suffix of a strategy.
-    """
+    """With its interval where all its scored tasks can be resampled."""
 
     def asked(names: Iterable[str]) -> tuple[str, ...]:
         datasets = [tasks.tasks[name][0] for name in names]
@@ -263,6 +243,5 @@ def group_row(entry: Entry, tasks: Registry, group: str, strategy: str = "zero_s
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Arithmetic mean of those that are known; None of nothing."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

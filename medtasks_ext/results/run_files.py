@@ -17,21 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunResults:
-    """One run folder."""
-
     folder: Path  # of the run
     model: str  # the name that its user gave the model
     tasks: dict[str, TaskRecord]  # task -> contents of its result file, for finished tasks
 
     def samples(self, task: str, first: int | None = None) -> list[Sample]:
-        """lm-eval's records of the task's documents; judged ones with `score` as (run, value).
-
-        Args:
-            first: how many, from the first on; all by default.
-
-        Raises:
-            MedtasksError: a file is missing or damaged.
-        """
+        """lm-eval's records of the first documents, or of all; judged ones with `score` as (run, value)."""
         samples = RunFolder(self.folder).read_samples(task, first)
         judged = RunFolder(self.folder).judged_file(task)
         if judged.is_file():
@@ -44,11 +35,6 @@ class RunResults:
 
 
 def read_run(folder: Path) -> RunResults:
-    """Read a run folder.
-
-    Raises:
-        MedtasksError: it is no run folder, or a file of it is damaged.
-    """
     manifest = Manifest.read(folder)
     files = RunFolder(folder)
     tasks = {

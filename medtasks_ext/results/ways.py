@@ -26,8 +26,6 @@ _OF_PROMPTS = frozenset({"wording", "examples in the prompt", "examples as turns
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries whose experiments of the same name are compared."""
-
     before: Entry  # the first; of strategies under the names of zero-shot tasks
     after: Entry  # the second
     question: Question  # what the comparison answers
@@ -64,7 +62,6 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def strategy_pairs(entry: Entry) -> list[Pair]:
-    """All pairs of strategies that an entry has scores of on the same datasets, in the usual order."""
     return _of_ways((*one, *other) for one, other in combinations(_by_strategy(entry).items(), 2))
 
 
@@ -77,7 +74,6 @@ def _of_ways(ways: Iterable[tuple[str, Entry, str, Entry]]) -> list[Pair]:
 
 
 def _by_strategy(entry: Entry) -> dict[str, Entry]:
-    """Strategy -> the entry with what was asked so, each experiment under its dataset's zero-shot name."""
     strategies = sorted({item.strategy for item in entry.experiments.values()}, key=strategy_order)
     return {
         strategy: entry.part(
@@ -102,7 +98,6 @@ def _words(first: Entry, second: Entry) -> str:
 
 
 def _ask_in_other_words(first: Entry, second: Entry) -> bool:
-    """Whether two entries are of one model, and differ in the wording of prompts alone."""
     if first.model != second.model:
         return False
     conditions = {
