@@ -20,8 +20,6 @@ NOT_ASKED = "not asked yet"
 
 
 class Ask(NamedTuple):
-    """One request that a response still needs."""
-
     key: str
     task: JudgedTask
     case: Case
@@ -30,16 +28,13 @@ class Ask(NamedTuple):
 
     @property
     def rubric(self) -> Rubric:
-        """How it is put and read."""
         return self.case.rubric_of(self.request)
 
     @property
     def text(self) -> Text:
-        """Whose text it holds."""
         return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
 
     def about(self, judge: Judge) -> About:
-        """Of whom it is asked, and how."""
         return About(
             judge.name,
             model=judge.model,
@@ -61,14 +56,12 @@ class Ask(NamedTuple):
 
 
 class RunToJudge(NamedTuple):
-    """A run folder's judged tasks and its judgements."""
-
     tasks: list[JudgedTask]
     store: JudgementStore
 
 
 def done_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStore) -> list[Judged]:
-    """What has been judged of a case under the task's protocol, further rounds and physicians included."""
+    """What was judged under the task's protocol, further rounds and physicians included."""
     return requests_of(task, case, jury, store)[0]
 
 
@@ -83,7 +76,6 @@ def open_requests(task: JudgedTask, case: Case, jury: Jury, store: JudgementStor
 def requests_of(
     task: JudgedTask, case: Case, jury: Jury, store: JudgementStore
 ) -> tuple[list[Judged], list[Ask]]:
-    """What has been judged of a case, and what the case still needs."""
     rounds = _rounds(task, case, jury, store)
     done = [judged for _, judged in rounds if judged is not None]
     return done, [ask for ask, judged in rounds if judged is None]

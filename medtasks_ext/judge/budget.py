@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """What is still to be asked of one judge."""
-
     judge: str
     requests: int  # to send
     prompt_tokens: int  # estimated
@@ -47,16 +45,12 @@ def estimate(judge: Judge, prompt_bytes: Iterable[int], so_far: Iterable[Usage])
 
 
 def highest_cost(judge: Judge, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> float:
-    """USD that a request can cost at most, the schema of its verdict included."""
+    """The schema of the verdict is counted, too."""
     return judge.cost(most_tokens(messages) + len(json.dumps(schema)), judge.max_tokens)
 
 
 def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | None], float]:
-    """What earlier calls on some folders spent, for `budget_of`.
-
-    Args:
-        jury: whose prices hold for replies that were recorded without a cost.
-    """
+    """What earlier calls spent, for `budget_of`; the jury's prices hold for replies without a cost."""
     judges = {judge.name: judge for judge in jury.models}
     costs, unsure = list[float | None](), 0.0
     for store in stores:

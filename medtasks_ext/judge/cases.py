@@ -34,17 +34,16 @@ ROLE = "一名经验丰富的临床医生，负责裁定有争议的医学回答
 
 @lru_cache(maxsize=1)
 def point_rubric() -> Rubric:
-    """How a judge is asked about one point: the prompt of training and of use."""
+    """The prompt of training and of use."""
     return Rubric(Judging(protocol=PROTOCOL, question="-", role=ROLE, axes={AXIS: "-"}, show_gold=False))
 
 
 def shown_for_point(question: str, point: str, answer: str) -> dict[str, str]:
-    """The texts that a judge is shown; `point` is the point's text."""
     return {"question": question.strip(), "point": point.strip(), "response": answer.strip()}
 
 
 def shown_for_item(question: str, point: Point, answer: str) -> dict[str, str]:
-    """The texts that a judge of weighted criteria is shown; the criterion has its weight before it."""
+    """The criterion has its weight before it."""
     item = f"[{point['weight']}] {point['text'].strip()}"
     return {"question": question.strip(), "item": item, "response": answer.strip()}
 
@@ -54,8 +53,6 @@ NO_GOLD = "no gold answer to show"
 
 @dataclass(frozen=True)
 class Case:
-    """One answer of the evaluated model."""
-
     document: str  # key within its task
     run: str | None  # the run of the benchmark that it belongs to (subset, condition), or None
     texts: Mapping[str, str]  # `question`, `response` and, where judges see them, `points` and `gold`
@@ -69,12 +66,10 @@ class Case:
 
     @property
     def asked(self) -> bool:
-        """Whether judges are asked about it."""
         return not self.blank and not self.gap
 
     @cached_property
     def subject(self) -> Subject:
-        """What is judged, and what each axis or point weighs."""
         weights = {point["id"]: point["weight"] for point in self.points}
         question, response = self.texts["question"], self.texts["response"]
         alone = {
@@ -96,7 +91,6 @@ class Case:
         return {tag: ids for tag, ids in sorted(by_tag.items()) if gains.intersection(ids)}
 
     def rubric_of(self, request: JudgeRequest) -> Rubric:
-        """How a request about this answer is put and read."""
         if request.point is None:
             return self.rubric
         return self.rubric.of_one_point if self.rubric.protocol.asks_each_point else point_rubric()
@@ -111,19 +105,13 @@ class Case:
 
 @dataclass
 class JudgedTask:
-    """A task of a run with its rubric and answers."""
-
     name: str
     rubric: Rubric
     open_access: bool
     cases: list[Case] = field(default_factory=list)
 
     def key(self, identity: str, case: Case, request: JudgeRequest) -> str:
-        """Identifies a judgement: judge, prompt version, document, point asked about, all texts shown.
-
-        Args:
-            identity: of the judge, one of `Jury.identities`.
-        """
+        """Judge (of `Jury.identities`), prompt version, document, point asked about, and all texts shown."""
         parts = [
             identity,
             case.rubric_of(request).version,
@@ -136,23 +124,13 @@ class JudgedTask:
 
 
 def response_hash(case: Case) -> str:
-    """Identifies the answer that was judged."""
     return sha256(case.texts["response"].encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def judged_tasks(
     folder: Path, registry: Registry, names: Iterable[str], words: Mapping[str, PromptSource] | None = None
 ) -> list[JudgedTask]:
-    """The tasks among some that models judge, with their answers.
-
-    Args:
-        registry: the tasks on disk, whose rubric is used.
-        names: finished tasks of the run.
-        words: task -> in whose words judges are asked; ours by default.
-
-    Raises:
-        MedtasksError: a sample file is missing or damaged; or official words cannot be had.
-    """
+    """By the rubrics of the tasks on disk; judges are asked in our words, or in those given for a task."""
     tasks = []
     for name in names:
         if name not in registry.tasks:
@@ -166,16 +144,11 @@ def judged_tasks(
 
 
 def is_judged(dataset: Dataset) -> bool:
-    """Whether judges rate a dataset's answers."""
     return bool(dataset.blocks.get("judge"))
 
 
 def rubric_of(dataset: Dataset, prompts: PromptSource = "own") -> Rubric | None:
-    """How a dataset's answers are judged, in the words that are wished for; None where they are not.
-
-    Raises:
-        MedtasksError: official words are wanted and cannot be had.
-    """
+    """None where answers are not judged; MedtasksError where official words are wanted and cannot be had."""
     if not is_judged(dataset):
         return None
     judging = dataset_spec(dataset).judge

@@ -35,12 +35,7 @@ def check_jury(jury: Jury, tasks: Sequence[JudgedTask]) -> None:
 
 
 def check_prices(jury: Jury, max_cost: float | None, allow_fields: Collection[str] | None = None) -> None:
-    """Refuse a cost limit that is none, or that cannot be kept: a judge elsewhere has no price, or a field
-    of its requests may cost what nobody knows.
-
-    Args:
-        allow_fields: such fields that the user permits.
-    """
+    """A limit cannot be kept where a judge elsewhere has no price, or a field costs what nobody knows."""
     if max_cost is not None:
         for judge in jury.models:
             check_under_limit(judge.extra_body, allow_fields or (), f"--jury: extra_body of {judge.name}")

@@ -74,7 +74,7 @@ def clinician_figures(runs: Scored, ratings: Ratings) -> list[Figure]:
 def _metrics(
     found: Mapping[tuple[str, str, str], DocumentScore],
 ) -> dict[str, dict[tuple[str, str, str], float]]:
-    """Metric -> answer -> value, over the answers that have a reference; no metric where none has."""
+    """Over the answers that have a reference; no metric where none has."""
     texts = {
         unit: (item.case.texts["response"], item.case.texts["gold"])
         for unit, item in found.items()
@@ -87,7 +87,6 @@ def _metrics(
 
 
 def has_bertscore() -> bool:
-    """Whether BERTScore is switched on; it loads a model."""
     return bool(os.environ.get("MEDTASKS_BERTSCORE"))
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgingCost:
-    """What the replies of judges about one task cost; written beside its scores."""
-
     usd: float | None = None  # at the prices of the time, of batches at theirs; None where no reply had one
     unsure: float = 0.0  # US dollars at most of requests whose reply never came
     replies: int = 0
@@ -27,11 +25,7 @@ class JudgingCost:
 
     @classmethod
     def of(cls, replies: Iterable[Judgement | Fault], unsure: float) -> JudgingCost:
-        """The sum over replies.
-
-        Args:
-            unsure: US dollars at most of requests whose reply never came.
-        """
+        """`unsure`: US dollars at most of requests whose reply never came."""
         counted = list(replies)
         priced = [reply.cost for reply in counted if reply.cost is not None]
         return cls(
@@ -46,7 +40,6 @@ class JudgingCost:
         )
 
     def __add__(self, other: JudgingCost) -> JudgingCost:
-        """Of two tasks together."""
         usd = [one for one in (self.usd, other.usd) if one is not None]
         return JudgingCost(
             sum(usd) if usd else None,
@@ -58,25 +51,20 @@ class JudgingCost:
 
     @property
     def whole(self) -> bool:
-        """Whether every reply had a price."""
         return self.usd is not None and not self.unpriced
 
     def record(self) -> Json:
-        """As it is stored."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class JuryBound:
-    """What judging costs at most by MedHELM's rule, in US dollars."""
-
     usd: float  # asked one by one
     batch: (
         float | None
     )  # through batch interfaces where judges have one, else one by one; None where none has
 
     def __add__(self, other: JuryBound) -> JuryBound:
-        """Of two tasks together."""
         if self.batch is None and other.batch is None:
             return JuryBound(self.usd + other.usd, None)
         halves = [item.usd if item.batch is None else item.batch for item in (self, other)]
@@ -98,13 +86,7 @@ def jury_cost_bound(
 def jury_bound(jury: Jury, input_tokens: int, documents: int, answer_budget: int) -> JuryBound | None:
     """The bound for one task; None where a judge has no price, or is asked point by point.
 
-    Every model of the jury is counted for every answer, an adjudicator too, which may have to decide all of
-    them.
-
-    Args:
-        input_tokens: of all prompts of the task.
-        documents: answers.
-        answer_budget: tokens that an answer may have.
+    Every model of the jury is counted for every answer, an adjudicator too, which may have to decide all.
     """
     judges = [judge.priced for judge in jury.models]
     known = [judge for judge in judges if judge is not None]

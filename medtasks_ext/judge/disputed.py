@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
 
 def queue_file(folder: Path, task: str) -> Path:
-    """Where the disputed cases of a task of a run wait."""
     return RunFolder(folder).judgements / f"{QUEUE}{task}.jsonl"
 
 
 def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
-    """Write the cases that wait for a physician, one a line; no file where there is none."""
+    """No file where there is none."""
     lines = [
         json.dumps(
             {
@@ -86,8 +85,6 @@ class _Place(NamedTuple):
 
 @dataclass
 class Decided:
-    """What became of a file of decisions."""
-
     taken: int = 0  # decisions that are new
     replaced: int = 0  # decisions that were there already and say something else now
     open: int = 0  # cases with a point on which nothing was decided; they stay in the queue
@@ -96,15 +93,10 @@ class Decided:
 
 
 def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: bool = True) -> Decided:
-    """Read a physician's decisions, check all of them, and store those about disputed cases.
+    """Check all of a physician's decisions, JSON lines {id, points: [{id, met}]}; store those about
+    disputed cases.
 
-    Args:
-        path: JSON lines {id, points: [{id, met}]}.
-        keep: False only checks.
-
-    Raises:
-        MedtasksError: a line is no decision, or decides about an unknown case, about other points than
-            the case has, or about a case twice. All faults come in one message, and nothing is stored.
+    All faults come in one message, and nothing is stored then.
     """
     places: dict[str, list[_Place]] = {}
     for run in runs:
@@ -138,7 +130,6 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
 
 
 def _read(path: Path) -> tuple[dict[int, _Decision], list[str]]:
-    """Line number -> decision, and what is wrong with other lines."""
     given: dict[int, _Decision] = {}
     faults = []
     for number, line in numbered_lines(path, remedy="name decisions.jsonl of `medtasks human ingest`"):

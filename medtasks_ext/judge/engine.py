@@ -35,12 +35,6 @@ _SHORTFALLS = {
 
 
 class JudgeEngine(ServerEngine):
-    """Sends chat completions to one judge.
-
-    Args:
-        judge: as the jury file describes it.
-    """
-
     def __init__(
         self,
         judge: Judge,
@@ -70,15 +64,14 @@ class JudgeEngine(ServerEngine):
         self.local = False  # verdicts under way are waited for, also those of a model on this machine
 
     def is_exhausted(self, fault: Fault) -> bool:
-        """Whether a request has had all of its tries."""
         return not self._retry.again(fault, fault.tries)
 
     def body(self, request: Request) -> Json:
-        """A chat, under the schema of a verdict where the server takes one."""
+        """Under the schema of a verdict where the server takes one."""
         return chat_body(self.judge, messages_of(request), request.settings["schema"])
 
     async def send(self, client: Client, request: Request, body: Json) -> Answer | Failed:
-        """Try once to get a reply; a server that refuses the schema is asked without from then on."""
+        """A server that refuses the schema is asked without from then on."""
         quote, text = self._quotes(request), request.text
         if self.takes_schema:
             outcome = await client.ask(body, chat_answer, path=_CHATS, quote=quote, text=text)
@@ -136,7 +129,6 @@ class JudgeEngine(ServerEngine):
 
 
 def messages_of(request: Request) -> list[dict[str, str]]:
-    """The turns of a judge's request."""
     assert not isinstance(request.prompt, str)
     return request.prompt
 
@@ -147,12 +139,7 @@ def chat_body(
     schema: Mapping[str, Any] | None,
     limit: int | None = None,
 ) -> Json:
-    """A request to a judge.
-
-    Args:
-        schema: of the verdict; None to ask without.
-        limit: tokens of the reply; those of the jury file by default.
-    """
+    """Without a schema the server is asked for no verdict's form; the limit is the jury file's by default."""
     body: Json = {
         "model": judge.model,
         "messages": messages,
@@ -176,12 +163,11 @@ def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
 
 
 def shortfall(answer: Answer) -> str:
-    """Why a reply may hold no verdict, as far as the server says it; empty where it does not."""
+    """Why a reply may hold no verdict, as far as the server says it."""
     return _SHORTFALLS.get(answer.finish, "")
 
 
 def _names(body: Any) -> list[str]:
-    """Names in a list of models."""
     try:
         return [str(item["id"]) for item in body["data"]]
     except (KeyError, TypeError):

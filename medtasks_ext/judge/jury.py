@@ -81,12 +81,11 @@ class Judge(Strict):
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether the server is on this machine."""
         return is_loopback(self.base_url)
 
     @property
     def api_key(self) -> str | None:
-        """The key, from the environment; None where there is none, or its server may not receive it."""
+        """None where there is none, or its server may not receive it."""
         name = self.api_key_env
         key = os.environ.get(name) or None if name and self._keys.permit(name, self.base_url) else None
         note(key)
@@ -94,19 +93,12 @@ class Judge(Strict):
 
     @property
     def key_words(self) -> str:
-        """How messages name the key."""
         return f"the key in {self.api_key_env}" if self.api_key_env else NO_KEY
 
     def bind(self, keys: Keys) -> None:
-        """Say which hosts may receive which key."""
         self._keys = keys
 
     def check_key(self) -> None:
-        """Refuse to send the key to a host that it is not bound to.
-
-        Raises:
-            MedtasksError: names variable and host.
-        """
         if self.api_key_env:
             self._keys.check(self.api_key_env, self.base_url, f"judge {self.name}")
 
@@ -115,7 +107,7 @@ class Judge(Strict):
         return self.price.of(prompt_tokens, completion_tokens) if self.price else 0.0
 
     def spent(self, usage: Usage) -> float | None:
-        """USD that a reply cost, nothing on this machine; None where no price is known."""
+        """USD, nothing on this machine; None where no price is known."""
         if self.price is None:
             return 0.0 if self.is_local else None
         cost = self.cost(usage.prompt, usage.completion)
@@ -123,12 +115,10 @@ class Judge(Strict):
 
     @property
     def priced(self) -> JudgePrice | None:
-        """Its price and the length of its replies; None where no price is known."""
         return JudgePrice(self.price, self.max_tokens) if self.price else None
 
     @property
     def batch_share(self) -> float | None:
-        """The share of its price that a batch costs; None where batches are not known."""
         return self.price.batch if self.price else None
 
     @property
@@ -141,12 +131,11 @@ class Judge(Strict):
         return {**limits, **dropped_secrets(self.extra_body)}
 
     def identity(self) -> Json:
-        """What decides its judgements. Not the address, nor limits: a judgement stays valid without them."""
+        """Not the address, nor limits: a judgement stays valid without them."""
         return self.model_dump(include={"name", "model", "temperature", "extra_body"})
 
     @cached_property
     def identity_text(self) -> str:
-        """Its identity as it goes into the keys of judgements."""
         return json.dumps(self.identity(), sort_keys=True, ensure_ascii=False, default=str)
 
 
@@ -195,40 +184,29 @@ class Jury(Strict):
 
     @property
     def models(self) -> list[Judge]:
-        """All models that may be asked, the adjudicator last."""
+        """The adjudicator last."""
         return [*self.judges, *([self.adjudicator] if self.adjudicator else [])]
 
     @cached_property
     def identities(self) -> dict[str, str]:
-        """Who may judge -> their identity as it goes into the keys of judgements."""
         return {HUMAN: HUMAN_IDENTITY, **{judge.name: judge.identity_text for judge in self.models}}
 
     @property
     def adjudicator_name(self) -> str:
-        """The adjudicator's name, `human` for a physician."""
+        """`human` for a physician."""
         return self.adjudicator.name if self.adjudicator else HUMAN
 
     @property
     def points_one_by_one(self) -> bool:
-        """Whether the adjudicator gets a request for each scoring point."""
         return self.adjudicator is not None and self.adjudicator.asks == "points_one_by_one"
 
     @property
     def names(self) -> list[str]:
-        """Names of the judges, in the file's order."""
         return [judge.name for judge in self.judges]
 
 
 def load_jury(name: str, allow_keys: Iterable[str] | None = None) -> Jury:
-    """Read a jury file, given by path or by the name of a bundled one, which binds its own keys.
-
-    Args:
-        allow_keys: further hosts that may receive a key, each NAME@HOST.
-
-    Raises:
-        MedtasksError: there is no such file, it has an unknown key or a wrong value, or `extra_body`
-            changes what a request is.
-    """
+    """By path, or by the name of a bundled one, which binds its own keys; further hosts as NAME@HOST."""
     path, keys = find_jury(name), Keys.of(allow_keys)
     remedy = "docs/keys.md lists the keys of a jury file"
     jury = validated(lambda: Jury(**read_yaml(path)), "jury", where=path, remedy=remedy)
@@ -241,11 +219,6 @@ def load_jury(name: str, allow_keys: Iterable[str] | None = None) -> Jury:
 
 
 def find_jury(name: str) -> Path:
-    """The file of a jury given by path or bundled name.
-
-    Raises:
-        MedtasksError: there is no such file.
-    """
     bundled = {path.stem: path for path in _bundled()}
     if Path(name).is_file():
         return Path(name)
@@ -265,11 +238,6 @@ def _bundled() -> Iterator[Path]:
 
 
 def check_keys(judges: list[Judge]) -> None:
-    """Refuse to start without the keys that judges need.
-
-    Raises:
-        MedtasksError: a key is not bound to its judge's host; names every variable that is not set.
-    """
     for judge in judges:
         judge.check_key()
     absent = {judge.api_key_env: judge.name for judge in judges if judge.api_key_env and not judge.api_key}

@@ -32,8 +32,6 @@ MAX_GIVEN_UP = 3
 
 
 class RequestUsage(NamedTuple):
-    """What became of a request, apart from the verdict."""
-
     tries: int  # requests that were sent for it
     usage: Usage | None = None  # of the reply; None where nothing is charged here
     cost: float | None = None  # of the reply in US dollars; None where no price is known
@@ -43,18 +41,15 @@ class RequestUsage(NamedTuple):
 
 @dataclass
 class End:
-    """How a call ended."""
-
     stopped: dict[str, str] = field(default_factory=dict)  # judge -> why it was given up
     interrupted: bool = False  # a signal ended it
     out_of_money: bool = False  # the limit ended it
 
 
 class JuryPlanner(Planner):
-    """Asks the judges of a jury about runs.
+    """Asks the judges of a jury about runs; one reply serves all runs that have the same answer.
 
     Args:
-        runs: what to judge, each with its open store. One reply serves all runs that have the same answer.
         watcher: sees the end of each request, under the name of its judge.
         final: keys of requests that are not asked again, whatever became of them.
     """
@@ -84,7 +79,6 @@ class JuryPlanner(Planner):
         self._given_up = Counter[str]()  # judge -> requests in a row that used up their tries
 
     def pending(self) -> list[Ask]:
-        """All requests that can be sent now."""
         return [
             ask
             for run in self.runs
@@ -111,24 +105,18 @@ class JuryPlanner(Planner):
         return list(by_key.values())
 
     def check(self, asks: Iterable[Ask]) -> None:
-        """Refuse requests with text that a judge's server may not receive, before any is sent.
-
-        Raises:
-            MedtasksError: names tasks and host.
-        """
+        """Refuse requests with text that a judge's server may not receive, before any is sent."""
         asks = list(asks)
         for judge in self.jury.models:
             texts = dict.fromkeys(ask.text for ask in asks if ask.request.judge == judge.name)
             self.egress.check(judge.base_url, texts)
 
     def _note_sent(self, place: AskedServer, text: Text) -> None:
-        """Note in each run that has the task where its texts go."""
         for run in self.runs:
             if any(task.name == text.dataset for task in run.tasks):
                 run.store.sent.add(place, text)
 
     def estimates(self, asks: Iterable[Ask]) -> list[CostEstimate]:
-        """What sending them would take, per judge."""
         sizes: dict[str, list[int]] = {judge.name: [] for judge in self.jury.models}
         for ask in asks:
             sizes[ask.request.judge].append(n_bytes(ask.rubric.messages(ask.request.texts)))
@@ -147,14 +135,7 @@ class JuryPlanner(Planner):
         ]
 
     def open(self) -> Counter[str]:
-        """Look at what is to be asked, before any of it is.
-
-        Returns:
-            Judge -> requests to it; 0 where some may follow from the answers to others.
-
-        Raises:
-            MedtasksError: a judge's server may not receive a text.
-        """
+        """Judge -> requests to it, before any is sent; 0 where some may follow from the answers to others."""
         asks = self.pending()
         possible = self.possible(asks)
         self.check([*asks, *possible])
@@ -165,7 +146,6 @@ class JuryPlanner(Planner):
         return needed
 
     def engines(self) -> dict[str, JudgeEngine]:
-        """Judge -> what asks it."""
         self._engines = {
             judge.name: JudgeEngine(judge, lambda line: self.say(line), self.egress)
             for judge in self.jury.models
@@ -175,26 +155,23 @@ class JuryPlanner(Planner):
     # ------------------------------------------------------------------ requests
 
     def _add(self, ask: Ask) -> bool:
-        """Note what is to be asked; whether nobody has been asked it in this call."""
+        """Whether nobody has been asked it in this call."""
         same = self._asks.setdefault(ask.key, [])
         same.append(ask)
         self._open[id(ask.case)] += 1
         return len(same) == 1
 
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
-        """What a judge is asked from the beginning."""
         with self.lock:
             own = [same[0] for same in self._asks.values() if same[0].request.judge == engine]
         for ask in own:
             yield _request(ask)
 
     def highest_cost(self, request: Request) -> float:
-        """US dollars that a request may cost at most."""
         judge = self._judges[self._asks[request.key][0].request.judge]
         return highest_cost(judge, messages_of(request), request.settings["schema"])
 
     def sending(self, request: Request, intent: float | None) -> None:
-        """Put on record what a request may cost, before it is sent."""
         self._sent[request.key] += 1
         ask = self._asks[request.key][0]
         judge = self._judges[ask.request.judge]
@@ -202,14 +179,12 @@ class JuryPlanner(Planner):
             ask.store.add(ask.task.name, ask.key, ask.case.document, About(judge.name), Intent(intent))
 
     def visit(self) -> None:
-        """Bring judgements to the disk."""
         for run in self.runs:
             run.store.sync()
 
     # ------------------------------------------------------------------ what becomes of a request
 
     def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
-        """Record a verdict, or why there is none; ask again what cannot be read, and what follows."""
         same = self._asks[request.key]
         judge = self._judges[same[0].request.judge]
         sent = self._sent[request.key]
@@ -236,7 +211,7 @@ class JuryPlanner(Planner):
         return Settled(spent, self._ended(same))
 
     def _ended(self, same: list[Ask]) -> list[tuple[str, Request]]:
-        """What follows now that a request has its end: the further requests of cases without open ones."""
+        """The further requests of cases without open ones."""
         follow = []
         for ask in same:
             self._open[id(ask.case)] -= 1
@@ -279,7 +254,6 @@ class JuryPlanner(Planner):
     # ------------------------------------------------------------------ judges that cannot go on
 
     def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
-        """Show the end of a request."""
         if self.watcher is not None:
             named = replace(request, task=judge.name)
             if isinstance(outcome, Answer):
@@ -288,7 +262,6 @@ class JuryPlanner(Planner):
                 self.watcher.faulted(named, outcome)
 
     def _see_fault(self, name: str, fault: Fault) -> None:
-        """A request gets no reply: what it means for its judge."""
         engine = self._engines[name]
         if fault.kind.ends_all:
             self._drop(name, fault.reason)
@@ -307,13 +280,8 @@ class JuryPlanner(Planner):
 def judge_all(planners: Sequence[JuryPlanner], budget: Budget, needed: Collection[str]) -> End:
     """Judge until nothing is left, the money is spent, every judge is given up, or a signal comes.
 
-    Args:
-        planners: open; they are asked in one stream, and no judge belongs to two of them.
-        needed: judges that may be asked.
-
-    Raises:
-        MedtasksError: a judge cannot work at all; no request is paid for before that.
-        KeyboardInterrupt: a second signal came.
+    One stream asks all planners, which are open, and no judge belongs to two of them. That a judge cannot
+    work at all is known before a request is paid for.
     """
     engines = {name: engine for planner in planners for name, engine in planner.engines().items()}
     asyncio.run(_check_servers([engine for name, engine in engines.items() if name in needed], budget))
@@ -349,7 +317,6 @@ def _request(ask: Ask) -> Request:
 
 
 def _among(ask: Ask, asks: Iterable[Ask]) -> bool:
-    """Whether it is asked about the same answer of the same run."""
     return any(known.store is ask.store and known.case is ask.case for known in asks)
 
 

@@ -18,8 +18,6 @@ N_ASSESSORS = 2
 
 
 class Subject(NamedTuple):
-    """What is judged."""
-
     texts: Mapping[str, str]  # name -> text
     weights: Mapping[str, float]  # what each axis or scoring point weighs
     #: scoring point -> the texts shown to a judge that is asked about it alone; none where axes are rated
@@ -27,8 +25,6 @@ class Subject(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Who judges."""
-
     judges: Sequence[str]  # names, in the order of the jury file
     adjudicator: str  # who decides where assessors differ
     #: difference of two assessments, on the rating scale, above which they do
@@ -70,7 +66,6 @@ def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) ->
 
 @lru_cache(maxsize=1024)
 def _exact(weight: float) -> tuple[int, int]:
-    """Numerator and denominator of a weight's decimal digits."""
     return Fraction(str(weight)).as_integer_ratio()
 
 
@@ -91,7 +86,6 @@ def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> 
 
 
 def every_judge_each_point(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
-    """All judges are asked about each scoring point by itself."""
     return [
         JudgeRequest(judge, texts, point) for judge in panel.judges for point, texts in subject.points.items()
     ]
@@ -110,20 +104,19 @@ def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> f
 
 
 def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
-    """The first two judges; where they differ, the adjudicator (MLB, Section 3.6.2)."""
+    """MLB, Section 3.6.2."""
     asked = [JudgeRequest(judge, subject.texts) for judge in panel.judges[:N_ASSESSORS]]
     return [*asked, *adjudication(subject, panel)] if is_disputed(subject, panel, done) else asked
 
 
 def adjudication(subject: Subject, panel: Panel) -> list[JudgeRequest]:
-    """What the adjudicator is asked about a disputed case: everything at once, or point by point."""
     if panel.points_one_by_one and subject.points:
         return [JudgeRequest(panel.adjudicator, texts, point) for point, texts in subject.points.items()]
     return [JudgeRequest(panel.adjudicator, subject.texts)]
 
 
 def is_disputed(subject: Subject, panel: Panel, done: Sequence[Judged]) -> bool | None:
-    """Whether the two assessments differ by more than the threshold; None while one is missing."""
+    """By more than the threshold; None while an assessment is missing."""
     given = _assessments(subject, panel, done)
     return None if len(given) < N_ASSESSORS else abs(given[0] - given[1]) > panel.dispute_above
 

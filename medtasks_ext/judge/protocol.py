@@ -75,7 +75,6 @@ def _without_marks(text: str) -> str:
 
 
 def fenced(label: str, text: str, code: str) -> str:
-    """The defused text between two marked lines."""
     return f"<<<{label} {code}\n{escape_fences(text, code)}\n{code} END OF {label}>>>"
 
 
@@ -121,16 +120,14 @@ class Protocol(Strict):
 
     @cached_property
     def numbers(self) -> list[float]:
-        """The values of the rating as numbers, from worst to best."""
+        """From worst to best."""
         return [self.number(value) for value in self.verdict[self.rating]]
 
     @property
     def asks_each_point(self) -> bool:
-        """Whether each request is about one scoring point."""
         return PROCEDURES[self.procedure] is every_judge_each_point
 
     def panel(self, jury: Jury) -> Panel:
-        """Who of a jury judges under this protocol."""
         low, high = self.scale
         threshold = Fraction(str(self.dispute_above or 0)) * Fraction(high - low)
         return Panel(jury.names, jury.adjudicator_name, threshold, jury.points_one_by_one)
@@ -142,7 +139,6 @@ class Protocol(Strict):
 
     @cached_property
     def scale(self) -> tuple[float, float]:
-        """Lowest and highest rating."""
         return self.numbers[0], self.numbers[-1]
 
     def normalised(self, rating: float) -> float:
@@ -159,11 +155,6 @@ def _known(name: str, functions: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=16)
 def load_protocol(name: str) -> Protocol:
-    """A protocol by its file name.
-
-    Raises:
-        MedtasksError: there is no such file, or it is not a protocol.
-    """
     path = FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(item.stem for item in FOLDER.glob("*.yaml")))
@@ -197,12 +188,10 @@ class Rubric:
 
     @property
     def axes(self) -> list[str]:
-        """Names of the axes, or ids of the scoring points."""
         return list(self._axes)
 
     @cached_property
     def of_one_point(self) -> Rubric:
-        """How a judge is asked about one scoring point."""
         return Rubric(self.judging.model_copy(update={"axes": {AXIS: "-"}, "points": None}), words=self.words)
 
     @property
@@ -230,7 +219,6 @@ class Rubric:
 
     @property
     def wording(self) -> Wording:
-        """Whose words judges are asked in."""
         return "official" if self.words else "own"
 
     @property
@@ -252,7 +240,6 @@ class Rubric:
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def turns(self, texts: Mapping[str, str]) -> tuple[str, str]:
-        """Instruction and message of the conversation."""
         code = fence_code(texts.values())
         shown = {name: fenced(name.upper(), text, code) for name, text in texts.items()}
         values = {
@@ -274,11 +261,6 @@ class Rubric:
         return system, user
 
     def read(self, reply: str, texts: Mapping[str, str]) -> Verdict:
-        """The verdict in a reply about those texts.
-
-        Raises:
-            UnreadableError: there is none.
-        """
         if self._released:
             rating, rated = self.protocol.rating, texts.get("response", "")
             return read_released(reply, self._released, self.axes, rating, rated=rated)
@@ -288,13 +270,11 @@ class Rubric:
         return read_verdict(reply, self.axes, self.protocol.verdict, fence_code(texts.values()))
 
     def written(self, verdict: Verdict, texts: Mapping[str, str]) -> Mapping[str, Any]:
-        """A verdict about those texts as a judge is asked to write it."""
         if self._is_bare:
             return verdict[AXIS]
         return verdict if self.words else {CODE: fence_code(texts.values()), **verdict}
 
     def ratings(self, verdict: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-        """Axis -> rating."""
         return {axis: self.protocol.number(verdict[axis][self.protocol.rating]) for axis in self.axes}
 
 

@@ -22,16 +22,11 @@ Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
 
 
 def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Ratings:
-    """Read ratings and check them against what was judged.
+    """Read ratings, and check them against what was judged; all faults of one kind come in one message.
 
     Args:
-        path: CSV with the columns task, document, rater, axis, score, and run where several are judged;
-            with `response` (`response_hash` of judgements), ratings of another answer are refused.
-        runs: run folder as given -> its judged tasks.
-
-    Raises:
-        MedtasksError: an unknown run, task, document or axis, a score off the scale, a rating given
-            twice or not on all axes. All faults of one kind come in one message.
+        path: CSV with the columns task, document, rater, axis, score, and run where several are judged; with
+            `response` (`response_hash` of judgements), ratings of another answer are refused.
     """
     wanted = (*COLUMNS, "run") if len(runs) > 1 else COLUMNS
     known = {(run, task.name): task for run, tasks in runs.items() for task in tasks}
@@ -64,7 +59,6 @@ def read_ratings(path: Path, runs: Mapping[str, Sequence[JudgedTask]]) -> Rating
 
 
 def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: JudgedTask | None) -> str:
-    """What is wrong with a row, in words."""
     if run not in runs:
         return f"run {run!r} is not among those given"
     if task is None:
@@ -89,7 +83,7 @@ def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: Judg
 
 
 def keep_ratings(ratings: Ratings, runs: Mapping[str, Sequence[JudgedTask]]) -> None:
-    """Write each run's ratings beside its judgements: the next call compares with them without being told."""
+    """The next call compares with them without being told."""
     for run, tasks in runs.items():
         hashes = {(task.name, case.document): response_hash(case) for task in tasks for case in task.cases}
         lines = [

@@ -27,13 +27,6 @@ _MOST_BRACES = 2_000  # that are tried as the beginning of an object
 def read_released(reply: str, jury: OfficialJury, axes: Iterable[str], rating: str, *, rated: str) -> Verdict:
     """The verdict in a reply, by the rule of a released jury.
 
-    Args:
-        reply: what the judge wrote.
-        jury: what it was asked, and how replies are read.
-        axes: that it rates.
-        rating: the field of a verdict that holds what is said of an axis.
-        rated: the answer under review.
-
     Raises:
         UnreadableError: the rule finds nothing to read, or a verdict in favour of an answer that holds one.
     """
@@ -61,7 +54,6 @@ def _verdict(
 
 
 def _may_be_quoted(reply: str, rated: str, name: str, jury: OfficialJury) -> bool:
-    """Whether what is said under a name may be the answer's own words."""
     if jury.form == "tags":
         return f"<{name}>" in rated
     if jury.form == "object":
@@ -70,18 +62,16 @@ def _may_be_quoted(reply: str, rated: str, name: str, jury: OfficialJury) -> boo
 
 
 def _unescaped(text: str) -> str:
-    """A text with JSON's escapes of characters as these characters."""
     return re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
 def _tags(text: str, names: Iterable[str]) -> dict[str, object]:
-    """Name -> what stands in the first tag of that name."""
     spans = {name: next(tagged(text, name), None) for name in names}
     return {name: text[slice(*span)] for name, span in spans.items() if span}
 
 
 def _last_object(text: str) -> dict[str, object]:
-    """The shortest object that ends with the last brace; empty where there is none."""
+    """The shortest object that ends with the last brace."""
     end = text.rfind("}") + 1
     begin = end
     for _ in range(_MOST_BRACES):

@@ -62,12 +62,6 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
     It must have exactly the schema's keys and values; nothing is repaired or guessed. Two such objects
     that satisfy the schema and disagree in a rating are no verdict.
 
-    Args:
-        reply: what the judge wrote; a reasoning trace is left out.
-        names: keys of the object, besides the code.
-        fields: keys of each value, with the values they may have.
-        code: of the request.
-
     Raises:
         UnreadableError: there is no such object, or it does not satisfy the schema.
     """
@@ -93,15 +87,9 @@ def read_only_verdict(
     """The verdict that a reply is: one JSON object, in a fence or not, and nothing else.
 
     Args:
-        reply: what the judge wrote; a reasoning trace is left out.
-        names: keys of the object.
-        fields: keys of each value, with the values they may have.
-        shown: the texts under review. An object of theirs, compared by value, is not the judge's own
-            where a verdict holds an explanation in the judge's words.
+        shown: the texts under review. An object of theirs, compared by value, is not the judge's own where a
+            verdict holds an explanation in the judge's words.
         bare: the one key that the object leaves out: the reply is its value.
-
-    Raises:
-        UnreadableError: the reply is something else, or a copy.
     """
     try:
         given = parse_json(_unfenced(strip_reasoning(reply).strip()), strict=True)

@@ -198,7 +198,6 @@ def sub_jury_scores(
 def sub_jury_figures(
     scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]], judges: Sequence[str]
 ) -> list[Figure]:
-    """The score of each task from every sub-jury."""
     return [
         Figure("sub_juries", task.name, " + ".join(chosen), "score", "score", value, n=n)
         for task, scores in scored
@@ -265,23 +264,18 @@ def _robustness(
 
 
 def agreement_frame(figures: Sequence[Figure]) -> pa.Table:
-    """The frame `agreement`."""
     return table_of("agreement", map(asdict, figures))
 
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
-    """The frame `agreement` as `judgements/agreement.json` and `.csv` of a run."""
+    """As `judgements/agreement.json` and `.csv` of a run."""
     frame, path = agreement_frame(figures), RunFolder(folder).agreement_file
     write_json(path, records(frame))
     write_text(path.with_suffix(".csv"), "".join(csv_lines(frame)))
 
 
 def read_figures(folder: Path) -> list[Figure]:
-    """What `write_figures` wrote for a run; nothing where it was not judged.
-
-    Raises:
-        MedtasksError: the file is damaged.
-    """
+    """Nothing where the run was not judged."""
     path = RunFolder(folder).agreement_file
     if not path.is_file():
         return []

@@ -51,8 +51,6 @@ WAITS = "waits for a physician"
 
 @dataclass(frozen=True)
 class DocumentScore:
-    """What judges said about one answer."""
-
     case: Case  # the answer
     judged: list[Judged]  # the requests that were answered; all ratings the lowest where the answer is empty
     rating: float | None  # their aggregate on the rating scale, or None where there is none
@@ -63,17 +61,14 @@ class DocumentScore:
 
     @property
     def pending(self) -> bool:
-        """Whether the adjudicator's word is missing."""
         return bool(self.disputed) and self.rating is None
 
     def composites(self) -> dict[str, float]:
-        """Judge -> (weighted) mean of its ratings."""
         subject = self.case.subject
         rated = ratings_by_judge(subject, self.judged)
         return {judge: float(weighted_mean(ratings, subject.weights)) for judge, ratings in rated.items()}
 
     def composites_of(self, ids: Collection[str]) -> list[float]:
-        """The mean of each judge's ratings of some scoring points, weighted."""
         subject = self.case.subject
         return [
             float(weighted_mean({point: ratings[point] for point in ids}, subject.weights))
@@ -81,20 +76,13 @@ class DocumentScore:
         ]
 
     def ratings(self) -> dict[str, dict[str, float]]:
-        """Judge -> axis -> rating, of real judgements only."""
         return {} if self.case.blank else ratings_by_judge(self.case.subject, self.judged)
 
 
 def document_scores(
     task: JudgedTask, jury: Jury, store: JudgementStore, stopped: Mapping[str, str] | None = None
 ) -> list[DocumentScore]:
-    """The scores of a task's answers, in the order of the sample file.
-
-    Args:
-        task: with its answers.
-        jury: whose judgements count.
-        stopped: judge -> why it was given up in this call.
-    """
+    """In the order of the sample file; `stopped` says why a judge was given up in this call."""
     protocol = task.rubric.protocol
     procedure, aggregate = PROCEDURES[protocol.procedure], AGGREGATIONS[protocol.aggregation]
     panel = protocol.panel(jury)
@@ -122,7 +110,7 @@ def document_scores(
 
 
 def document_values(scores: Sequence[DocumentScore], rubric: Rubric) -> list[dict[str, Any]]:
-    """Metric -> (run, value) of each document that has a rating, as records that can be resampled."""
+    """Metric -> (run, value), as records that can be resampled."""
     protocol, tags = rubric.protocol, tuple(f"{tag}:" for tag in rubric.judging.tags)
     low, high = protocol.scale
     length = rubric.judging.length_adjustment
@@ -184,14 +172,13 @@ def figures(
 
 
 def statistic_of(rubric: Rubric) -> Statistic:
-    """How a task's score follows from those of its documents; penalties may cost a document all it has."""
+    """Penalties may cost a document all it has."""
     return clipped_mean_of_runs if rubric.judging.penalties else mean_of_runs
 
 
 def _disputes(
     scores: Sequence[DocumentScore], rubric: Rubric, dataset: str
 ) -> tuple[dict[str, float], dict[str, IntervalRecord]]:
-    """How often two assessors differ, and how far they agree, with intervals where there are some."""
     known = [item for item in scores if item.disputed is not None]
     records = [
         {
@@ -218,7 +205,6 @@ def _disputes(
 
 
 def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]:
-    """(judge, reason) -> number of judgements that are missing for it."""
     return Counter(
         (judge, reason) for item in scores for judge, reasons in item.missing.items() for reason in reasons
     )
@@ -230,11 +216,7 @@ def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]
 def keep_scores(
     run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], store: JudgementStore
 ) -> dict[str, float]:
-    """Write a task's metrics into its results, and the score of each document beside its judgements.
-
-    Args:
-        store: what its judgements cost, and which models gave them.
-    """
+    """Write a task's metrics into its results, and the score of each document beside its judgements."""
     dataset, _ = run.registry.tasks[task.name]
     judges = [*jury.names, jury.adjudicator_name]
     metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
@@ -287,7 +269,7 @@ def keep_scores(
 def _judged_conditions(
     run: Run, task: JudgedTask, jury: Jury, store: JudgementStore, stored: TaskRecord
 ) -> Conditions:
-    """The conditions of a result with who judged it: other words, other ratings."""
+    """Other words, other ratings: who judged is a condition."""
     dataset, strategy = asked_task(run.registry, task.name, stored["config"])
     documents, where = run.state(task.name).choice.words, run.files.task_file(task.name)
     shared = run_conditions(run.manifest.record())
@@ -314,7 +296,6 @@ def _judged_conditions(
 
 
 def _wording(rubric: Rubric) -> dict[str, str]:
-    """Whose words judges were asked in, and where these were read."""
     origin = rubric.words.origin if rubric.words else None
     return {"wording": rubric.wording} | (
         {"artefact": origin.artefact, "artefact_revision": origin.revision, "words_hash": origin.sha256}

@@ -27,8 +27,6 @@ Reply: TypeAlias = Judgement | Fault
 
 
 class JudgementStore:
-    """The judgements of one run folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = RunFolder(folder).judgements
         self.sent = SentLog(folder)  # which hosts got text of which tasks
@@ -51,10 +49,6 @@ class JudgementStore:
         Args:
             write: the process holds the folder's lease: files of an older version are written anew.
             sealed: task -> the state of its file when a call ended.
-            bound: the run whose answers are judged.
-
-        Raises:
-            MedtasksError: a line is damaged, or the disk takes nothing.
         """
         seals, self._bound = sealed or {}, bound
         for task in judged_files(self.folder):
@@ -97,33 +91,20 @@ class JudgementStore:
         entry: Reply | Intent,
         settles: float | None = None,
     ) -> None:
-        """Append a line to a task's file.
-
-        Args:
-            settles: US dollars of the intent that it settles.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
+        """`settles`: US dollars of the intent that it settles."""
         if task not in self._logs:
             self._logs[task] = OutcomeLog(self.folder, task, binding=self._bound)
         self._remember(task, self._logs[task].add(key, document, entry, about=about, settles=settles))
 
     def why_not(self, key: str, unasked: str) -> str:
-        """Why a request has no verdict.
-
-        Args:
-            unasked: what is said of one that nobody was asked.
-        """
+        """Why a request has no verdict; `unasked` is said of one that nobody was asked."""
         return self.last[key].reason if key in self.last else unasked
 
     @property
     def unreadable(self) -> set[str]:
-        """Keys of requests whose last reply holds no verdict."""
         return {key for key, fault in self.last.items() if fault.kind is FaultKind.UNREADABLE}
 
     def replies_of(self, judge: str) -> list[Reply]:
-        """A judge's replies, over all tasks."""
         return [reply for (_, name), some in self.replies.items() if name == judge for reply in some]
 
     def served_about(self, task: str) -> dict[str, list[str]]:
@@ -131,7 +112,6 @@ class JudgementStore:
         return {judge: sorted(names) for (name, judge), names in sorted(self.served.items()) if name == task}
 
     def spent(self, task: str) -> JudgingCost:
-        """What the replies about a task cost."""
         replies = (reply for (name, _), some in self.replies.items() if name == task for reply in some)
         return JudgingCost.of(replies, self._logs[task].unsure if task in self._logs else 0.0)
 
@@ -142,15 +122,13 @@ class JudgementStore:
 
     @property
     def seals(self) -> dict[str, Seal]:
-        """Task -> the state of its file, for the manifest."""
         return {task: log.seal for task, log in self._logs.items() if log.seal.lines}
 
     def sync(self) -> None:
-        """Make everything added so far survive a power cut; a killed process loses nothing anyway."""
+        """Makes everything added survive a power cut; a killed process loses nothing anyway."""
         for log in list(self._logs.values()):
             log.sync()
 
     def close(self) -> None:
-        """Sync and close."""
         for log in self._logs.values():
             log.close()
