@@ -31,20 +31,16 @@ if TYPE_CHECKING:
 
 
 def takes(lm: LM) -> bool:
-    """Whether a model's requests and replies are known here."""
     return reader_of(type(lm)) is not None
 
 
 class ApiEngine(ServerEngine):
-    """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent` says.
+    """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent`
+    says.
 
     Args:
-        lm: a model that `takes` says yes to.
         quotes: whether the fault of a request may quote the server, which may quote the row.
         replicas: addresses of further servers of the same model.
-
-    Raises:
-        MedtasksError: model, address or key is missing.
     """
 
     keeps_prefixes = True  # most servers do
@@ -70,10 +66,7 @@ class ApiEngine(ServerEngine):
         )
 
     def prepare(self, request: Request) -> Request | Fault:
-        """Count and keep the tokens, where the model sends tokens.
-
-        The server itself may count them, so a text that it may not receive ends here.
-        """
+        """Where the model sends tokens, a server may count them: a text that it may not receive ends here."""
         for place in self._places:
             if not place.permits(request.text):
                 return withheld(place, request.text)
@@ -87,11 +80,10 @@ class ApiEngine(ServerEngine):
         return places
 
     def body(self, request: Request) -> Any:
-        """What lm-eval sends."""
         return payload(self._lm, request)
 
     async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
-        """Try once; a trace of reasoning is taken away where the model names its end."""
+        """A trace of reasoning is taken away where the model names its end."""
         if request.options:
             read, quote = partial(option_answer, self._lm, request), self._quotes(request)
             return await client.ask(body, read, quote=quote, text=request.text)
@@ -136,7 +128,6 @@ def _key_variable(lm: TemplateAPI) -> str:
 
 
 def _key(lm: TemplateAPI) -> str:
-    """How messages name the key."""
     if lm._header and not isinstance(lm, AnthropicChat):
         return "the key in header"
     variable = _key_variable(lm)

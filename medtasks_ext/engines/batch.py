@@ -28,12 +28,7 @@ class BatchEngine(Engine):
     """Writes requests to a file in place of sending them; their outcomes come later, in files of results.
 
     Args:
-        url: of each request.
-        body: what is sent for a request.
         ready: makes a request ready to be written, in the thread that builds requests.
-
-    Attributes:
-        written: requests so far.
     """
 
     window, sends = 1024, False
@@ -48,7 +43,6 @@ class BatchEngine(Engine):
         self._file, self._url, self._body, self._ready, self.written = file, url, body, ready, 0
 
     def prepare(self, request: Request) -> Request | Fault:
-        """Make a request ready to be written."""
         return self._ready(request)
 
     def run(self, feed: Feed, done: Done) -> None:
@@ -64,14 +58,7 @@ class BatchEngine(Engine):
 
 
 def results_in(path: Path, read: Reader) -> Iterator[tuple[str, Outcome] | str]:
-    """The results in a file: id of the request and its outcome, or what is wrong with a line.
-
-    Args:
-        read: makes an answer of a reply with status 200.
-
-    Raises:
-        MedtasksError: there is no such file, or it holds requests.
-    """
+    """Id of a request and its outcome, or what is wrong with a line; status 200 is read as an answer."""
     check_regular(path)
     if not path.is_file():
         raise MedtasksError("no such file", where=path, remedy="name a file of results")

@@ -14,7 +14,6 @@ MOST_BYTES_PER_TOKEN = 16
 
 
 def n_bytes(prompt: Prompt) -> int:
-    """Size of a prompt's texts."""
     texts = [prompt] if isinstance(prompt, str) else [turn["content"] for turn in prompt]
     return sum(len(text.encode(errors="surrogatepass")) for text in texts)
 
@@ -63,7 +62,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def reserve(self, amount: float) -> bool:
-        """Set money aside for a request; False if the limit does not allow it now."""
+        """False if the limit does not allow it now."""
         if self.limit is None:
             return True
         with self._lock:
@@ -76,7 +75,6 @@ class Budget:
             return True
 
     def settle(self, reserved: float, *, spent: float | None = 0.0, unsure: float = 0.0) -> None:
-        """Give back what was set aside, and count what the request did cost; None where nobody knows."""
         with self._lock:
             self.spent += spent or 0.0
             self.unpriced += spent is None
@@ -88,12 +86,6 @@ class Budget:
 
 
 def budget_of(limit: float | None, costs: Iterable[float | None], unsure: float) -> Budget:
-    """The budget of a call.
-
-    Args:
-        limit: USD of all calls on a folder, or None.
-        costs: USD of earlier replies; None where nobody knows it.
-        unsure: USD at most of earlier requests whose reply never came.
-    """
+    """Of all calls on a folder, in USD: the cost of an earlier reply is None where nobody knows it."""
     known = list(costs)
     return Budget(limit, sum(cost or 0.0 for cost in known), unsure, known.count(None))

@@ -29,9 +29,6 @@ def engine_of(
     Args:
         quotes: whether a fault may quote what a server says of a request, which may quote the row.
         replicas: addresses of further servers of the same model.
-
-    Raises:
-        MedtasksError: address or key of a server is missing, or there are several and one alone can be asked.
     """
     kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
     if "TemplateAPI" in kinds:

@@ -55,7 +55,6 @@ def chat_answer(body: Any, quote: bool = False) -> Answer | Fault:
 
 
 def text_answer(body: Any, quote: bool = False) -> Answer | Fault:
-    """Read a reply of OpenAI's completions interface."""
     choice = _choice(body)
     text, finish = choice.get("text"), _string(choice.get("finish_reason"))
     if text is None and finish in _TAKEN_AWAY:
@@ -66,7 +65,6 @@ def text_answer(body: Any, quote: bool = False) -> Answer | Fault:
 
 
 def message_answer(body: Any, quote: bool = False) -> Answer | Fault:
-    """Read a reply of Anthropic's messages interface."""
     blocks = body.get("content") if isinstance(body, dict) and not body.get("error") else None
     parts = _parts(blocks) if isinstance(blocks, list) else None
     if parts is None:
@@ -83,7 +81,7 @@ def message_answer(body: Any, quote: bool = False) -> Answer | Fault:
 
 
 def _parts(blocks: Iterable[Any]) -> dict[str, str] | None:
-    """Text and thinking of a message in parts, each joined; None where one is neither, such as a tool."""
+    """Each joined; None where one is neither text nor thinking, such as a tool."""
     parts = {"text": "", "thinking": ""}
     for block in blocks:
         kind = block.get("type") if isinstance(block, dict) else None

@@ -49,9 +49,6 @@ def described(
     """What a loaded model says of itself.
 
     Args:
-        lm: lm-eval's model.
-        template: whether its chat template is applied, or which of several.
-        system_text: further text of the system turn.
         layout: a template that a model's file writes out in its place.
     """
     text = text_hash(system_text) if system_text else ""

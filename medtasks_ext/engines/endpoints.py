@@ -62,7 +62,6 @@ class Endpoint:
 
     @property
     def allowed(self) -> int:
-        """Requests that it may have at a time."""
         return int(self._allowed)
 
     @property
@@ -72,15 +71,10 @@ class Endpoint:
 
     @property
     def rests(self) -> float:
-        """Seconds until it is looked whether it is back."""
         return max(0.0, self._rests_until - self.client.now())
 
     def takes(self, *, well: bool) -> bool:
-        """Whether it has a free place, held or not.
-
-        Args:
-            well: whether any server is well; where none is, all are asked as a single one would be.
-        """
+        """Held or not; where no server is well, all are asked as a single one would be."""
         room = 1 if self.ill and well else self.allowed
         return not self.gone and self.under_way < room
 
@@ -96,7 +90,7 @@ class Endpoint:
         return self._seconds * (1 + full), full
 
     def answered(self, answer: Answer) -> bool:
-        """Take note of an answer; whether it was ill."""
+        """Whether it was ill."""
         was_ill, self.ill, self._failures = self.ill, False, 0
         self._rests_until = -math.inf
         self._replies.append((self.client.now(), False))
@@ -106,7 +100,7 @@ class Endpoint:
         return was_ill
 
     def failed(self, failed: Failed) -> float:
-        """Take note of a try that failed; seconds for which all requests are held from now on, if any."""
+        """Seconds for which all requests are held from now on, if any."""
         if failed.fault.kind is FaultKind.UNREACHABLE:
             self._rests_until = self.client.now() + min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
             self.ill, self._failures = True, self._failures + 1
@@ -126,16 +120,6 @@ class Endpoint:
 
 
 class Endpoints:
-    """All servers of a run.
-
-    Args:
-        clients: open, one for each server.
-        say: tells the user.
-
-    Attributes:
-        stopped: nothing is sent again.
-    """
-
     def __init__(self, clients: Sequence[Client], say: Callable[[str], None]) -> None:
         self._all, self._say = [Endpoint(client) for client in clients], say
         self._changed = asyncio.Event()
@@ -158,32 +142,25 @@ class Endpoints:
         return [one for one in self._all if one.takes(well=well) and not (well and one.rests)]
 
     def begin(self, request: Request, free: Endpoint) -> Endpoint:
-        """Take a place for a new request: where the one before it went, if they share a record.
-
-        Args:
-            free: a server that has a place.
-        """
+        """Where the request before it went, if they share a record; else at `free`, which has a place."""
         record, kept = self._record
         endpoint = kept if request.record and request.record == record and kept.follows_on else free
         self._record = request.record, endpoint
         return self.enter(endpoint)
 
     def enter(self, endpoint: Endpoint) -> Endpoint:
-        """Take a place."""
         endpoint.under_way += 1
         return endpoint
 
     def leave(self, endpoint: Endpoint) -> None:
-        """Give a place back."""
         endpoint.under_way -= 1
         self.wake()
 
     def wake(self) -> None:
-        """Have those that wait look again."""
         self._changed.set()
 
     async def place(self) -> Endpoint | None:
-        """Wait for a place and take it; None once nothing is sent again."""
+        """None once nothing is sent again."""
         async with self._turn:
             while not self.stopped:
                 if found := self.free():
@@ -192,7 +169,6 @@ class Endpoints:
         return None
 
     async def wait(self) -> None:
-        """Wait until a place may be free."""
         held = [one for one in self._open() if one.held]
         if held and not self.stopped:
             first = min(held, key=lambda one: one.held)
@@ -203,12 +179,11 @@ class Endpoints:
             await asyncio.wait_for(self._changed.wait(), WAIT_SECONDS)
 
     def answered(self, endpoint: Endpoint, answer: Answer) -> None:
-        """Take note of an answer."""
         if endpoint.answered(answer) and len(self._all) > 1:
             self._say(f"{endpoint.client.asked.url} answers again")
 
     def failed(self, endpoint: Endpoint, failed: Failed) -> bool:
-        """Take note of a try that failed; whether another server can be asked at once."""
+        """Whether another server can be asked at once."""
         url, fault, was_ill = endpoint.client.asked.url, failed.fault, endpoint.ill
         if (seconds := endpoint.failed(failed)) >= TOLD_FROM:
             self._say(

@@ -41,8 +41,6 @@ class Feed(Protocol):
 
 
 class Engine(ABC):
-    """Answers requests."""
-
     window: int = 64  # requests that the engine has under way at most; the feed holds as many ready
     #: whether the model runs on this machine, so that requests that are given up cost nothing
     local: bool = True
@@ -56,11 +54,6 @@ class Engine(ABC):
     later: Callable[[Request], None] = staticmethod(lambda request: None)
 
     def check(self, texts: Iterable[Text]) -> None:
-        """Refuse texts that the server may not receive, before any is sent.
-
-        Raises:
-            MedtasksError: names datasets and host.
-        """
         if self.address:
             (self.egress or Egress.of()).check(self.address, texts)
 
@@ -74,9 +67,6 @@ class Engine(ABC):
 
         Returns when every request that was taken has its outcome. A request that fails is a fault, not an
         exception.
-
-        Raises:
-            MedtasksError: the engine cannot work at all.
         """
 
     async def ask(self, feed: Feed, done: Done) -> None:
@@ -84,7 +74,7 @@ class Engine(ABC):
         await asyncio.to_thread(self.run, feed, done)
 
     def stop(self) -> None:  # noqa: B027  most try nothing again
-        """Try nothing again; requests under way come home. May be called from a handler of signals."""
+        """May be called from a handler of signals; requests under way come home."""
 
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Free what the engine holds."""

@@ -64,15 +64,12 @@ _GIVE_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class ServerNames:
-    """How messages name what was asked."""
-
     url: str  # without secrets
     model: str = ""  # as the server is asked for it
     key: str = NO_KEY  # for example `the key in OPENAI_API_KEY`
 
 
 def withheld(place: AskedServer, text: Text) -> Fault:
-    """The fault of a request that is not sent, since its text is not open."""
     dataset = text.dataset or "an unknown dataset"
     reason = f"text of {dataset} is not open, and {place.host} may not receive it"
     return Fault(FaultKind.WITHHELD, reason, remedy_for(place.host), tries=0)
@@ -82,9 +79,7 @@ def status_fault(status: int, body: Any, asked: ServerNames, *, quote: bool) -> 
     """The fault that an error status stands for.
 
     Args:
-        status: of HTTP, not 2xx.
         body: of the reply, read as JSON; None where it is none.
-        asked: how messages name server, model and key.
         quote: whether the reason may quote the server's own words, which may quote the request.
     """
     what = f"HTTP {status}{error_message(body, quote)}"
@@ -119,7 +114,6 @@ def error_message(body: Any, quote: bool) -> str:
 
 
 def shortened(text: str) -> str:
-    """As much of a text as messages quote."""
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 
@@ -183,7 +177,6 @@ def _in_words(
 
 
 def _error(body: Any) -> Any:
-    """The error of a reply: an object, a text, or None."""
     if not isinstance(body, dict):
         return None
     return body.get("error") or body
@@ -200,7 +193,6 @@ def _message(body: Any) -> str:
 
 
 def _names(body: Any) -> list[str]:
-    """Type and code of an error, as far as they are names."""
     error = _error(body)
     if not isinstance(error, dict):
         return []

@@ -52,7 +52,6 @@ class ThreadedFeed:
         self._thread = threading.Thread(target=self._fill, name="feed", daemon=True)
 
     def start(self) -> ThreadedFeed:
-        """Begin to build requests."""
         self._thread.start()
         return self
 
@@ -81,7 +80,6 @@ class ThreadedFeed:
 
     @property
     def over(self) -> bool:
-        """Whether nothing will come any more."""
         with self._changed:
             if self._stopped or self._ready or not self._exhausted:
                 return self._stopped
@@ -89,16 +87,14 @@ class ThreadedFeed:
 
     @property
     def ready(self) -> bool:
-        """Whether a request is ready."""
         return bool(self._ready)
 
     @property
     def busy(self) -> bool:
-        """Whether a request is ready or being built; asked without the lock."""
+        """Asked without the lock."""
         return not self._stopped and (bool(self._ready) or not self._exhausted)
 
     def take(self) -> Request | None:
-        """The next request; None if none is ready now, or the feed is over."""
         with self._changed:
             waits = self._resting or (self._exhausted and self._more is not None)
             self._dry = waits and not self._ready
@@ -117,15 +113,10 @@ class ThreadedFeed:
 
     @property
     def dry(self) -> bool:
-        """Whether `take` found nothing, and more comes only when it is waited for."""
         return self._dry
 
     def rest(self) -> bool:
-        """In the thread of the iterator: wait until all is taken and the reader waits for more.
-
-        Returns:
-            Whether more is wanted; False once the feed was stopped.
-        """
+        """In the thread of the iterator: wait until more is wanted; False once the feed was stopped."""
         with self._changed:
             self._resting = True
             self._changed.notify_all()
@@ -135,7 +126,6 @@ class ThreadedFeed:
             return not self._stopped
 
     def wait(self, seconds: float) -> None:
-        """Wait until a request is ready or the feed is over, at most so long."""
         with self._changed:
             if self._dry:
                 self._dry, self._wanted = False, self._resting
@@ -152,12 +142,10 @@ class ThreadedFeed:
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have the reader look again."""
         with self._changed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Give out nothing more."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

@@ -69,22 +69,15 @@ _LIMIT = re.compile(r"max.*tok")
 
 
 def is_refused(name: str) -> bool:
-    """Whether a field names the model, the text, how many answers there are or how long they may be."""
     plain = re.sub(r"[^a-z]", "", name.lower())
     return plain in _TAKEN or bool(_LIMIT.search(plain))
 
 
 def refused(names: Iterable[str]) -> list[str]:
-    """The fields among them that may not be set."""
     return [name for name in names if name not in OF_LM_EVAL and is_refused(name)]
 
 
 def check_refused(names: Iterable[str], where: str) -> None:
-    """Refuse fields that change what a request is.
-
-    Raises:
-        MedtasksError: names them.
-    """
     if barred := refused(names):
         raise MedtasksError(
             f"{', '.join(barred)}: model, text, number and length of answers have options of their own",
@@ -94,11 +87,7 @@ def check_refused(names: Iterable[str], where: str) -> None:
 
 
 def check_under_limit(names: Iterable[str], allowed: Collection[str], where: str) -> None:
-    """Refuse fields under a limit of money, unless they are known to cost nothing or the user allows them.
-
-    Raises:
-        MedtasksError: names them.
-    """
+    """Unless fields are known to cost nothing or the user allows them."""
     unknown = [
         name for name in dict.fromkeys(names) if name not in HARMLESS | OF_LM_EVAL and name not in allowed
     ]

@@ -42,8 +42,6 @@ LONGEST_HOLD = 60.0
 
 @dataclass(frozen=True)
 class Server:
-    """Where requests go."""
-
     url: str  # of all requests, or what their paths are put behind
     model: str = ""  # as messages name it
     key: str = NO_KEY  # as messages name it, for example `the key in OPENAI_API_KEY`
@@ -63,7 +61,6 @@ class Retry:
     longest_pause: float = LONGEST_PAUSE  # seconds
 
     def again(self, fault: Fault, tries: int) -> bool:
-        """Whether a request that was tried so often is sent once more."""
         return fault.kind.is_transient and tries <= self.max_retries
 
     def pause(self, tries: int, after: float | None = None) -> float:
@@ -73,15 +70,12 @@ class Retry:
 
 
 class Pace:
-    """Spaces the requests to one server evenly."""
-
     def __init__(self, per_minute: float | None) -> None:
         self._gap = 60.0 / per_minute if per_minute else 0.0
         self._next = 0.0
 
     @property
     def left(self) -> float:
-        """Seconds until the next turn comes."""
         return max(0.0, self._next - time.monotonic())
 
     def wait(self) -> float:
@@ -93,14 +87,12 @@ class Pace:
 
 
 class Clock:
-    """Time, and pauses that an event ends. A class, so that tests need not wait."""
+    """A class, so that tests need not wait."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
         return time.monotonic()
 
     async def pause(self, seconds: float, ended: asyncio.Event) -> None:
-        """Wait that long, or until the event."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(ended.wait(), seconds)
 
@@ -115,16 +107,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One try that failed."""
-
     fault: Fault
     #: seconds that the server asks to wait, at most `LONGEST_HOLD`; None if it does not
     after: float | None = None
 
 
 class Client:
-    """Sends requests to one server. An asynchronous context manager."""
-
     def __init__(self, server: Server, *, clock: Clock | None = None, egress: Egress | None = None) -> None:
         self.server = server
         self.asked = ServerNames(shown_url(server.url), server.model, server.key)
@@ -135,11 +123,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Client:
-        """Open the pool; connections come with the requests.
-
-        Raises:
-            MedtasksError: the key or another header holds a line break, or the certificates cannot be read.
-        """
+        """Connections come with the requests."""
         server = self.server
         if any(character in text for text in server.headers.values() for character in "\r\n\0"):
             raise MedtasksError(
@@ -167,11 +151,9 @@ class Client:
     # ------------------------------------------------------------------ pauses
 
     def now(self) -> float:
-        """Seconds since some moment."""
         return self._clock.now()
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long, or until `stop`."""
         if seconds > 0 and not self._stopped.is_set():
             await self._clock.pause(seconds, self._stopped)
 
@@ -190,12 +172,7 @@ class Client:
         quote: bool = False,
         text: Text = UNKNOWN_TEXT,
     ) -> Answer | Failed:
-        """Ask once.
-
-        Args:
-            read: makes an answer of the reply.
-            quote: whether a fault may quote the server's own words, which may quote the request.
-        """
+        """`quote`: whether a fault may quote the server's own words, which may quote the request."""
         reply = await self.exchange("POST", path, body, quote=quote, text=text)
         if isinstance(reply, Failed):
             return reply
@@ -212,16 +189,7 @@ class Client:
         quote: bool = False,
         text: Text = UNKNOWN_TEXT,
     ) -> Reply | Failed:
-        """Send one request.
-
-        Args:
-            body: anything that JSON can hold.
-            seconds: that it may take, if not the server's usual time.
-            quote: see `ask`.
-
-        Raises:
-            MedtasksError: it cannot be noted where the text goes.
-        """
+        """`seconds` that it may take, if not the server's usual time; `quote` as in `ask`."""
         assert self._session is not None
         if withheld := self._withheld(NO_TEXT if body is None else text):
             return Failed(withheld)
@@ -250,7 +218,6 @@ class Client:
         return Reply(parsed, took)
 
     def _withheld(self, text: Text) -> Fault | None:
-        """Why a text is not sent; None where it may go, and that is noted."""
         assert self._place is not None
         if self._place.permits(text):
             self._egress.record(self._place, text)
@@ -258,7 +225,6 @@ class Client:
         return withheld(self._place, text)
 
     def _unanswered(self, error: Exception, seconds: float, *, paid: bool) -> Fault:
-        """The fault of a request without a reply."""
         url = self.asked.url
         if isinstance(error, ssl.SSLError | aiohttp.ClientSSLError):  # the latter may be a ValueError, too
             reason = f"no secure connection to {url} ({type(error).__name__})"
@@ -289,11 +255,7 @@ class _ElsewhereError(aiohttp.ClientError):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Gives connections whose other end may receive the text: a name may have another address by then.
-
-    Args:
-        egress: says which addresses those are; None if they do not matter.
-    """
+    """A name may have another address by the time of a connection, so its other end is looked at."""
 
     def __init__(self, egress: Egress | None, **settings: Any) -> None:
         super().__init__(**settings)
@@ -309,7 +271,6 @@ class _Connector(aiohttp.TCPConnector):
 
 
 def _wished(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a reply asks to wait, as far as they are obeyed."""
     asked = seconds_asked(headers.get("Retry-After", ""), datetime.now(timezone.utc))
     return None if asked is None else min(asked, LONGEST_HOLD)
 
@@ -327,11 +288,6 @@ def seconds_asked(retry_after: str, now: datetime) -> float | None:
 
 
 def _certificates(server: Server) -> ssl.SSLContext | bool:
-    """What aiohttp takes for `ssl`.
-
-    Raises:
-        MedtasksError: there are no certificates in the file that is named.
-    """
     if not server.verify or server.ca_file is None:
         return server.verify
     try:

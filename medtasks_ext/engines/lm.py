@@ -53,10 +53,6 @@ class BatchSize:
 
     Args:
         model: of lm-eval, with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`.
-
-    Attributes:
-        most: rows of a batch at most.
-        rows: rows of a batch now.
     """
 
     def __init__(self, model: LM, say: Callable[[str], None]) -> None:
@@ -71,7 +67,6 @@ class BatchSize:
 
     @staticmethod
     def has(model: LM) -> bool:
-        """Whether the model's batches have a size that may change between its calls."""
         return bool(vars(model).keys() >= {"batch_size_per_gpu", "max_batch_size"})
 
     def choose(self, tokens: int) -> None:
@@ -81,7 +76,7 @@ class BatchSize:
         self._set(max(1, min(self.most, fit)))
 
     def shrink(self, error: Exception) -> bool:
-        """Halve the size if an error says that the memory did not suffice; whether that was done."""
+        """Halve the size if the memory did not suffice; whether that was done."""
         if self.rows == 1 or not is_out_of_memory(error):
             return False
         self._set(self.rows // 2)
@@ -102,7 +97,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def free_memory() -> None:
-    """Give back what a failed batch held, once its error is gone."""
+    """Once the error of a failed batch is gone."""
     gc.collect()
     with suppress(ImportError):  # of a model without torch there is nothing to give back
         from lm_eval.models.utils_hf import clear_torch_cache
@@ -154,7 +149,6 @@ class LmEngine(Engine):
         keep_tokenizers_apart(model)
 
     def run(self, feed: Feed, done: Done) -> None:
-        """Ask task by task."""
         self._done = done
         held: Request | None = None
         while True:
@@ -193,7 +187,6 @@ class LmEngine(Engine):
             left = self._left()
 
     def _permitted(self, group: list[Request]) -> list[Request]:
-        """Those that the model's server may receive; the others are faults."""
         assert self._done is not None and self.egress is not None
         place = self.egress.place(self.address)
         hold(place, self.egress)  # lm-eval's own clients ask
@@ -206,7 +199,6 @@ class LmEngine(Engine):
         return left
 
     def _longest(self, group: Sequence[Request]) -> int:
-        """Tokens of prompt and answer that a request of the group needs at most."""
         prompt = max((_text(lm_eval_prompt(request.prompt)) for request in group), key=len)
         written = max(int(request.settings.get("max_gen_toks") or 0) for request in group)
         longest = max((option for request in group for option in request.options), key=len, default="")
@@ -234,7 +226,6 @@ class LmEngine(Engine):
         return True
 
     def _instances(self, request: Request) -> Iterator[Instance]:
-        """What lm-eval's models take: one of a prompt, or one of each option behind it."""
         prompt = lm_eval_prompt(request.prompt)
         kind = "loglikelihood" if request.options else "generate_until"
         for place, asked in enumerate(request.options or (dict(request.settings),)):
@@ -266,13 +257,11 @@ class LmEngine(Engine):
             )
 
     def _usage(self, request: Request) -> Usage | None:
-        """Tokens of a prompt and of the options behind it, where the model has a tokenizer here."""
         if self._count is None or not isinstance(request.prompt, str):
             return None
         return Usage(self._count(request.prompt), sum(map(self._count, request.options)))
 
     def _counted(self, request: Request, text: str) -> Answer:
-        """The answer with its tokens, where the model has a tokenizer here."""
         if self._count is None or not isinstance(request.prompt, str):
             return Answer(text)
         usage = Usage(self._count(request.prompt), self._count(text))
@@ -282,7 +271,6 @@ class LmEngine(Engine):
 
 
 def address_of(model: LM) -> str:
-    """The server that a model of lm-eval sends prompts to; empty for a model on this machine."""
     given = getattr(model, "base_url", None) or getattr(model, "api_base", None)
     if isinstance(given, str) and given:
         return given if "//" in given else f"//{given}"
@@ -308,13 +296,11 @@ def _text(prompt: Any) -> str:
 
 
 def _asked(arguments: tuple[Any, ...]) -> tuple[str, str]:
-    """What a model was asked: the prompt, and the option behind it where there is one."""
     prompt, asked = arguments[0], arguments[1]
     return _text(prompt), asked if isinstance(asked, str) else ""
 
 
 def token_counter(model: LM) -> Callable[[str], int] | None:
-    """A model's tokens of a text; None where it has no tokenizer here."""
     tokenizer = tokenizer_of(model)
     if callable(tokenizer):
         return lambda text: len(tokenizer([text], add_special_tokens=False, verbose=False)["input_ids"][0])

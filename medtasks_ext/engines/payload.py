@@ -46,10 +46,7 @@ def reader_of(kind: Any) -> Reader | None:
 
 
 def prepared(lm: TemplateAPI, request: Request) -> Request | Fault:
-    """Count and keep the tokens, where the model sends tokens.
-
-    A prompt that leaves no room for the answer is a fault; lm-eval would cut its beginning.
-    """
+    """In tokens where the model sends these; no room for the answer is a fault, where lm-eval would cut."""
     prompt = request.prompt
     if not isinstance(prompt, str):
         return request

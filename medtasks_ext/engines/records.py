@@ -16,8 +16,6 @@ Prompt: TypeAlias = str | list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question to a model."""
-
     key: str  # identifies model, task, document, prompt and settings
     task: str
     document: str  # key of the document within the task
@@ -41,8 +39,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request."""
-
     prompt: int  # of the prompt, those taken from a cache included
     completion: int  # of the response, its reasoning included
     reasoning: int | None = None  # of the reasoning, where the server says so
@@ -67,8 +63,6 @@ class Likelihood(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response that arrived."""
-
     #: what the model said; empty only if the model ended at once, was cut within its reasoning, or a filter
     #: of its server took the text away (`finish` says which). Of options, the likeliest one
     text: str
@@ -93,8 +87,6 @@ def likeliest(request: Request, likelihoods: Sequence[Likelihood], usage: Usage 
 
 
 class FaultKind(str, Enum):
-    """Why there is no answer."""
-
     #: no server answers, or the connection broke
     UNREACHABLE = "unreachable"
     #: no reply in time
@@ -124,19 +116,15 @@ class FaultKind(str, Enum):
 
     @property
     def ends_all(self) -> bool:
-        """Whether no request to the same place will work until someone mends something."""
         return self in (FaultKind.KEY, FaultKind.MONEY, FaultKind.MODEL)
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may work later."""
         return self in (FaultKind.UNREACHABLE, FaultKind.TIMEOUT, FaultKind.BUSY, FaultKind.MALFORMED)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A request without an answer."""
-
     kind: FaultKind
     reason: str  # in words, without text of the row
     remedy: str = ""  # what to do, where that is known
@@ -150,7 +138,6 @@ class Fault:
 
     @property
     def in_words(self) -> str:
-        """The reason, and what to do where that is known."""
         return f"{self.reason}: {self.remedy}" if self.remedy else self.reason
 
 

@@ -31,10 +31,7 @@ class ServerEngine(Engine):
     no connection.
 
     Args:
-        read: makes an answer of a reply.
-        pace: of the requests, retries included.
         quotes: whether the fault of a request may quote the server, which may quote the row.
-        replicas: further servers of the same model.
     """
 
     def __init__(
@@ -60,40 +57,27 @@ class ServerEngine(Engine):
         self._endpoints: Endpoints | None = None
 
     def check(self, texts: Iterable[Text]) -> None:
-        """Refuse texts that one of the servers may not receive, before any is sent.
-
-        Raises:
-            MedtasksError: names datasets and host.
-        """
         held = list(texts)
         for server in self._servers:
             (self.egress or Egress.of()).check(server.url, held)
 
     @abstractmethod
-    def body(self, request: Request) -> Any:
-        """What is sent for a request."""
+    def body(self, request: Request) -> Any: ...
 
     async def send(self, client: Client, request: Request, body: Any) -> Answer | Failed:
-        """Try once."""
         return await client.ask(body, self._read, quote=self._quotes(request), text=request.text)
 
     def client(self, server: Server) -> Client:
-        """What sends the requests."""
         return Client(server, clock=self._clock, egress=self.egress)
 
     def run(self, feed: Feed, done: Done) -> None:
-        """Ask until the feed is over, or a fault ends it all.
-
-        Raises:
-            MedtasksError: certificates cannot be read, or the key holds a line break.
-        """
         asyncio.run(self.ask(feed, done))
 
     def stop(self) -> None:
         """Send nothing again: a request that waits for another try ends with the fault of the last.
 
-        Requests under way come home, and new ones are taken until the feed is over. May be called from any
-        thread and from a handler of signals.
+        New ones are taken until the feed is over. May be called from any thread and from a handler of
+        signals.
         """
         if self._endpoints and self._loop:
             with suppress(RuntimeError):  # the run has just ended
@@ -106,7 +90,6 @@ class ServerEngine(Engine):
         self._endpoints.stop()
 
     async def ask(self, feed: Feed, done: Done) -> None:
-        """Ask until the feed is over, or a fault ends it all."""
         self.ended = None
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
@@ -167,7 +150,6 @@ class ServerEngine(Engine):
         done(request, outcome)
 
     async def _outcome(self, request: Request, endpoint: Endpoint, endpoints: Endpoints) -> Outcome:
-        """Ask, and again by the rule until there is an answer."""
         tries = maybe_paid = 0
         try:
             body = self.body(request)

@@ -33,8 +33,6 @@ KEEP_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What an outcome comes to."""
-
     spent: float | None = 0.0  # US dollars; None where nobody knows the price
     follow: Sequence[tuple[str, Request]] = ()  # what is asked next, each with the name of its engine
 
@@ -58,11 +56,7 @@ class Planner(ABC):
 
     @abstractmethod
     def requests(self, engine: str, rest: Callable[[], bool]) -> Generator[Request, None, None]:
-        """What is asked of an engine, in order; runs in a thread of its own.
-
-        Args:
-            rest: waits until the engine wants more than it was given; False if nothing is wanted any more.
-        """
+        """Runs in a thread of its own; `rest` waits until the engine wants more, False if it never will."""
 
     def words(self, request: Request, error: Exception) -> str:
         """An error on the way of a request in words, without text that may not be shown."""
@@ -73,11 +67,7 @@ class Planner(ABC):
         return None
 
     def sending(self, request: Request, intent: float | None) -> None:  # noqa: B027
-        """A request is about to be sent, for the first time or once more.
-
-        Args:
-            intent: US dollars that were set aside for it just now.
-        """
+        """For the first time or once more; `intent`: US dollars that were set aside for it just now."""
 
     @abstractmethod
     def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled | None:
@@ -90,11 +80,7 @@ class Planner(ABC):
 
     @abstractmethod
     def visit(self) -> None:
-        """Bring what is new to the disk, and close what is complete.
-
-        Raises:
-            MedtasksError: the disk takes nothing more, which ends the stream.
-        """
+        """Bring what is new to the disk, and close what is complete; an error ends the stream."""
 
     def close(self) -> None:  # noqa: B027
         """Nothing more comes; everything that came is on the disk and sealed after this."""
@@ -102,8 +88,6 @@ class Planner(ABC):
 
 @dataclass(slots=True)
 class _Sent:
-    """A request under way."""
-
     planner: Planner
     cost: float | None  # US dollars at most
     aside: float | None  # of them, those that are set aside now
@@ -114,13 +98,7 @@ class Stream:
     """Asks until every request of all planners has its outcome.
 
     Args:
-        engines: name -> engine, by the names that planners know.
-        budget: of the money that all of them spend together.
-        say: tells the user.
         closes: whether engines are closed at the end; they are asked again otherwise.
-
-    Attributes:
-        signals: from the user, so far.
     """
 
     def __init__(
@@ -161,7 +139,6 @@ class Stream:
         """Ask until every request has its outcome, or no planner wants more, or the budget is exhausted.
 
         Raises:
-            MedtasksError: an engine cannot work, or the disk takes nothing more. What was stored stays.
             KeyboardInterrupt: the user wants to stop.
         """
         keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
@@ -210,7 +187,6 @@ class Stream:
         self._wake()
 
     def _end(self, keeper: threading.Thread) -> None:
-        """Stop all threads; everything that came is on the disk and sealed then."""
         for feed in self._feeds.values():
             with suppress(Exception):  # the engine's own error says more
                 feed.close()
@@ -324,7 +300,6 @@ class Stream:
             self._wake()  # this may have been the last one
 
     def _later(self, request: Request) -> None:
-        """A request was taken whose outcome comes another way."""
         with self._lock:
             planner = self._planner_of.pop(request.key)
             del self._sent[request.key]

@@ -56,11 +56,8 @@ def start() -> None:
 
 
 def main(pid: int, mark: str) -> None:
-    """Watch the process that has started this one, then end what it leaves.
-
-    Args:
-        pid: of that process, which holds the other end of this one's standard input.
-        mark: which its descendants bear.
+    """Watch the process that has started this one, by the end of standard input; its descendants bear the
+    mark.
     """
     import psutil
 
@@ -100,11 +97,6 @@ def _marked(mark: str) -> set[psutil.Process]:
 
 
 def _holds_the_pipe(pid: int) -> bool:
-    """Whether a process has this one's standard input among its open files.
-
-    Raises:
-        OSError: the system does not tell.
-    """
     with os.scandir(f"/proc/{pid}/fd") as files:
         return any(os.path.samestat(file.stat(), os.fstat(0)) for file in files)
 

@@ -30,21 +30,12 @@ class VllmEngine(Engine):
     """Answers requests with lm-eval's vLLM model, each as lm-eval's `generate_until` would.
 
     Requests go to the lane that is least full: this process's own vLLM, and replicas where there are some.
-
-    Attributes:
-        lm: lm-eval's model: tokenizer, chat template, context.
-        lanes: this process's vLLM, then the replicas.
     """
 
     local, keeps_prefixes = True, True
 
     def __init__(self, lm: VLLM, lanes: Sequence[Lane]) -> None:
-        """Begin to work.
-
-        Args:
-            lm: loaded, with `data_parallel_size` 1.
-            lanes: a `Stepper` of `lm`, and replicas; the engine closes them.
-        """
+        """`lanes`: a `Stepper` of `lm`, and replicas; the engine closes them."""
         self.lm, self.lanes = lm, list(lanes)
         self._events: SimpleQueue[Event] = SimpleQueue()
         for lane in self.lanes:
@@ -105,11 +96,7 @@ class VllmEngine(Engine):
         return replace(request, tokens=tokens, option_tokens=options)
 
     def run(self, feed: Feed, done: Done) -> None:
-        """Answer requests until the feed is over.
-
-        Raises:
-            MedtasksError: a vLLM has died. What had its outcome by then has been handed on.
-        """
+        """What had its outcome when a vLLM dies has been handed on."""
         try:
             while True:
                 full = self._hand_out(feed)
@@ -124,7 +111,6 @@ class VllmEngine(Engine):
             self._give_up()
 
     def _hand_out(self, feed: Feed) -> bool:
-        """Fill the lanes; whether they are full."""
         while lane := self._freest():
             if (request := feed.take()) is None:
                 return False
@@ -142,11 +128,7 @@ class VllmEngine(Engine):
         return lane if lane.under_way < lane.window else None
 
     def _take_in(self, done: Done, seconds: float) -> bool:
-        """Hand on the next outcome, and all that have come with it; whether any came.
-
-        Raises:
-            MedtasksError: a lane has ended.
-        """
+        """Hand on the next outcome, and all that have come with it; whether any came."""
         ended: Ended | None = None
         events = list(self._arrived(seconds))
         for event in events:
@@ -169,11 +151,7 @@ class VllmEngine(Engine):
                 yield self._events.get_nowait()
 
     def _look(self, done: Done) -> None:
-        """See now and then whether a lane has died; hand on what it has left.
-
-        Raises:
-            MedtasksError: one has.
-        """
+        """See now and then whether a lane has died; hand on what it has left."""
         if time.monotonic() - self._looked < LOOK:
             return
         for lane in self.lanes:
@@ -191,7 +169,6 @@ class VllmEngine(Engine):
             self._under_way.clear()
 
     def close(self) -> None:
-        """End all vLLMs and free their memory."""
         atexit.unregister(self.close)
         for lane in self.lanes:
             lane.stop()

@@ -25,12 +25,7 @@ END: Final = "end"
 def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:
     """Load the model with a vLLM of its own, and say which processes that has started.
 
-    Args:
-        model_args: of lm-eval's model; `data_parallel_size` is left out.
-        extra: more of them, as lm-eval's command line passes them.
-
     Raises:
-        MedtasksError: vLLM does not start.
         ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
     """
     from lm_eval.models.vllm_causallms import VLLM
@@ -52,8 +47,6 @@ MEMORY_REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class LaneResult:
-    """The outcome of the request that was sent under this ticket."""
-
     ticket: int
     outcome: Outcome
 
@@ -73,8 +66,7 @@ Event: TypeAlias = LaneResult | Ended
 class Events(Protocol):
     """Where lanes put what happened; a `SimpleQueue`."""
 
-    def put(self, event: Event, /) -> None:
-        """Add an event; from any thread."""
+    def put(self, event: Event, /) -> None: ...
 
 
 class Lane(ABC):

@@ -28,13 +28,10 @@ _SHORT_PASS = 32
 
 @dataclass(frozen=True)
 class Pass:
-    """One request to the engine."""
-
     behind: Tokens  # what follows the prompt
     ids: Tokens = ()  # tokens whose log-probabilities are read behind it; without, those of `behind` are read
 
     def parameters(self) -> SamplingParams:
-        """Greedy, one token, and the log-probabilities that are read."""
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -59,7 +56,6 @@ class Reading:
     """One request with options on its way.
 
     Args:
-        request: with its tokens and those of the options.
         ids: whether the engine gives log-probabilities of chosen tokens.
         cached: whether it keeps the prompt for the passes that follow.
     """
@@ -91,7 +87,6 @@ class Reading:
         return [*self._prompt, *item.behind]
 
     def take(self, item: Pass, output: RequestOutput) -> None:
-        """Keep what a pass gave."""
         self._under_way -= 1
         if item.ids:
             completion = output.outputs[0]
@@ -111,11 +106,9 @@ class Reading:
 
     @property
     def complete(self) -> bool:
-        """Whether every pass was made."""
         return not self._left and not self._under_way
 
     def outcome(self) -> Outcome:
-        """The answer, once all is read."""
         options = self._request.option_tokens
         steps = [[self._read[option[:i], token] for i, token in enumerate(option)] for option in options]
         likelihoods = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]

@@ -51,14 +51,7 @@ CPU_THREADS = "VLLM_CPU_OMP_THREADS_BIND"
 
 
 def slices(replicas: int, each: int) -> list[dict[str, str]]:
-    """The environment variables of each replica.
-
-    Args:
-        each: workers of one, each on a device of its own.
-
-    Raises:
-        MedtasksError: there are too few devices.
-    """
+    """Of each replica, whose workers have a device each; MedtasksError where there are too few."""
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():
@@ -73,11 +66,6 @@ def slices(replicas: int, each: int) -> list[dict[str, str]]:
 
 
 def device_slices(devices: Sequence[str], replicas: int, each: int) -> list[Sequence[str]]:
-    """The devices of each replica.
-
-    Raises:
-        MedtasksError: there are too few.
-    """
     if len(devices) < replicas * each:
         raise MedtasksError(
             f"{replicas} replicas with {each} device{'s' * (each > 1)} each need {replicas * each} devices;"
@@ -89,15 +77,11 @@ def device_slices(devices: Sequence[str], replicas: int, each: int) -> list[Sequ
 
 
 def cpu_threads(setting: str | None, cores: Sequence[int], replicas: int, each: int) -> list[str]:
-    """To which cores vLLM binds each replica's threads. By itself it would give all cores to every replica.
+    """To which cores vLLM binds each replica's threads. By itself it would give all cores to every
+    replica.
 
     Args:
         setting: what the user has set: `nobind`, `auto`, or a list per worker of all replicas, by `|`.
-        cores: those that this process may use.
-        each: workers of one.
-
-    Raises:
-        MedtasksError: the user has set another number of lists.
     """
     workers = replicas * each
     if setting == "nobind":
@@ -144,11 +128,7 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
     so that `engine.lm` is a whole lm-eval model; the others take from the same stream of requests. No process
     of an engine outlives this one.
 
-    Args:
-        extra: what lm-eval's command line adds: `batch_size`, `max_batch_size`, `device`.
-
     Raises:
-        MedtasksError: vLLM does not start, there are too few devices, or the arguments do not go together.
         ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
     """
     watcher.start()

@@ -39,8 +39,6 @@ PATIENCE = 60
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The replica has loaded its model."""
-
     window: int
 
 
@@ -48,12 +46,7 @@ class Replica(Lane):
     """Feeds one replica. Start all, then load this process's own model, then wait for each."""
 
     def __init__(self, number: int, model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
-        """Start the process; it begins to load.
-
-        Args:
-            number: of this replica, from 1; 0 is the starting process itself.
-            model_args: those of lm-eval's model.
-        """
+        """The process begins to load; replica 0 is the starting process itself."""
         context = get_context("spawn")  # a fork would share what this process has loaded
         self.name = f"replica {number}"
         self._connection, theirs = context.Pipe()
@@ -65,30 +58,23 @@ class Replica(Lane):
         self._thread: threading.Thread | None = None
 
     def wait(self) -> None:
-        """Wait until the model is loaded.
-
-        Raises:
-            MedtasksError: it was not.
-        """
         message = next(self._messages(), None) or self._ended()
         if isinstance(message, Ended):
             raise MedtasksError(message.what, where=self.name, remedy=message.remedy)
         self.window = message.window
 
     def report_to(self, events: Events) -> None:
-        """Begin to read outcomes."""
         self._thread = threading.Thread(target=self._read, args=(events,), name=self.name, daemon=True)
         self._thread.start()
 
     def send(self, ticket: int, request: Request) -> None:
-        """Send what vLLM needs; if the process has died, the reading thread says so."""
+        """If the process has died, the reading thread says so."""
         with suppress(OSError):
             self._connection.send(
                 replace(request, key=str(ticket), prompt="", settings=dict(request.settings), row=None)
             )
 
     def drop(self) -> None:
-        """Let the replica give up what is under way."""
         with suppress(OSError):
             self._connection.send(DROP)
 
@@ -97,12 +83,10 @@ class Replica(Lane):
         return None if self._thread and self._thread.is_alive() else self._ended()
 
     def stop(self) -> None:
-        """Let the replica end its vLLM."""
         with suppress(OSError):
             self._connection.send(END)
 
     def close(self) -> None:
-        """Wait for its end; kill it if it does not come."""
         self._process.join(PATIENCE)
         self.kill()
 
@@ -137,10 +121,7 @@ class GivenUpError(Exception):
 
 
 class PipeFeed:
-    """The feed of a replica: what comes through the pipe.
-
-    A thread reads all the time. Both sides could otherwise wait for each other with full pipes.
-    """
+    """A thread reads all the time. Both sides could otherwise wait for each other with full pipes."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._starter = connection, os.getppid()
@@ -157,11 +138,7 @@ class PipeFeed:
 
     @property
     def over(self) -> bool:
-        """Never by itself.
-
-        Raises:
-            GivenUpError: what is under way is to be given up. An engine asks for this also when it is full.
-        """
+        """GivenUpError where what is under way is to be given up, asked for also by a full engine."""
         self.wait(0)
         if self._next in (DROP, END) or os.getppid() != self._starter:
             # engine processes that were forked may hold the pipe open, so its end alone does not tell
@@ -176,22 +153,18 @@ class PipeFeed:
         return False
 
     def take(self) -> Request | None:
-        """The next request, if one has come."""
         if self.over:
             return None
         request, self._next = self._next, None
         return request if isinstance(request, Request) else None
 
     def wait(self, seconds: float) -> None:
-        """Wait until something comes, at most so long."""
         if self._next is None:
             with suppress(Empty):
                 self._next = self._ready.get(timeout=seconds)
 
 
 def _serve(connection: Connection, model_args: Config, extra: Config) -> None:
-    """Load the model, then answer until told to end. The target of the process."""
-
     def done(request: Request, outcome: Outcome) -> None:
         connection.send(LaneResult(int(request.key), outcome))
 

@@ -16,11 +16,6 @@ def end_of_text(lm: VLLM) -> str:
 
 
 def budget(lm: VLLM, settings: Mapping[str, Any]) -> int:
-    """Tokens that an answer may have.
-
-    Raises:
-        ValueError: the settings are not valid.
-    """
     budget: int = lm.modify_gen_kwargs(dict(settings), default_max_gen_toks=lm.max_gen_toks)[2]
     return budget
 

@@ -43,11 +43,6 @@ class Stepper(Lane):
     """Steps one `vllm.LLM`. Only its thread touches the engine."""
 
     def __init__(self, lm: VLLM, processes: Sequence[BaseProcess] = ()) -> None:
-        """Work with a loaded model.
-
-        Args:
-            processes: those that its vLLM has started.
-        """
         self._lm, self._engine, self._processes = lm, lm.model.llm_engine, list(processes)
         self._end, self._ids = end_of_text(lm), knows_ids()
         self._cached = bool(self._engine.vllm_config.cache_config.enable_prefix_caching)
@@ -58,20 +53,16 @@ class Stepper(Lane):
         self.window = 2 * self._engine.vllm_config.scheduler_config.max_num_seqs
 
     def report_to(self, events: Events) -> None:
-        """Begin to work."""
         self._events = events
         self._thread.start()
 
     def send(self, ticket: int, request: Request) -> None:
-        """Add a request before the next step."""
         self._inbox.put((ticket, request))
 
     def drop(self) -> None:
-        """Abort what is under way after the current step."""
         self._inbox.put(DROP)
 
     def lost(self) -> Ended | None:
-        """Whether a process of the engine is gone, or its thread has ended."""
         dead = [process for process in self._processes if not process.is_alive()]
         if not dead and self._thread.is_alive():
             return None
@@ -79,11 +70,9 @@ class Stepper(Lane):
         return Ended(f"vLLM's engine has died ({codes or 'see above'})", "vLLM", MEMORY_REMEDY)
 
     def stop(self) -> None:
-        """Abort what is under way after the current step, then make no further one."""
         self._inbox.put(END)
 
     def close(self) -> None:
-        """End vLLM's processes."""
         while self._thread.is_alive() and not self.lost():
             self._thread.join(0.1)
         self._engine.engine_core.shutdown()
@@ -112,10 +101,8 @@ class Stepper(Lane):
                 return False
 
     def _add(self, ticket: int, request: Request) -> None:
-        """Give the engine a request; if it does not take it, that is its outcome.
-
-        Raises:
-            EngineDeadError: the engine takes nothing any more.
+        """If the engine does not take a request, that is its outcome; EngineDeadError where it takes
+        nothing any more.
         """
         from vllm.v1.engine.exceptions import EngineDeadError
 
@@ -144,11 +131,6 @@ class Stepper(Lane):
         self._engine.add_request(name, prompt, parameters, lora_request=self._lm.lora_request)
 
     def _ask(self, ticket: int, reading: Reading) -> None:
-        """Make the next passes of a request with options.
-
-        Raises:
-            EngineDeadError: the engine takes nothing any more.
-        """
         from vllm.v1.engine.exceptions import EngineDeadError
 
         try:
@@ -162,7 +144,6 @@ class Stepper(Lane):
             self._refused(ticket, error)
 
     def _drop_parts(self, ticket: int) -> None:
-        """Give up what is under way of a request with options."""
         names = [name for name, added in self._added.items() if added.ticket == ticket]
         for name in names:
             del self._added[name]
