@@ -8,11 +8,11 @@ import typer
 
 _DESCRIPTION = """usage: medtasks lm_eval --model medtasks-NAME --model_args run=FOLDER,… [options]
 
-lm-eval's own command, with models that remember: a killed call goes on. NAME is any model of lm-eval's;
-medtasks-api takes the interface of a server from its address. Every answer is kept in the folder that run=
-names, as soon as it comes. The same command asks only what has no answer yet, and a folder holds the answers
-of one model. Tasks may be anybody's. Text that is not known to be open goes to this machine and to
-MEDTASKS_TRUSTED_HOSTS alone.
+Call lm-eval itself, with models that remember every answer. A killed call goes on: each answer is kept
+in the folder that run= names, as soon as it comes, and the same command asks only what has no answer
+yet. NAME is any model of lm-eval's; medtasks-api takes the interface of a server from its address. A
+folder holds the answers of one model. Tasks may be anybody's. Text that is not known to be open goes to
+this machine and to MEDTASKS_TRUSTED_HOSTS only.
 """
 
 

@@ -17,6 +17,7 @@ from medtasks_ext.egress import addresses
 from medtasks_ext.engines.choose import engine_of
 from medtasks_ext.engines.engine import Engine
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.jsonfile import read_json
 from medtasks_ext.run.lm import Remembering
 from medtasks_ext.run.store import Answers
 from medtasks_ext.runs.conditions import is_harmless
@@ -109,7 +110,7 @@ def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> st
     mine = json.loads(json.dumps(mine, sort_keys=True, default=str))
     path = folder / IDENTITY
     if path.is_file():
-        theirs = json.loads(path.read_text(encoding="utf-8"))
+        theirs = read_json(path)
         if other := sorted(
             name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)
         ):
