@@ -43,24 +43,17 @@ class Choice(BaseModel):
 
     @classmethod
     def of(cls, task: str, limit: float | None, samples: Mapping[str, Sequence[int]] | None) -> Choice:
-        """What is chosen of a task; a task without a list in `samples` is under the limit.
-
-        Args:
-            limit: of all tasks.
-            samples: task -> places, in any order.
-        """
+        """A task without a list in `samples` is under the limit."""
         if listed := (samples or {}).get(task):
             return cls(samples=tuple(sorted(set(listed))))
         return cls(limit=limit)
 
     @property
     def whole(self) -> bool:
-        """Whether all documents are chosen."""
         return self.limit is None and self.samples is None
 
     @property
     def words(self) -> str:
-        """As reports name it."""
         if self.drawn is not None:
             return f"{DRAWN}±{self.drawn.error:g} points"
         if self.samples is not None:
@@ -70,11 +63,7 @@ class Choice(BaseModel):
         return f"the first {int(self.limit)}" if self.limit >= 1 else f"the first {100 * self.limit:g} %"
 
     def places(self, n: int) -> Sequence[int]:
-        """Places of the chosen documents; a share is rounded up, which is lm-eval's rule.
-
-        Args:
-            n: documents of the test file. Samples may name places beyond it.
-        """
+        """A share is rounded up, which is lm-eval's rule; samples may name places beyond `n`."""
         if self.samples is not None:
             return self.samples
         if self.limit is None:

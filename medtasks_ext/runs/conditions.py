@@ -41,15 +41,13 @@ _BUDGETS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_toke
 
 
 class _Part:
-    """A part of the record: what it does not know is refused when it is read."""
+    """What a part does not know is refused when it is read."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
 class Rows(_Part):
-    """Which rows are asked."""
-
     source: Source | None = None  # whose rows they are
     origin: str | None = None  # local, hub, release or sample
     revision: str | None = None  # of a download
@@ -62,8 +60,6 @@ class Rows(_Part):
 
 @dataclass(frozen=True)
 class Wording(_Part):
-    """In which words."""
-
     kind: Words | None = None
     artefact: str | None = (
         None  # the released file that holds the official words, where rows do not carry them
@@ -74,16 +70,12 @@ class Wording(_Part):
 
 @dataclass(frozen=True)
 class Shots(_Part):
-    """How many examples a prompt carries, and which."""
-
     k: int | None = None
     hash: str | None = None  # of the examples as rendered; None without any
 
 
 @dataclass(frozen=True)
 class Layout(_Part):
-    """How a prompt is laid out."""
-
     chat_template: bool | str | None = None  # applied or not, the name of another one, or `LAYOUT`
     system_role: bool | None = None  # whether instructions stand in the system turn
     system_instruction: str | None = None  # further text of the system turn
@@ -96,8 +88,6 @@ class Layout(_Part):
 
 @dataclass(frozen=True)
 class Judge(_Part):
-    """One of a jury."""
-
     name: str
     model: str | None = None  # where it has another name
     request: str | None = None  # what its requests say besides the question, as JSON
@@ -106,8 +96,6 @@ class Judge(_Part):
 
 @dataclass(frozen=True)
 class Jury(_Part):
-    """Who judges answers, and how."""
-
     judges: tuple[Judge, ...]
     adjudicator: Judge | None = None  # who decides where two assessors differ
     protocol: str | None = None  # its id
@@ -157,11 +145,7 @@ class Observed(_Part):
     engines: tuple[EngineRecord, ...] = ()  # what answered in each session, equal ones once
 
     def counted(self, cut: Mapping[str, int]) -> Observed:
-        """The same with counts of what did not fit.
-
-        Args:
-            cut: name of such a field -> count; those that nobody counted are not there.
-        """
+        """With counts of what did not fit, by name of a field; those that nobody counted are not there."""
         return replace(
             self,
             shots_dropped=cut.get("shots_dropped"),
@@ -173,7 +157,7 @@ class Observed(_Part):
 
 
 def accounted_rows(here: int, held_out: int | None, dropped: int | None, stated: int) -> int:
-    """How many of the documents that a suite states are accounted for: here, held out, or without gold."""
+    """Here, held out, or without gold."""
     return here if here >= stated else min(here + (held_out or 0) + (dropped or 0), stated)
 
 
@@ -186,29 +170,22 @@ class Conditions(_Part):
 
     @property
     def synthetic(self) -> bool:
-        """Whether its rows are invented."""
         return self.asked.rows.source == "synthetic"
 
     @property
     def cut(self) -> dict[str, int]:
-        """Kind of cut -> prompts or answers that did not fit; kinds that nobody counted are left out."""
+        """Kinds that nobody counted are left out."""
         counts = {kind: getattr(self.observed, kind) for kind in CUTS}
         return {kind: n for kind, n in counts.items() if n is not None}
 
     @cached_property
     def accounted(self) -> int | None:
-        """How many of the suite's rows are accounted for where all here are answered: asked, or held out."""
+        """Where all here are answered: asked, or held out."""
         seen, stated = self.observed, self.asked.rows.n_of_suite or 0
         rows = seen.n if seen.n_here is None else seen.n_here
         return None if rows is None else accounted_rows(rows, seen.n_held_out, seen.n_dropped, stated)
 
     def on(self, documents: str, n: int) -> Conditions:
-        """The same on a part of the documents.
-
-        Args:
-            documents: which, in words.
-            n: how many.
-        """
         return replace(
             self,
             asked=replace(self.asked, rows=replace(self.asked.rows, documents=documents)),
@@ -216,7 +193,7 @@ class Conditions(_Part):
         )
 
     def record(self) -> Json:
-        """As files hold it; what is unknown is left out."""
+        """What is unknown is left out."""
         return {"schema": SCHEMA, **_known(asdict(self))}
 
 
@@ -233,7 +210,7 @@ class RunConditions(_Part):
     juries: tuple[Jury, ...] = ()  # that judged its tasks
 
     def record(self) -> Json:
-        """As files hold it; what is unknown is left out."""
+        """What is unknown is left out."""
         return _known(asdict(self))
 
 
@@ -262,15 +239,7 @@ def _adapter() -> TypeAdapter[Conditions]:
 
 
 def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditions:
-    """The record from a file.
-
-    Args:
-        content: as `Conditions.record` gives it.
-        where: the file, for messages.
-
-    Raises:
-        MedtasksError: it is of another schema, or does not hold what a record holds.
-    """
+    """MedtasksError of another schema, or of what no record holds."""
     if content.get("schema") != SCHEMA:
         raise MedtasksError(
             f"conditions: schema is {content.get('schema')!r}, and this version reads {SCHEMA}",
@@ -292,11 +261,7 @@ def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditi
 
 
 def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
-    """What a manifest says of all tasks of its run.
-
-    Args:
-        manifest: as JSON. Plain `lm_eval` results have one of the same keys.
-    """
+    """Plain `lm_eval` results have a manifest of the same keys."""
     identity = manifest["identity"]
     settings, model = identity["settings"], identity["model"]
     given, multiturn = settings.get("apply_chat_template"), settings.get("fewshot_as_multiturn")
@@ -318,7 +283,7 @@ def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
 
 
 def moving(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The model arguments that are recorded: all but the name of the model and those that are harmless."""
+    """All but the name of the model and those that are harmless."""
     return {key: value for key, value in arguments.items() if not is_harmless(key) and key not in _NAMES}
 
 
@@ -334,9 +299,7 @@ def task_conditions(
     """The record of a task that was run.
 
     Args:
-        asked: what the others do not say.
         observed: what was loaded aside.
-        run: what all tasks of the run share.
         loaded: the record of what was loaded; empty where nobody recorded it.
         config: lm-eval's record of the task's configuration.
     """
@@ -383,7 +346,7 @@ def task_conditions(
 
 
 def _delimiter(config: Mapping[str, Any]) -> str | None:
-    """What stands before a possible answer; None where the model writes its answer."""
+    """None where the model writes its answer."""
     return (
         str(config.get("target_delimiter", " ")) if config.get("output_type") == "multiple_choice" else None
     )

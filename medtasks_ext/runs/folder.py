@@ -23,8 +23,6 @@ _DOCUMENTS = 1 << 31  # of a task at most; more is a number that somebody made u
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run's folder."""
-
     path: Path
 
     @property
@@ -34,12 +32,10 @@ class RunFolder:
 
     @property
     def responses(self) -> Path:
-        """Outcomes of requests."""
         return self.path / "responses"
 
     @property
     def judgements(self) -> Path:
-        """What judges said."""
         return self.path / "judgements"
 
     @cached_property
@@ -52,7 +48,6 @@ class RunFolder:
         return self.path / "prompts" / f"{task}.jsonl"
 
     def task_file(self, task: str) -> Path:
-        """A task's result."""
         return self.tasks / f"{task}.json"
 
     def resampled_file(self, task: str) -> Path:
@@ -64,12 +59,10 @@ class RunFolder:
         return self.tasks / f"{task}.parquet"
 
     def samples_file(self, task: str) -> Path:
-        """lm-eval's record per document."""
         return self.path / f"samples_{task}.jsonl"
 
     @property
     def results_file(self) -> Path:
-        """All finished tasks together."""
         return self.path / "results.json"
 
     def judged_file(self, task: str) -> Path:
@@ -83,23 +76,15 @@ class RunFolder:
 
     @property
     def agreement_file(self) -> Path:
-        """How far judges agree, over all tasks."""
         return self.judgements / "agreement.json"
 
     def is_sealed(self, entry: TaskEntry) -> bool:
-        """Whether the files of outcomes still end as they did when the task was complete."""
         return all(sealed_head(self.responses / name, seal) for name, seal in entry.sealed.items())
 
     def has_outcomes(self) -> bool:
-        """Whether any request was answered or failed here."""
         return any(file.stat().st_size for file in self.responses.glob("*.jsonl"))
 
     def read_task(self, task: str) -> TaskRecord:
-        """A task's result.
-
-        Raises:
-            MedtasksError: there is none, or it is damaged.
-        """
         record: TaskRecord = read_json(self.task_file(task))
         kinds = {"metrics": dict, "loaded": dict, "n": int}
         if not (
@@ -113,17 +98,10 @@ class RunFolder:
         return record
 
     def write_task(self, task: str, record: TaskRecord) -> None:
-        """Write a task's result."""
         write_json(self.task_file(task), record)
 
     def read_samples(self, task: str, first: int | None = None) -> list[Sample]:
-        """lm-eval's records of a task; all, or so many of the first.
-
-        Raises:
-            MedtasksError: there is no such file, or a line of it is damaged, which is named.
-        """
         return read_samples(self.samples_file(task), first)
 
     def write_samples(self, task: str, samples: Iterable[Sample]) -> None:
-        """Write lm-eval's records of a task."""
         write_lines(self.samples_file(task), samples)

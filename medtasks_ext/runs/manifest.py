@@ -51,8 +51,6 @@ _NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
 
 
 class TaskState(str, Enum):
-    """Where a task stands."""
-
     #: not begun, or begun and not finished
     WAITING = "waiting"
     #: every request has its outcome, and some of them are faults: there is no score
@@ -71,8 +69,6 @@ class _Record(BaseModel):
 
 
 class TaskEntry(_Record):
-    """What the manifest says of a task."""
-
     state: TaskState = TaskState.WAITING
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
@@ -100,21 +96,17 @@ class Identity(_Record):
 
     @property
     def model_name(self) -> str:
-        """The name that the run's user gave the model."""
         arguments = self.model["model_args"]
         return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
 
     @property
     def asked_name(self) -> str:
-        """The model's name as a server is asked for it; empty where the arguments hold none."""
+        """Empty where the arguments hold none."""
         arguments = self.model["model_args"]
         return str(arguments.get("model") or arguments.get("pretrained") or "")
 
     def differs_from(self, other: Identity) -> list[str]:
-        """In words, where two identities differ in what can change responses.
-
-        Arguments that cannot move a score are no part of either, also where a former version kept them.
-        """
+        """Arguments that cannot move a score are no part of either."""
         return differences(self._moving(), other._moving())
 
     def _moving(self) -> dict[str, Any]:
@@ -134,16 +126,11 @@ class Identity(_Record):
         return sha256(content.encode()).hexdigest()[:32]
 
     def bound(self, **asked: str) -> Binding:
-        """What ties a file of outcomes to this identity.
-
-        Args:
-            asked: the further fields of `Binding`.
-        """
         return Binding(self.whole, self.model_name, **asked)
 
 
 def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Identity:
-    """The identity of a run: its arguments without those of place, speed and login."""
+    """Its arguments without those of place, speed and login."""
     kept = {name: value for name, value in arguments.items() if not is_harmless(name)}
     content = {"model": {"model": model, "model_args": kept}, "settings": dict(settings)}
     # as JSON has it, so that what is compared later is of the same types
@@ -151,7 +138,6 @@ def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str,
 
 
 def differences(old: Any, new: Any, path: str = "") -> list[str]:
-    """In words, where two records differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys([*old, *new])
         return [
@@ -163,8 +149,6 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 class Session(_Record):
-    """One call that wrote to the folder."""
-
     started: str  # local time
     host: str  # name of the machine
     model_args: Config = Field(default_factory=dict)  # all of them, secrets as digests
@@ -191,16 +175,12 @@ class FolderSeal(_Record):
 
 
 class Batch(_Record):
-    """Requests that were written to files, to be asked elsewhere."""
-
     written: str = Field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%S"))  # local time
     file: str  # as the user named it; above the limits of one file, several with numbers in their names
     requests: int  # in it
 
 
 class Manifest(_Record):
-    """The manifest."""
-
     #: of the folder
     schema_version: int = Field(
         default=RUN_SCHEMA,
@@ -277,24 +257,13 @@ class Manifest(_Record):
         return {file: seal.head for file, seal in sorted(self.seals.items())}
 
     def replace_seals(self, folder: str, known: Mapping[str, Seal], new: Mapping[str, Seal]) -> None:
-        """Keep the seals that others replace, with the reason.
-
-        Args:
-            folder: of the files.
-            known: file -> its seal so far.
-            new: file -> its seal from now on.
-        """
+        """Keep the seals that others replace, with the reason."""
         for name, seal in known.items():
             if name in new and new[name] != seal:
                 why = "lines were added" if new[name].lines > seal.lines else "its lines are others"
                 self.past_seals.append(PastSeal(file=f"{folder}/{name}", seal=seal, why=why))
 
     def seal_judgements(self, seals: Mapping[str, Seal]) -> None:
-        """Note the state of the files of judgements.
-
-        Args:
-            seals: task -> the seal of its file.
-        """
         known, new = (
             {f"{task}.jsonl": seal for task, seal in some.items()} for some in (self.judgements, seals)
         )
@@ -302,15 +271,13 @@ class Manifest(_Record):
         self.judgements = dict(seals)
 
     def note(self, notes: list[str]) -> None:
-        """Add notes, each once."""
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
     def allow(self, hosts: Iterable[str]) -> None:
-        """Note hosts that a call permits, each once."""
         self.allowed_hosts = list(dict.fromkeys([*self.allowed_hosts, *hosts]))
 
     def record(self) -> dict[str, Any]:
-        """As it is stored; what is empty is left out."""
+        """What is empty is left out."""
         content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         content["tasks"] = {
             name: {key: value for key, value in entry.items() if value not in ("", {}, [])}
@@ -320,7 +287,6 @@ class Manifest(_Record):
         return {key: value for key, value in content.items() if value not in ("", {}, []) or key in always}
 
     def write(self, folder: Path) -> None:
-        """Write it."""
         write_json(folder / FILE, self.record())
 
     @classmethod

@@ -59,8 +59,6 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which judge was asked, and how; its requests are about answers."""
-
     judge: str  # its name in the jury file; `human` for a physician
     model: str = ""  # as the judge's server calls it
     protocol: str = ""  # under which it was asked
@@ -101,7 +99,7 @@ class Stored:
     of: Binding | None = None  # where this line and those after it are of something else than those before
 
     def record(self) -> Json:
-        """As it is stored; what is empty is left out."""
+        """What is empty is left out."""
         record = {"key": self.key, "document": self.document, **(_filled(self.about) if self.about else {})}
         entry = self.entry
         if isinstance(entry, Intent):
@@ -123,11 +121,7 @@ class Stored:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Stored:
-        """From a stored line.
-
-        Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is none.
-        """
+        """ValueError, KeyError, TypeError or AttributeError where it is none."""
         record = _current(record)
         about = About(**_known(About, record)) if "judge" in record else None
         texts = (record["key"], record["document"], *([about.judge] if about else []))
@@ -150,12 +144,11 @@ class Binding:
     instruction: str = ""  # whose words
 
     def record(self) -> Json:
-        """As it is stored; what is empty is left out."""
         return _filled(self)
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Binding:
-        """From a stored line. Raises TypeError where it is none."""
+        """TypeError where it is none."""
         binding = cls(**_known(cls, record))
         if not all(isinstance(value, str) for value in asdict(binding).values()):
             raise TypeError("what a file is bound to is text")
@@ -168,7 +161,6 @@ def _filled(item: DataclassInstance, *but: str) -> Json:
 
 
 def _known(kind: type[DataclassInstance], record: Mapping[str, Any], *but: str) -> Json:
-    """What a stored line says of the fields of a dataclass, some of them left out."""
     names = [item.name for item in fields(kind) if item.name not in but]
     return {name: record[name] for name in names if name in record}
 
@@ -215,7 +207,6 @@ def _current(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def judged_files(folder: Path) -> list[str]:
-    """The tasks that `RUN/judgements` holds a file of, old files among them."""
     names = {path.stem.removesuffix(_OLD_FAULTS) for path in folder.glob("*.jsonl")}
     return sorted(name for name in names if not name.startswith(QUEUE))
 
@@ -224,27 +215,18 @@ def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[S
     """The outcomes of one task; a last line that a crash cut short is left out.
 
     Args:
-        folder: `RUN/responses` or `RUN/judgements`.
         older: the lines may be those of a version that knew no chain.
-
-    Raises:
-        MedtasksError: a line is damaged, or not the one that was written there.
     """
     path = folder / f"{task}.jsonl"
     yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
 
 
 def read_file(path: Path) -> Iterator[Stored]:
-    """The outcomes of one file.
-
-    Raises:
-        MedtasksError: a line is damaged, or not the one that was written there.
-    """
     return _lines(ChainedFile(path))
 
 
 class FollowedOutcomes:
-    """The outcomes of one file as a run under way adds them, each once; nothing is written or locked."""
+    """Each once, as a run under way adds them; nothing is written or locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -252,15 +234,9 @@ class FollowedOutcomes:
 
     @property
     def has_more(self) -> bool:
-        """Whether something was added since it was read."""
         return self._file.has_more
 
     def further(self) -> Iterator[Stored]:
-        """What was added.
-
-        Raises:
-            MedtasksError: a line is damaged, or lines that were read are gone.
-        """
         return _stored(self.path, self._file.further(), self._file.seal.lines + 1)
 
 
@@ -314,24 +290,16 @@ class OutcomeLog:
 
     @property
     def path(self) -> Path:
-        """The file."""
         return self._file.path
 
     def forget(self) -> None:
-        """Drop the keys, which are needed no more."""
         self.answered: set[str] = set()
         self.last: dict[str, Fault] = {}
         self.unsettled: dict[str, list[float]] = {}
         self.spent = 0.0
 
     def read(self) -> Iterator[Stored]:
-        """What is there; to be read to its end before the first `add`.
-
-        A last line that a crash cut short is left out.
-
-        Raises:
-            MedtasksError: a line is damaged, or not the one that was written there.
-        """
+        """Read to its end before the first `add`; a last line that a crash cut short is left out."""
         for stored in self._read():
             self._remember(stored)
             yield stored
@@ -348,7 +316,6 @@ class OutcomeLog:
             yield stored
 
     def load(self) -> None:
-        """Read what is there for what is remembered of it alone."""
         for _ in self.read():
             pass
 
@@ -400,7 +367,6 @@ class OutcomeLog:
 
     @property
     def unsure(self) -> float:
-        """US dollars at most of tries that were sent and never settled."""
         return sum(cost for costs in self.unsettled.values() for cost in costs)
 
     def add(
@@ -412,22 +378,11 @@ class OutcomeLog:
         about: About | None = None,
         settles: float | None = None,
     ) -> Stored:
-        """Append an outcome, or the intent to ask.
-
-        Args:
-            settles: US dollars of the intent that it settles, 0 where none is.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
+        """`settles`: US dollars of the intent that it settles, 0 where none is."""
         return self.append(Stored(key, document, entry, round(time.time(), 3), about, settles))
 
     def append(self, stored: Stored) -> Stored:
-        """Append a line, which reaches the operating system at once.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
+        """A line reaches the operating system at once."""
         if self._binding is not None:
             stored = replace(stored, of=None if self._binding == self._bound else self._binding)
         self._file.add(stored.record())
@@ -436,24 +391,16 @@ class OutcomeLog:
         return stored
 
     def guard(self) -> None:
-        """Make sure that this process may still write, before something is done that ends in a line.
-
-        Raises:
-            MedtasksError: another process has taken the folder over.
-        """
         self._file.guard()
 
     def sync(self) -> None:
-        """Bring everything added so far to the disk."""
         self._file.sync()
 
     @property
     def seal(self) -> Seal:
-        """The state of the file, for the manifest."""
         return self._file.seal
 
     def close(self) -> None:
-        """Sync and close."""
         self._file.close()
 
 

@@ -29,11 +29,8 @@ class SampleDocument(_Document, total=False):
     Attributes:
         id: unique within the task, together with `trial`.
         system: the instruction, where the chat has a system turn for it.
-        prompt: the user's turn.
-        target: the gold answer as written.
         gold: the gold answer as parsed; None where the row has none.
         cot: whether it asks for a chain of thought.
-        data: local, hub, release or sample.
     """
 
     options: list[str]  # the texts of a multiple-choice question, in the order in which they were shown
@@ -65,8 +62,6 @@ class Sample(_Sample, total=False):
 
     Attributes:
         doc_id: place of the document in the task.
-        doc: the document.
-        target: its gold answer as written.
         arguments: [prompt, generation settings] of each request; a conversation is JSON in a list.
         resps: the responses to each request.
         filtered_resps: each as the answer format reads it.
@@ -80,8 +75,6 @@ class Sample(_Sample, total=False):
 
 
 class EstimateRecord(TypedDict):
-    """How near a score is to that of all documents, as results record it."""
-
     variance: float  # of its distance to the score of all documents
     degrees: float  # of freedom
     asked: int  # documents
@@ -108,17 +101,11 @@ class TaskRecord(_TaskRecord, total=False):
     """The result of a task: `RUN/tasks/TASK.json`.
 
     Attributes:
-        task: its name.
         version: `N-X`.
-        n: documents that were answered.
         loaded: what was loaded (`prompts.documents.Loaded.record`).
         cut: kind of cut -> prompts that did not fit.
-        tokens: of prompts and answers; None where nobody counted.
-        metrics: metric -> value.
         intervals: metric -> its interval and how that was taken.
-        conditions: under which the score came about (`runs.conditions`).
         highest: what perfect answers to these documents score by the suite's reading; None: 1, or not known.
-        config: the task's configuration without secrets.
         estimate: of drawn documents, how near the score is to that of all.
     """
 

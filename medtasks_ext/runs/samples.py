@@ -23,16 +23,11 @@ RESCORE = "`medtasks rescore RUN` writes the file again from the stored response
 
 
 def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE) -> list[Sample]:
-    """The records of a samples file; all, or so many of its first.
-
-    Raises:
-        MedtasksError: there is no such file, or a line of it is damaged, which is named.
-    """
+    """All, or so many of its first; a damaged line is named."""
     return list(islice(iter_samples(path, remedy=remedy), first))
 
 
 def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
-    """The records of a samples file, one after the other. Raises as `read_samples`."""
     check_regular(path)
     try:
         with path.open("rb") as lines:  # bytes: a text may hold other line separators than \n
@@ -58,7 +53,6 @@ def parsed_of(sample: Sample) -> Mapping[str, Any]:
 
 
 def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
-    """The prompt of a document as it was recorded, and the settings of generation."""
     arguments: Any = sample["arguments"]
     # lm-eval's own files have names in place of lists
     first = arguments["gen_args_0"] if isinstance(arguments, dict) else arguments[0]
@@ -67,7 +61,7 @@ def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
 
 
 def options_of(sample: Mapping[str, Any]) -> tuple[str, ...]:
-    """The possible answers whose likelihoods were asked for; none where the model wrote its answer."""
+    """None where the model wrote its answer."""
     arguments: Any = sample["arguments"]
     pairs = (
         [tuple(pair.values()) for pair in arguments.values()] if isinstance(arguments, dict) else arguments
@@ -135,15 +129,10 @@ class SampleFile:
         self._end = 0  # of what was read
 
     def __len__(self) -> int:
-        """The records that were read so far."""
         return len(self._begins)
 
     def further(self) -> Iterator[Sample | None]:
-        """The records from where the last call ended; None for a damaged line.
-
-        Raises:
-            MedtasksError: there is no such file.
-        """
+        """From where the last call ended; None for a damaged line."""
         check_regular(self.path)
         try:
             file = self.path.open("rb")
@@ -163,11 +152,7 @@ class SampleFile:
                         yield sample
 
     def holding(self, words: str) -> Iterator[int]:
-        """Places of records, among those read before, whose lines hold a text in any of their keys or values.
-
-        Args:
-            words: folded, as by `str.casefold`. JSON may write them with escapes, or as they are.
-        """
+        """Places of records read before whose lines hold a text, folded as by `str.casefold`."""
         forms = {json.dumps(words, ensure_ascii=asks)[1:-1].casefold() for asks in (True, False)}
         with self.path.open("rb") as file:
             for place, begin in enumerate(self._begins):
@@ -177,14 +162,6 @@ class SampleFile:
                     yield place
 
     def record(self, place: int) -> Sample:
-        """A record that was read before.
-
-        Args:
-            place: from 0.
-
-        Raises:
-            MedtasksError: its line is damaged, or the file is gone.
-        """
         try:
             with self.path.open("rb") as file:
                 file.seek(self._begins[place])

@@ -30,7 +30,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9.-]*://(?:(?!\+https?://)[^\s'\"])+")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of such a name says how to log in: of a known setting it does not."""
+    """Of a known setting it does not."""
     return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and not is_known(name)
 
 
@@ -74,11 +74,7 @@ def without_secrets(content: Any, salt: str, name: str = "") -> Any:
 
 
 def dropped_secrets(content: Any, *, fields: bool = False) -> Any:
-    """The same content without secrets, at any depth: what can be compared between runs.
-
-    Args:
-        fields: its keys name fields of answers, as below `properties` of a JSON schema, and no logins.
-    """
+    """The same content without secrets, at any depth: what can be compared between runs."""
     if isinstance(content, dict):
         kept = ((key, value) for key, value in content.items() if fields or not is_secret(str(key)))
         return {key: dropped_secrets(value, fields=key == "properties") for key, value in kept}
@@ -96,7 +92,6 @@ def without_login(config: Config) -> Config:
 
 
 def digest(value: Any, salt: str) -> str:
-    """What stands in place of a secret."""
     return f"secret-{sha256(f'{salt}{value!r}'.encode(errors='replace')).hexdigest()[:12]}"
 
 
@@ -116,6 +111,5 @@ def _bare(url: str, salt: str) -> str:
 
 
 def model_arguments(arguments: Mapping[str, Any], salt: str) -> Config:
-    """Model arguments as they are recorded: plain JSON without secrets."""
     plain: Config = json.loads(json.dumps(without_secrets(dict(arguments), salt), default=str))
     return plain

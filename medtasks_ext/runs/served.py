@@ -27,12 +27,7 @@ def other_models(asked: str, served: Iterable[str]) -> list[str]:
 
 
 def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
-    """A line where another model answered; empty where none did.
-
-    Args:
-        asked: the model's name, as the server was asked for it; empty where nobody knows it.
-        served: of each task, the names of the models that answered.
-    """
+    """A line where another model answered; empty where none did, or where nobody knows what was asked."""
     found = [others for names in served if asked and (others := other_models(asked, names))]
     if not found:
         return ""

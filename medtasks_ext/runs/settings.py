@@ -49,8 +49,6 @@ class Setting:
 
     Attributes:
         names: keys, for which all the same holds.
-        effect: of a value that is none of `values`.
-        why: the reason.
         values: those that change nothing: the engines' own defaults.
         untried: why no test compares answers with and without it; empty where one does.
     """
@@ -80,23 +78,14 @@ def _by_name() -> dict[tuple[Place, str], Setting]:
 
 
 def is_known(name: str) -> bool:
-    """Whether a line of any place names a setting."""
     return any(known == name for _, known in _by_name())
 
 
 def setting_of(place: Place, name: str) -> Setting | None:
-    """The line of a setting; None where no line names it."""
     return _by_name().get((place, name))
 
 
 def effect(place: Place, name: str, value: Any) -> Effect:
-    """What a setting with a value can do to a score.
-
-    Args:
-        place: where it is given.
-        name: its key.
-        value: as a file or a command line has it.
-    """
     line = setting_of(place, name)
     if line is None:
         return Effect.MOVES
@@ -106,7 +95,7 @@ def effect(place: Place, name: str, value: Any) -> Effect:
 
 
 def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> dict[str, Any]:
-    """The settings among some that have one of these effects; what a template is given stands by name."""
+    """What a template is given stands by name."""
     return {name: value for at, name, value in _each(place, values) if effect(at, name, value) in effects}
 
 
