@@ -55,7 +55,6 @@ _keepers: dict[Path, Keeper] = {}
 
 @contextmanager
 def kept(folder: Path, keeper: Keeper) -> Iterator[None]:
-    """Within it, the keeper hears of what this process writes below the folder."""
     place = folder.resolve()
     former = _keepers.get(place)
     _keepers[place] = keeper
@@ -69,7 +68,6 @@ def kept(folder: Path, keeper: Keeper) -> Iterator[None]:
 
 
 def keeper_of(path: Path) -> Keeper | None:
-    """The keeper of the folder that a file lies in, at any depth."""
     if not _keepers:
         return None
     keepers = (_keepers.get(folder) for folder in path.parent.resolve().joinpath(path.name).parents)
@@ -105,14 +103,6 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
 
     The content goes to a file of its own name beside the place, is brought to the disk, and takes the place;
     it is written from its beginning to its end. Where the body raises, the old content stays.
-
-    Args:
-        path: of the file; missing folders are made.
-        remedy: what the user can do where the place cannot be written.
-
-    Raises:
-        MedtasksError: the disk is full, the folder cannot be written, the file would hold a secret, or the
-            folder's keeper refuses.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,11 +126,6 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, if it is there.
-
-    Raises:
-        MedtasksError: it cannot be removed, or the folder's keeper refuses.
-    """
     if not path.is_file():
         return
     if (keeper := keeper_of(path)) is not None:
@@ -152,26 +137,12 @@ def remove(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all.
-
-    Raises:
-        MedtasksError: as for `atomic_file`.
-    """
     with atomic_file(path) as file:
         file.write(text.encode(errors="replace"))
 
 
 def check_regular(path: Path, *, folder_too: bool = False) -> None:
-    """Refuse what is no plain file: a pipe or device, whose reading may never end, or a link in a circle.
-
-    Nothing is said of a name that is not there.
-
-    Args:
-        folder_too: a folder may stand there as well.
-
-    Raises:
-        MedtasksError: it is none.
-    """
+    """Refuse a pipe or device, whose reading may never end, or a link in a circle; a missing name passes."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -189,11 +160,6 @@ def check_regular(path: Path, *, folder_too: bool = False) -> None:
 
 
 def check_all_regular(folder: Path) -> None:
-    """Refuse a folder of somebody else's that holds such a thing anywhere.
-
-    Raises:
-        MedtasksError: it does.
-    """
     waiting = [folder]
     while waiting:
         try:
@@ -218,7 +184,6 @@ def sync_folder(folder: Path) -> None:
 
 
 def cannot_write(path: Path | str, error: OSError, remedy: str = _REMEDY) -> MedtasksError:
-    """The error for a file that cannot be written."""
     return MedtasksError(f"cannot be written ({error.strerror or error})", where=path, remedy=remedy)
 
 
@@ -228,7 +193,6 @@ def beside(path: Path) -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether a folder is its owner's alone."""
     try:
         return not folder.stat().st_mode & 0o077
     except OSError:
@@ -236,11 +200,6 @@ def is_private(folder: Path) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and all that it holds, its owner's alone.
-
-    Raises:
-        MedtasksError: the user may not change permissions there.
-    """
     try:
         folder.chmod(0o700)
         for place, folders, files in os.walk(folder):

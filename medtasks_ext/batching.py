@@ -39,13 +39,11 @@ def asks_one_by_one(argv: list[str]) -> bool:
 
 
 def model_of(argv: list[str]) -> str | None:
-    """The type of models that a command line of plain lm-eval names; None of any other."""
     stated = _stated(argv)
     return stated[0] if stated else None
 
 
 def _stated(argv: list[str]) -> tuple[str, str | None] | None:
-    """Model and batch size of a command line of lm-eval; None of another one, or of one that it refuses."""
     arguments = _arguments_of_lm_eval(argv)
     if arguments is None:
         return None

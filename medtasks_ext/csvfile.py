@@ -31,7 +31,6 @@ def plain(cell: Any) -> Any:
 
 
 def as_written(cell: str) -> str:
-    """What `plain` was given, of a cell that is read back."""
     return cell[1:] if cell.startswith("'") and plain(cell[1:]) == cell else cell
 
 
@@ -39,9 +38,6 @@ def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[t
     """The rows of a sheet that people filled in, counted from 2; their cells as they were before `plain`.
 
     Spreadsheets write commas, semicolons or tabs between cells, and a byte order mark or none.
-
-    Args:
-        columns: that it has, among others.
 
     Raises:
         MedtasksError: there is no such file, it is no CSV in UTF-8, or a column is missing.
@@ -63,14 +59,13 @@ def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[t
 
 
 def csv_text(rows: Iterable[Iterable[Any]], *, ends: str = "\r\n") -> str:
-    """Rows of cells as CSV, the header among them."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator=ends).writerows([plain(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 
 def csv_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Records as CSV with a header; nothing where there are neither records nor columns."""
+    """Nothing where there are neither records nor columns."""
     names = list(columns or (rows[0] if rows else ()))
     return csv_text([names, *([row.get(name) for name in names] for row in rows)]) if names else ""
 
@@ -91,7 +86,7 @@ def csv_lines(table: pa.Table) -> list[str]:
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
-    """The cells of a column; a text that stands in many rows is looked at once."""
+    """A text that stands in many rows is looked at once."""
     import pyarrow as pa
 
     if pa.types.is_list(column.type):
@@ -104,10 +99,5 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-    """Write records as a CSV file with a header, whole or not at all.
-
-    Raises:
-        MedtasksError: the file cannot be written.
-    """
     with atomic_file(path) as file:
         file.write(csv_table(rows, columns).encode(errors="replace"))

@@ -41,8 +41,6 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Whose text a request holds."""
-
     dataset: str  # its name; empty where nobody says
     is_open: bool  # whether everyone may read it
 
@@ -87,7 +85,6 @@ class AskedServer:
         return self.way is Permission.OPEN_ONLY or (self.way is Permission.ALLOWED and self.encrypted)
 
     def permits(self, text: Text) -> bool:
-        """Whether it may receive a text."""
         return text.is_open or self.way is not Permission.OPEN_ONLY
 
 
@@ -103,17 +100,11 @@ class Egress:
 
     @classmethod
     def of(cls, allowed: Iterable[str] = ()) -> Egress:
-        """The policy of the environment, with hosts that a command permits.
-
-        Raises:
-            MedtasksError: the variable or an allowed host cannot be read.
-        """
         egress = cls(os.environ.get(TRUSTED_HOSTS, ""), frozenset(map(_allowed_host, allowed)))
         _ = egress._names_and_networks
         return egress
 
     def recording(self, record: Callable[[AskedServer, Text], None]) -> Egress:
-        """The same policy, which keeps account of what is sent."""
         return replace(self, record=record)
 
     @cached_property
@@ -137,10 +128,8 @@ class Egress:
     # ------------------------------------------------------------------ places
 
     def place(self, url: str) -> AskedServer:
-        """The server behind a URL.
-
-        Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no other
-        name can be permitted.
+        """Looks up the addresses of a name that is not permitted by itself, if networks are trusted: no
+        other name can be permitted.
 
         Raises:
             MedtasksError: its host cannot be read in one way alone.
@@ -177,11 +166,6 @@ class Egress:
     # ------------------------------------------------------------------ texts
 
     def check(self, url: str, texts: Iterable[Text]) -> None:
-        """Refuse texts that a server may not receive, before anything is sent.
-
-        Raises:
-            MedtasksError: names the datasets, the host and what can be done.
-        """
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
         if not closed or (place := self.place(url)).way is not Permission.OPEN_ONLY:
             return
@@ -212,7 +196,7 @@ def hold(place: AskedServer, egress: Egress) -> None:
 
 
 class _HeldNames:
-    """Looks up the addresses of hosts; those of a host that is held have to be permitted."""
+    """Those of a host that is held have to be permitted."""
 
     def __init__(self, look_up: Callable[..., Any]) -> None:
         self._look_up = look_up
@@ -228,7 +212,6 @@ class _HeldNames:
 
 
 def remedy_for(host: str) -> str:
-    """What to do where a host may not receive a text."""
     return (
         f"serve the model on this machine; or name the host or its network in {TRUSTED_HOSTS}, if the "
         f"institution runs it; or, if the data-use agreement permits this one host, add --allow-host {host}"
@@ -241,7 +224,7 @@ def addresses(base_url: object) -> list[str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is on this machine; one that cannot be read is not."""
+    """One that cannot be read is not."""
     try:
         host = host_of(url)
     except MedtasksError:
@@ -261,7 +244,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _addresses(host: str) -> list[str]:
-    """The addresses of a host; none where it cannot be looked up."""
+    """None where it cannot be looked up."""
     if _address(host):
         return [host]
     try:

@@ -25,7 +25,6 @@ class MedtasksError(Exception):
 
 
 def some(names: Sequence[object], most: int = 5, between: str = ", ") -> str:
-    """The first of many names, and how many more there are: what a message shows of a list."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return between.join(map(str, names[:most])) + more
 
@@ -41,7 +40,6 @@ class RowError(MedtasksError):
 
     Attributes:
         row: its place, for example `test row 3, item 2`.
-        column: where the fault lies, if it is one column.
         cause: what is wrong, in words that other rows with the same fault share.
     """
 

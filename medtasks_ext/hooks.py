@@ -42,20 +42,14 @@ class Hook:
 
     @property
     def module(self) -> str:
-        """The module that holds the object."""
         return self.value.partition(":")[0].strip()
 
     @property
     def attribute(self) -> str:
-        """The name of the object in its module; empty where the module itself is meant."""
+        """Empty where the module itself is meant."""
         return self.value.partition(":")[2].strip()
 
     def load(self) -> Any:
-        """The object; imports its module.
-
-        Raises:
-            MedtasksError: the module cannot be imported, or does not have it.
-        """
         try:
             return metadata.EntryPoint(self.name, self.value, self.group).load()
         except MedtasksError:
@@ -64,7 +58,7 @@ class Hook:
             raise self.fault(f"cannot be imported ({type(error).__name__}: {error})") from None
 
     def file(self) -> Path | None:
-        """The file of the module; found without importing it or the packages that it lies in."""
+        """Found without importing it or the packages that it lies in."""
         folders, name, file = None, "", None
         for part in self.module.split("."):
             name = f"{name}.{part}" if name else part
@@ -76,18 +70,12 @@ class Hook:
         return Path(file) if file and Path(file).is_file() else None
 
     def folder(self) -> Path:
-        """The folder of the package that the hook names.
-
-        Raises:
-            MedtasksError: there is no such package.
-        """
         file = self.file()
         if file is None or file.name != "__init__.py":
             raise self.fault(f"{self.module} is no package with an __init__.py")
         return file.parent
 
     def fault(self, what: str) -> MedtasksError:
-        """An error that names the hook and its package."""
         return MedtasksError(
             f"{self.name!r} of the package {self.package} {what}",
             where=self.group,
@@ -106,7 +94,7 @@ def _all() -> tuple[Hook, ...]:
 
 
 def hooks(group: str) -> list[Hook]:
-    """The hooks of a group; nothing is imported."""
+    """Nothing is imported."""
     return [hook for hook in _all() if hook.group == group]
 
 
@@ -120,11 +108,7 @@ def loaded(group: str) -> Iterator[tuple[Hook, Any]]:
 
 
 def results(group: str, *arguments: Any) -> Iterator[tuple[Hook, Any]]:
-    """Call the hooks of a group. One that fails is named with its package, and left out.
-
-    Yields:
-        The hook and what it returned.
-    """
+    """A hook that fails is named with its package, and left out."""
     for item, function in loaded(group):
         try:
             yield item, function(*arguments)

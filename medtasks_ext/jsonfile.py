@@ -52,11 +52,7 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
     digits, which take longer.
 
     Args:
-        content: the text; bytes are UTF-8.
         strict: refuse an object that has a key twice, and `NaN` and `Infinity`, which are no JSON.
-
-    Raises:
-        JsonError: it is no JSON, too large, nested too deeply, or holds a number of thousands of digits.
     """
     if len(content) > MAX_SIZE:
         raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
@@ -83,7 +79,6 @@ _STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_const
 
 
 def is_deep(value: Any) -> bool:
-    """Whether a value is nested more deeply than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
@@ -108,23 +103,17 @@ def json_bytes(content: Any, indent: int | None = None) -> bytes:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     with atomic_file(path) as file:
         file.write(Secrets.known().hidden(json_bytes(content, indent=1)))
 
 
 def write_lines(path: Path, items: Iterable[Any]) -> None:
-    """Write items as JSON, one a line, so that a reader, or a crash, sees all of them or what was there."""
+    """A reader, or a crash, sees all of them or what was there."""
     with atomic_file(path) as file:
         file.writelines(json_bytes(item) + b"\n" for item in items)
 
 
 def read_json(path: Path) -> Any:
-    """Read a file that `write_json` wrote.
-
-    Raises:
-        MedtasksError: it is missing or was damaged.
-    """
     check_regular(path)
     try:
         content = path.read_bytes()
@@ -141,11 +130,7 @@ def read_json(path: Path) -> Any:
 
 
 def numbered_lines(path: Path, *, remedy: str) -> Iterator[tuple[int, str]]:
-    """The lines of a JSON lines file that somebody else wrote, blank ones left out, counted from 1.
-
-    Raises:
-        MedtasksError: there is no such file (the remedy says which one is meant), or it is not UTF-8.
-    """
+    """Blank ones left out, counted from 1; the remedy says which file is meant."""
     check_regular(path)
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -31,35 +31,22 @@ _OF_PROVIDERS = frozenset({("OPENAI_API_KEY", "api.openai.com"), ("ANTHROPIC_API
 
 @dataclass(frozen=True)
 class Keys:
-    """The bindings of one call: pairs of variable and host."""
-
     bound: frozenset[tuple[str, str]] = _OF_PROVIDERS
 
     @classmethod
     def of(cls, allowed: Iterable[str] | None = None) -> Keys:
-        """Those of the environment, and those that a command permits, each NAME@HOST.
-
-        Raises:
-            MedtasksError: one of them cannot be read.
-        """
+        """Of the environment, and those that a command permits, each NAME@HOST."""
         given = [(item, KEYS) for item in re.split(r"[\s,]+", os.environ.get(KEYS, "")) if item]
         given += [(item, "--allow-key") for item in allowed or ()]
         return cls(_OF_PROVIDERS | {_binding(item, where) for item, where in given})
 
     def with_host(self, name: str, url: str) -> Keys:
-        """Those, and a variable bound to the host of an address."""
         return Keys(self.bound | {(name, host_of(url))})
 
     def permit(self, name: str, url: str) -> bool:
-        """Whether the host of an address may receive the key."""
         return (name, host_of(url)) in self.bound
 
     def check(self, name: str, url: str, where: str) -> None:
-        """Refuse to send a key to a host that it is not bound to.
-
-        Raises:
-            MedtasksError: names variable and host.
-        """
         if not self.permit(name, url):
             host = host_of(url)
             raise MedtasksError(

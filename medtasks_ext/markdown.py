@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(text: object) -> str:
-    """A text in a cell of a table: on one line, and a bar in it divides nothing."""
+    """On one line, and a bar in it divides nothing."""
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def table(head: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """The lines of a table."""
-
     def line(cells: Iterable[object]) -> str:
         return f"| {' | '.join(map(cell, cells))} |"
 

@@ -32,11 +32,7 @@ def offline_page(
 
     Args:
         template: HTML with the names that are filled in below, as `$title`.
-        style: its CSS; several files are joined, in the given order.
         scripts: its JavaScript. It reads the data as JSON and must show texts as text nodes.
-        data: any JSON.
-        language: of the page, as in `<html lang>`.
-
     Raises:
         ValueError: a number in the data is NaN or infinite, which is no JSON.
     """
@@ -66,7 +62,6 @@ def data_in_page(data: Mapping[str, Any]) -> str:
 
 
 def title_in_page(title: str) -> str:
-    """A title as a page's head holds it."""
     return escape(_SURROGATE.sub("\ufffd", title))
 
 

@@ -21,15 +21,7 @@ from medtasks_ext.keys import shown_url
 
 
 def check_server(arguments: Mapping[str, Any], text: Text) -> None:
-    """Refuse a text that the server of a plain lm-eval may not receive.
-
-    Args:
-        arguments: of the model, as lm-eval hands them to tasks; without them in a run of our own.
-        text: what would be sent.
-
-    Raises:
-        MedtasksError: names dataset and host, and what can be done.
-    """
+    """Refuse a text that the server of a plain lm-eval may not receive; a run of our own has no arguments."""
     if text.is_open:
         return
     given = arguments.get("base_url") or arguments.get("api_base") or _default_address(model_of(sys.argv))
@@ -57,7 +49,7 @@ def check_server(arguments: Mapping[str, Any], text: Text) -> None:
 
 
 def _default_address(model: str | None) -> str | None:
-    """The address of a model of lm-eval's that names none; None of a model on this machine."""
+    """None of a model on this machine."""
     if model is None:
         return None
     import lm_eval.models  # noqa: F401  registers lm-eval's own models

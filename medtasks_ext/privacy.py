@@ -42,13 +42,11 @@ class RowValueError(ValueError):
 
 
 def shows_text() -> bool:
-    """Whether messages may quote rows."""
     return _public.get() or os.environ.get("MEDTASKS_SHOW_TEXT", "0") not in ("", "0")
 
 
 @contextmanager
 def public_rows(public: bool) -> Iterator[None]:
-    """Within it, rows are public or they are not."""
     token = _public.set(public)
     try:
         yield
@@ -73,11 +71,7 @@ def excerpt(value: object, length: int = 40) -> str:
 
 
 def describe_columns(columns: Collection[str], wanted: Collection[str]) -> str:
-    """The columns of a file. A file without a header has a row's text in their place: names are then counted.
-
-    Args:
-        wanted: names that were looked for; those that come close to them are named anyway.
-    """
+    """A file without a header has a row's text in place of its columns: names are then counted."""
     if shows_text():
         return f"found: {', '.join(columns)}"
     close = [near for name in wanted for near in get_close_matches(name, columns, n=1, cutoff=0.7)]
@@ -89,7 +83,6 @@ def what_happened(error: BaseException, template: str = "") -> str:
     """What an error says, or where it arose if its message may quote a row.
 
     Args:
-        error: of this package or another one.
         template: the template that was rendered; what it says itself is no text of a row.
     """
     if (
@@ -109,7 +102,6 @@ def _is_harmless(error: BaseException) -> bool:
 
 
 def _is_undefined_in(template: str, error: BaseException) -> bool:
-    """Whether the error says that a name in the template has no value."""
     named = re.findall(r"'([^']*)'", str(error)) if type(error).__name__ == "UndefinedError" else []
     return bool(named) and all(name in template or name.endswith(" object") for name in named)
 

@@ -45,7 +45,6 @@ def note(*values: object) -> None:
 
 
 def forget() -> None:
-    """Drop what was noted."""
     _noted.clear()
 
 
@@ -58,8 +57,6 @@ def _is_secret(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Secrets:
-    """The values that are known at one moment."""
-
     values: tuple[str, ...] = field(repr=False)
 
     @classmethod
@@ -79,29 +76,18 @@ class Secrets:
         return tuple(dict.fromkeys(form.encode(errors="surrogatepass") for form in forms))
 
     def hidden(self, content: bytes) -> bytes:
-        """The content with a mark in place of each secret."""
         for form in self._forms:
             if form in content:
                 content = content.replace(form, MARK.encode())
         return content
 
     def hidden_text(self, text: str) -> str:
-        """The text with a mark in place of each secret."""
         for value in self.values:
             if value in text:
                 text = text.replace(value, MARK)
         return text
 
     def check(self, content: Path, path: Path) -> None:
-        """Refuse a file that holds a secret.
-
-        Args:
-            content: what was made.
-            path: its place to be, for the message.
-
-        Raises:
-            MedtasksError: a secret is in it.
-        """
         if self.values and content.stat().st_size and self._in(content):
             raise MedtasksError(
                 "would hold a key or token, and is not written: the value of a variable such as *_KEY or "
@@ -139,7 +125,6 @@ class _Hiding:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text without secrets."""
         return self._stream.write(Secrets.known().hidden_text(text) if isinstance(text, str) else text)
 
     def __getattr__(self, name: str) -> Any:
@@ -148,7 +133,6 @@ class _Hiding:
 
 @contextmanager
 def hidden_output() -> Iterator[None]:
-    """Within it, what is printed and logged holds no secret."""
     streams = sys.stdout, sys.stderr
     for stream in streams:  # a terminal that lacks a character shows another one
         if isinstance(stream, io.TextIOWrapper):

@@ -36,13 +36,7 @@ _FAULTS = {
 
 
 def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> str:
-    """One fault as `root.path: message`, in plain words and without the value.
-
-    Args:
-        error: one of `ValidationError.errors()`.
-        root: where the validated block is; empty for a whole file.
-        known: keys among which those that resemble an unknown one are named.
-    """
+    """As `root.path: message`, in plain words and without the value; near names are those of `known` keys."""
     path = ".".join(str(part) for part in (root, *error["loc"]) if part != "" and not _is_form(part))
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
     message = _FAULTS.get(error["type"], message)
@@ -52,7 +46,7 @@ def fault_of(error: ErrorDetails, root: str = "", known: Iterable[str] = ()) -> 
 
 
 def faults_of(error: ValidationError, root: str = "", known: Iterable[str] = ()) -> list[str]:
-    """All faults as `fault_of` has them, each once."""
+    """Each once."""
     return list(dict.fromkeys(fault_of(item, root, known) for item in nearest_faults(error)))
 
 
@@ -85,17 +79,11 @@ def validated(
     before: str = "",
     first: bool = False,
 ) -> MadeT:
-    """What is made of a user's content.
+    """What is made of a user's content; MedtasksError with its faults in plain words.
 
     Args:
-        make: validates it.
-        root: as of `fault_of`.
-        known: as of `fault_of`.
         before: stands before what is wrong, such as the number of a line.
         first: say the first fault alone.
-
-    Raises:
-        MedtasksError: it does not hold, with its faults in plain words.
     """
     try:
         return make()

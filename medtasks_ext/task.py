@@ -75,8 +75,6 @@ _STATED = ("include", "task", "tag", "class", "metadata", "generation_kwargs")
 
 
 class MedicalTask(ConfigurableTask):
-    """A task of one dataset, asked with one strategy."""
-
     #: whether documents have the metrics that are for records only, too, as in a run of `medtasks`
     with_records = False
     #: whether prompts are cut to what the context of the model holds; a run of `medtasks` does so itself, and
@@ -85,15 +83,6 @@ class MedicalTask(ConfigurableTask):
     _fitter: PromptFitter | None = None  # of the model that was last asked
 
     def __init__(self, config: Config, **kwargs: Any) -> None:
-        """Build the task.
-
-        Args:
-            config: what the file says, as lm-eval resolved it.
-            kwargs: of lm-eval's own class.
-
-        Raises:
-            MedtasksError: an unknown key, a missing one or a wrong value; data that is missing or malformed.
-        """
         said = config.get("metadata")
         source = Path(said.get("config_source", "inline") if isinstance(said, Mapping) else "inline")
         self._check(config, source)
@@ -124,16 +113,7 @@ class MedicalTask(ConfigurableTask):
 
     @classmethod
     def of(cls, dataset: Dataset, strategy: str, metadata: Mapping[str, Any]) -> MedicalTask:
-        """The task of a dataset in one strategy, as lm-eval builds it from the task's file.
-
-        Args:
-            dataset: as its file has it; a `class` that the file names is honoured.
-            strategy: `zero_shot`, `cot` or `five_shot`.
-            metadata: what `--metadata` says.
-
-        Raises:
-            MedtasksError: as for the constructor.
-        """
+        """As lm-eval builds it from the task's file; a `class` that the file names is honoured."""
         said = dict(dataset.config)
         made = _function(said.get("class", cls), dataset.file)
         said |= {
@@ -205,11 +185,7 @@ class MedicalTask(ConfigurableTask):
         return complete
 
     def _by_likelihood(self, said: Config) -> Config:
-        """What lm-eval's own class takes to ask for the likelihood of each possible answer.
-
-        Raises:
-            MedtasksError: the answers of the dataset cannot be listed.
-        """
+        """What lm-eval's own class takes to ask for the likelihood of each possible answer."""
         dataset, answers = (
             self.dataset_given,
             answer_format(self.dataset_given.blocks["answer"], where=self.dataset_given.file),
@@ -281,11 +257,7 @@ class MedicalTask(ConfigurableTask):
         return {name: value for name, value in values.items() if name not in _FOR_RECORDS}
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Take the rows and render them. lm-eval calls this once, as the task is built.
-
-        Raises:
-            MedtasksError: data that is missing or malformed.
-        """
+        """lm-eval calls this once, as the task is built."""
         from medtasks_ext.data.check import faulty_rows  # here, since few runs need the checks
         from medtasks_ext.data.rowlock import local_rows
 
@@ -400,11 +372,7 @@ class MedicalTask(ConfigurableTask):
         gen_prefix: str | None = None,
         **_: object,
     ) -> Any:
-        """The turns of a dialogue, after those of its shots. They stay turns, also where shots else are text.
-
-        Raises:
-            MedtasksError: the chat template refuses such turns.
-        """
+        """They stay turns, also where shots else are text."""
         system = "\n\n".join(filter(None, (system_instruction, document["system"])))
         turns: list[Turn] = [{"role": "system", "content": system}] if system else []
         for shot in self.sampler.sample(num_fewshot, eval_doc=document) if num_fewshot else ():

@@ -56,9 +56,7 @@ def start() -> None:
 
 
 def main(pid: int, mark: str) -> None:
-    """Watch the process that has started this one, by the end of standard input; its descendants bear the
-    mark.
-    """
+    """End what the process leaves that started this one; its descendants bear the mark."""
     import psutil
 
     os.chdir("/")

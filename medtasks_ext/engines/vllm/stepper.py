@@ -101,9 +101,7 @@ class Stepper(Lane):
                 return False
 
     def _add(self, ticket: int, request: Request) -> None:
-        """If the engine does not take a request, that is its outcome; EngineDeadError where it takes
-        nothing any more.
-        """
+        """A refused request has that as its outcome; EngineDeadError where nothing is taken any more."""
         from vllm.v1.engine.exceptions import EngineDeadError
 
         name = f"medtasks-{ticket}"
