@@ -148,8 +148,6 @@ class Client:
         assert self._session is not None
         await self._session.close()
 
-    # ------------------------------------------------------------------ pauses
-
     def now(self) -> float:
         return self._clock.now()
 
@@ -160,8 +158,6 @@ class Client:
     def stop(self) -> None:
         """Pauses end now, and none begins."""
         self._stopped.set()
-
-    # ------------------------------------------------------------------ requests
 
     async def ask(
         self,

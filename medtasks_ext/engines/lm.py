@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
 
 
-# ----------------------------------------------------------------------
 # How many requests a transformers model answers at a time. lm-eval's own search for `auto` runs the whole
 # context through the model, with the logits of every position, and does so anew in each call. What the
 # search finds is far below what generation needs, since generation keeps the logits of one position. Here

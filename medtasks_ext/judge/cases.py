@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import Sample
 
 
-# ----------------------------------------------------------------------
 # One scoring point of one answer: what the fine-tuned judge of MLB learns and is asked (Section 3.6).
 
 PROTOCOL, FIELD = "scoring_point", "met"

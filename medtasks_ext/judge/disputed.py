@@ -64,9 +64,6 @@ def _name(task: JudgedTask, case: Case) -> str:
     return f"{task.name}/{case.document}/{_key(task, case)[:12]}"
 
 
-# ---------------------------------------------------------------------- decisions
-
-
 class _Point(BaseModel):
     id: str
     met: bool | None = Field(strict=True)

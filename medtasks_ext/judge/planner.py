@@ -152,8 +152,6 @@ class JuryPlanner(Planner):
         }
         return self._engines
 
-    # ------------------------------------------------------------------ requests
-
     def _add(self, ask: Ask) -> bool:
         """Whether nobody has been asked it in this call."""
         same = self._asks.setdefault(ask.key, [])
@@ -181,8 +179,6 @@ class JuryPlanner(Planner):
     def visit(self) -> None:
         for run in self.runs:
             run.store.sync()
-
-    # ------------------------------------------------------------------ what becomes of a request
 
     def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled:
         same = self._asks[request.key]
@@ -250,8 +246,6 @@ class JuryPlanner(Planner):
             fault, tries=charged.tries, usage=charged.usage, cost=charged.cost, request_id=charged.request_id
         )
         ask.add(self._judges[ask.request.judge], entry, charged.settles)
-
-    # ------------------------------------------------------------------ judges that cannot go on
 
     def _show(self, request: Request, judge: Judge, outcome: Outcome) -> None:
         if self.watcher is not None:

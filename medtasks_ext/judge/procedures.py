@@ -77,9 +77,6 @@ def ratings_by_judge(subject: Subject, done: Sequence[Judged]) -> dict[str, dict
     return {judge: ratings for judge, ratings in by_judge.items() if ratings.keys() == subject.weights.keys()}
 
 
-# ---------------------------------------------------------------------- a jury
-
-
 def every_judge_once(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:
     """All judges see the same texts, once."""
     return [JudgeRequest(judge, subject.texts) for judge in panel.judges]
@@ -98,9 +95,6 @@ def mean_of_ratings(subject: Subject, panel: Panel, done: Sequence[Judged]) -> f
     """
     means = [weighted_mean(item, subject.weights) for item in ratings_by_judge(subject, done).values()]
     return float(sum(means) / len(means)) if means else None
-
-
-# ---------------------------------------------------------------------- two assessors and an adjudicator
 
 
 def assessors_then_adjudicator(subject: Subject, panel: Panel, done: Sequence[Judged]) -> list[JudgeRequest]:

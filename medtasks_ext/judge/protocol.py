@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.outcomes import Wording
 
 
-# ----------------------------------------------------------------------
 # Fences around texts that a judge must not obey. What a model wrote is untrusted input to the judge. It
 # stands between two lines that carry a code which the text cannot contain, and nothing in it can look like
 # the end of the fence or like a turn of the judge's own conversation.

@@ -168,9 +168,6 @@ def judge_axis_figures(
     return figures
 
 
-# ---------------------------------------------------------------------- sub-juries
-
-
 def sub_jury_scores(
     task: JudgedTask, scores: Sequence[DocumentScore], judges: Sequence[str]
 ) -> dict[tuple[str, ...], tuple[float, int]]:
@@ -258,9 +255,6 @@ def _robustness(
                 Figure("robustness", name, f"mean of {len(defined)} juries", "score", measure, mean, n=n)
             )
     return figures
-
-
-# ---------------------------------------------------------------------- files
 
 
 def agreement_frame(figures: Sequence[Figure]) -> pa.Table:

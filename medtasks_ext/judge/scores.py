@@ -210,9 +210,6 @@ def missing_reasons(scores: Sequence[DocumentScore]) -> Counter[tuple[str, str]]
     )
 
 
-# ---------------------------------------------------------------------- into the run's results
-
-
 def keep_scores(
     run: Run, task: JudgedTask, jury: Jury, scores: Sequence[DocumentScore], store: JudgementStore
 ) -> dict[str, float]:

@@ -101,9 +101,6 @@ def _answer_budget(item: Experiment) -> int | None:
     return None if budget is None else int(budget)
 
 
-# ---------------------------------------------------------------------- judges
-
-
 def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> JuryCost | None:
     """None where no model judged one."""
     places = [RunFolder(path) for path in folders if RunFolder(path).judgements.is_dir()]

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
 
 
-# ----------------------------------------------------------------------
 # Tasks of the registry without a score, and why.
 
 State = Literal["missing", "failed", "waiting", "not asked", "without gold", "not judged", "not computed"]
@@ -96,7 +95,6 @@ def _first_line(text: str) -> str:
     return (text.strip().splitlines() or ["no message"])[0][:_LENGTH]
 
 
-# ----------------------------------------------------------------------
 # One model asked in several ways: strategies and wordings in pairs, suite by suite. The numbers are those
 # of `medtasks compare` on the same runs. A model's pairs of all suites are one family.
 

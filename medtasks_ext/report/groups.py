@@ -174,9 +174,6 @@ def _group(
     return Group(named.name, ids, named.parts, *place)
 
 
-# ---------------------------------------------------------------------- scores
-
-
 def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list[GroupScore]:
     """An entry's scores in the groups in which it has finished tasks, or in which a paper prints one."""
     done = {item.dataset.id: item for item in entry.experiments.values() if item.strategy == strategy}
@@ -285,9 +282,6 @@ def _in_groups(counted: Array, chosen: Array, names: Sequence[str]) -> list[tupl
     if not chosen.any():
         return [()] * len(counted)
     return [tuple(names[place] for place in np.flatnonzero(row).tolist()) for row in (counted > 0) & chosen]
-
-
-# ---------------------------------------------------------------------- ranks
 
 
 def rank(rows: Sequence[GroupScore]) -> None:

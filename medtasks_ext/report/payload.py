@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment, Fault
 
 
-# ----------------------------------------------------------------------
 # Columns of the page's data in little room: what repeats, or grows evenly, is written once.
 
 #: A column is packed where that takes a third of its values at most; the page unpacks it.
@@ -192,9 +191,6 @@ def _packed(columns: Mapping[str, Sequence[Any]]) -> Json:
         while values and values[-1] is None:
             values.pop()
     return {name: packed(values) for name, values in found.items()}
-
-
-# ---------------------------------------------------------------------- what is shown
 
 
 def _title(report: Report) -> str:
@@ -469,9 +465,6 @@ def _coverage(report: Report, place: Mapping[str, int]) -> Json:
         "state": [row["state"] for row in rows],
     }
     return {"reasons": list(reasons), **_packed(columns)}
-
-
-# ---------------------------------------------------------------------- pages of tasks
 
 
 def _tasks(report: Report, datasets: Sequence[Dataset], text: Text, room: int) -> Json:

@@ -22,9 +22,6 @@ _OWN = "the task's own"
 _SOURCES = {"suite": "the suite's rows", "rebuilt": "rows rebuilt"}
 
 
-# ---------------------------------------------------------------------- of a task's result
-
-
 def task_words(record: Conditions, printed: str | None = None) -> dict[str, str]:
     """Of a printed score, the model whose it is stands beside its record."""
     if printed is not None:
@@ -146,9 +143,6 @@ def _turn(system_role: bool) -> str:
     return "system turn" if system_role else "user turn"
 
 
-# ---------------------------------------------------------------------- of a run
-
-
 def run_words(run: RunConditions) -> dict[str, str]:
     """What all tasks of a run share and what decides whether its scores can be compared."""
     layout, known = run.layout, {}
@@ -185,9 +179,6 @@ def documents_words(choices: Iterable[str]) -> str:
 
 def rows_words(*, synthetic: bool) -> str:
     return "synthetic" if synthetic else "real"
-
-
-# ---------------------------------------------------------------------- of what differs
 
 
 def difference_words(difference: Difference) -> str:

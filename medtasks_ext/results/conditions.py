@@ -328,9 +328,6 @@ def _unknown(field: str, one: Facts, other: Facts) -> Grade | None:
     return "close"
 
 
-# ---------------------------------------------------------------------- what is known
-
-
 def facts(record: Conditions) -> Facts:
     kept: Facts | None = vars(record).get("_facts")
     if kept is None:
@@ -455,9 +452,6 @@ def _text(given: str | None) -> str:
 
 def _any(count: int | None) -> bool | None:
     return None if count is None else bool(count)
-
-
-# ---------------------------------------------------------------------- what papers say
 
 
 def of_the_paper(dataset: Dataset, strategy: str, model: str = "") -> Conditions:

@@ -156,9 +156,6 @@ def _column(samples: Sequence[Mapping[str, Any]], name: str) -> Array:
     return np.array([sample.get(name, np.nan) for sample in samples], dtype=float)
 
 
-# ---------------------------------------------------------------------- files
-
-
 def save_document_scores(path: Path, scores: DocumentScores) -> None:
     from pyarrow import parquet
 

@@ -159,9 +159,6 @@ def _wrong(dataset: Dataset, kind: str, answered: Answered) -> Error:
     return Error(Cluster.OTHER)
 
 
-# ---------------------------------------------------------------------- what they cost
-
-
 @dataclass(frozen=True)
 class ClusterCost:
     cluster: Cluster

@@ -89,9 +89,6 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-# ---------------------------------------------------------------------- near misses
-
-
 def near_misses(kind: str, items: Items) -> list[NearMiss]:
     """Pairs of a missed and a spurious item that nearly agree; an item is in one pair at most.
 
@@ -129,9 +126,6 @@ def _overlap(one: str, other: str) -> bool:
         return False
     words = [set(text.split()) for text in (short, long)]
     return short in long or len(words[0] & words[1]) >= _SHARED * len(words[0] | words[1])
-
-
-# ---------------------------------------------------------------------- in the text
 
 
 def marked(text: str, items: Items) -> list[Piece]:

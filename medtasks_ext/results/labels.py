@@ -115,9 +115,6 @@ def restricted(found: Labelled, value: str) -> Experiment | None:
     )
 
 
-# ---------------------------------------------------------------------- labels that documents carry
-
-
 def own_labels(item: Experiment) -> list[Labels]:
     """What an experiment's rows say of themselves: levels of difficulty, and the labels of its suite.
 
@@ -159,9 +156,6 @@ def _columns(dataset: Dataset) -> dict[str, RowLabel]:
     schemas = [rows, *rows.get("schemas", ())]
     columns = {name for schema in schemas for key in ("columns", "optional") for name in schema.get(key, ())}
     return {name: label for name, label in dataset.suite.labels.items() if name in columns}
-
-
-# ---------------------------------------------------------------------- scores
 
 
 def label_scores(
@@ -304,9 +298,6 @@ def _ends(tasks: Sequence[tuple[float, Interval | None, int]]) -> tuple[float | 
     scores, intervals, sizes = zip(*tasks, strict=True)
     interval = of_tasks([1 / len(tasks)] * len(tasks), scores, intervals, sizes)
     return (interval.low, interval.high) if interval else (None, None)
-
-
-# ---------------------------------------------------------------------- labels from files of studies
 
 
 _REMEDY = "name files of `medtasks study difficulty` or `departments`, or the folder of a contamination probe"

@@ -74,9 +74,6 @@ def run_folder(path: Path) -> Path | None:
     return place if RunFolder(place).manifest.is_file() else None
 
 
-# ---------------------------------------------------------------------- medtasks run
-
-
 def _medtasks_run(folder: Path, tasks: Registry, faults: list[Fault]) -> Entry:
     manifest, files = Manifest.read(folder), RunFolder(folder)
     state = look(folder)
@@ -184,9 +181,6 @@ def unknown_tasks(names: Sequence[str], where: str) -> Fault:
         " (tasks of your own: medtasks --tasks-dir FOLDER …)",
         "left out; `medtasks ls` lists the names",
     )
-
-
-# ---------------------------------------------------------------------- lm_eval
 
 
 def lm_eval_files(path: Path) -> list[Path]:
@@ -447,9 +441,6 @@ def _arguments(given: Any) -> Config:
     if isinstance(given, dict):
         return given
     return dict(part.split("=", 1) for part in re.split(r",(?=\w+=)", given or "") if "=" in part)
-
-
-# ---------------------------------------------------------------------- what is recorded
 
 
 def choice_of(manifest: Mapping[str, Any], task: str) -> Choice:

@@ -257,9 +257,6 @@ def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditi
         ) from None
 
 
-# ---------------------------------------------------------------------- from what a run recorded
-
-
 def run_conditions(manifest: Mapping[str, Any]) -> RunConditions:
     """Plain `lm_eval` results have a manifest of the same keys."""
     identity = manifest["identity"]

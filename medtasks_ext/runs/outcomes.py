@@ -203,9 +203,6 @@ def _current(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**record, "tries": record["requests"]} if "requests" in record else record
 
 
-# ---------------------------------------------------------------------- files
-
-
 def judged_files(folder: Path) -> list[str]:
     names = {path.stem.removesuffix(_OLD_FAULTS) for path in folder.glob("*.jsonl")}
     return sorted(name for name in names if not name.startswith(QUEUE))
@@ -402,9 +399,6 @@ class OutcomeLog:
 
     def close(self) -> None:
         self._file.close()
-
-
-# ---------------------------------------------------------------------- files of older versions
 
 
 def _is_plain(path: Path, faults: Path | None = None) -> bool:

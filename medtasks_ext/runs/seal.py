@@ -186,9 +186,6 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-# ---------------------------------------------------------------------- writing
-
-
 class Journal:
     """The notes as a process writes them: the keeper of a run's folder.
 
@@ -462,9 +459,6 @@ def sealed_now(folder: Path) -> str | None:
         return keeper.seal()
     notes = read_notes(folder)
     return notes.root.root if notes is not None and notes.root is not None else None
-
-
-# ---------------------------------------------------------------------- checking
 
 
 @dataclass

@@ -17,7 +17,6 @@ from medtasks_ext.engines.vllm.replica import Replica
 from medtasks_ext.engines.vllm.stepper import Stepper
 from medtasks_ext.errors import MedtasksError
 
-# ----------------------------------------------------------------------
 # Ctrl-C is for this process: a terminal sends it to every process of the group.
 
 
@@ -44,7 +43,6 @@ def ctrl_c_stays_here() -> Iterator[None]:
         over.set()
 
 
-# ----------------------------------------------------------------------
 # Which devices each replica sees: equal slices of those that this process sees.
 
 CPU_THREADS = "VLLM_CPU_OMP_THREADS_BIND"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from medtasks_ext.results.experiments import Entry, Experiment
 
 
-# ----------------------------------------------------------------------
 # Where a model stands among published ones, as a picture: SVG that a model card can hold.
 
 _WIDTH = 720

@@ -120,9 +120,6 @@ def scores_of(site: Site) -> Scores:
     )
 
 
-# ---------------------------------------------------------------------- tables
-
-
 @dataclass(frozen=True, eq=False)
 class Column:
     """A number of a group: its mean, or the share of pairs that a model wins."""
@@ -259,9 +256,6 @@ def _value(scores: Scores, strategy: str, column: Column, place: int) -> int | l
     if not is_whole(row):
         return [value, row.scored or 0]
     return value if scores.state(place, strategy, column.group)[0] else [value, row.scored or 0, 1]
-
-
-# ---------------------------------------------------------------------- rows of the front page
 
 
 def _label(lines: Sequence[BoardLine]) -> str:

@@ -127,9 +127,6 @@ def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]
     ]
 
 
-# ---------------------------------------------------------------------- strong and weak sides
-
-
 def _profiles(scores: Scores, place: int) -> Iterator[Json]:
     """For each suite and strategy in which a line has a rank: that, its sides, its neighbours."""
     for suite, whole in scores.whole.items():

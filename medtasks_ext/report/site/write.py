@@ -119,9 +119,6 @@ def _about(site: Site) -> Json:
     }
 
 
-# ---------------------------------------------------------------------- pages, and what they share
-
-
 def _write_assets(folder: Path) -> None:
     folder.mkdir()
     pictures = json.dumps({"kinds": kinds(), "themes": themes(), "font": FONT}, separators=(",", ":"))

@@ -139,9 +139,6 @@ def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Fault]:
         yield Fault(f"tasks.{name}.n", f"{item.n:,} documents, and {here:,} were asked", _ANEW)
 
 
-# ---------------------------------------------------------------------- answers
-
-
 class OtherDocumentsError(Exception):
     """Rows, prompts or documents here are not those of a submission; in words."""
 

@@ -185,9 +185,6 @@ def _stands_in(turns: str, sent: Any) -> bool:
     return all(said.strip() in text for _, said in turns_of(turns))
 
 
-# ---------------------------------------------------------------------- what is public of settings
-
-
 def _refuse_secrets(record: Submission) -> None:
     text = record.model_dump_json()
     for name, value in os.environ.items():

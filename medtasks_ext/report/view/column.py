@@ -136,8 +136,6 @@ class Column:
         self.complete = False
         self._costs: list[ClusterCost] | None = None
 
-    # ------------------------------------------------------------------ reading
-
     def read(self, seconds: float | None = None) -> bool:
         """Read on for so many seconds, or to the end; returns whether all is read."""
         if self.complete:
@@ -219,8 +217,6 @@ class Column:
 
     def _ran_out(self, sample: Sample) -> Flag:
         return Flag.CUT if sample.get("request", "") in (self._cut_off or ()) else Flag(0)
-
-    # ------------------------------------------------------------------ what is read off
 
     def record(self, place: int) -> Sample:
         return self._live[place] if self._live is not None else self._file.record(place)
@@ -306,9 +302,6 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
         for key, judges in ratings.items()
     }
     return frozenset(key for key, found in means.items() if found and max(found) - min(found) >= _APART)
-
-
-# ---------------------------------------------------------------------- outcomes
 
 
 def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:

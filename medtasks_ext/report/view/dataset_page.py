@@ -85,8 +85,6 @@ class DatasetPage:
                 self._rows[row][number] = place
             self._joined[number] = len(column.keys)
 
-    # ------------------------------------------------------------------ what is shown
-
     def progress(self) -> Json:
         """How far the answers are read, and what would change if the page were drawn anew."""
         return {

@@ -182,9 +182,6 @@ def _metrics(sample: Sample) -> dict[str, float]:
     }
 
 
-# ---------------------------------------------------------------------- prompt
-
-
 def _prompt(sample: Sample, whole: bool) -> tuple[list[ShownTurn], Mapping[str, Any]]:
     prompt, settings = request_of(sample)
     return [_turn(role, text, whole) for role, text in turns_of(prompt)], settings
@@ -195,9 +192,6 @@ def _turn(role: str, text: str, whole: bool) -> ShownTurn:
         return ShownTurn(role, text, len(text))
     half = MOST // 2
     return ShownTurn(role, f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}", len(text))
-
-
-# ---------------------------------------------------------------------- response
 
 
 def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Stretch]:
@@ -251,9 +245,6 @@ def _left_out(length: int, spans: Any) -> list[tuple[int, int]]:
 
 def _shortened(text: str, whole: bool) -> str:
     return _turn("", text, whole).text
-
-
-# ---------------------------------------------------------------------- judges
 
 
 def _judges(column: Column, key: str) -> Iterator[JudgeWord]:

@@ -141,8 +141,6 @@ class LiveRun:
                 self.tally.stored(name, self.tally.tasks[name].asked)
                 self.tally.finished(name)
 
-    # ------------------------------------------------------------------ reading
-
     def look(self, manifest: Manifest, seconds: float) -> None:
         """Count what came since the last look, and go on at the next one after so many seconds."""
         self.manifest = manifest
@@ -226,8 +224,6 @@ class LiveRun:
                 sampler.cut = answer.finish == "length"
                 row = sampler.documents.get(request.document)
                 self.tally.read(_with(request, row), answer)
-
-    # ------------------------------------------------------------------ figures
 
     def figures(self, valid: Mapping[str, tuple[float, int]]) -> Json:
         """What the page shows of it: numbers, names of tasks, and causes of faults; no text of any row.

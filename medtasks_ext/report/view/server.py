@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from medtasks_ext.report.view.viewer import Viewer
 
 
-# ----------------------------------------------------------------------
 # The answers as files: a page for each dataset and one that lists them, which ask no server. A bundle holds
 # what everyone may see, unless more is allowed; then the folder is its owner's alone.
 

@@ -81,8 +81,6 @@ class Viewer:
             self._pages.popitem(last=False)
         return kept[1]
 
-    # ------------------------------------------------------------------ answers to the page
-
     def overview(self, *, live: bool = False) -> Json:
         found: dict[str, list[Answers]] = {}
         for run in self.runs:
