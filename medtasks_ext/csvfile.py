@@ -58,9 +58,9 @@ def read_sheet(path: Path, columns: Sequence[str], *, remedy: str) -> Iterator[t
         raise MedtasksError(f"not a CSV file in UTF-8 ({kind})", where=path, remedy=remedy) from None
 
 
-def csv_text(rows: Iterable[Iterable[Any]], *, ends: str = "\r\n") -> str:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator=ends).writerows([plain(cell) for cell in row] for row in rows)
+    csv.writer(text).writerows([plain(cell) for cell in row] for row in rows)
     return text.getvalue()
 
 

@@ -75,19 +75,12 @@ def validated(
     *,
     where: object,
     remedy: str = "",
-    known: Iterable[str] = (),
-    before: str = "",
     first: bool = False,
 ) -> MadeT:
-    """What is made of a user's content; MedtasksError with its faults in plain words.
-
-    Args:
-        before: stands before what is wrong, such as the number of a line.
-        first: say the first fault alone.
-    """
+    """What is made of a user's content; MedtasksError with its faults, or the first, in plain words."""
     try:
         return make()
     except ValidationError as error:
-        faults = faults_of(error, root, known)
-        what = before + (faults[0] if first else "; ".join(faults))
+        faults = faults_of(error, root)
+        what = faults[0] if first else "; ".join(faults)
         raise MedtasksError(what, where=where, remedy=remedy) from None

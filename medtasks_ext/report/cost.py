@@ -18,7 +18,7 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.runs.folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -36,13 +36,10 @@ class JuryCost:
     unrecorded: int  # tasks judged by a version that kept no cost
 
 
-def cost_frame(entries: Sequence[Entry], given: Mapping[str, Price] | None = None) -> pa.Table:
-    """Counted tokens times a price, by default those of model_configs; or a published total."""
-    known = prices() if given is None else {}
-    rows = []
-    for entry in entries:
-        price = known.get(entry.model) if given is None else given.get(entry.label)
-        rows.append({**_NOTHING, **_owner(entry), **_cost(entry, price)})
+def cost_frame(entries: Sequence[Entry]) -> pa.Table:
+    """Counted tokens times a price of model_configs, or a published total."""
+    known = prices()
+    rows = [{**_NOTHING, **_owner(entry), **_cost(entry, known.get(entry.model))} for entry in entries]
     return table_of("costs", rows)
 
 

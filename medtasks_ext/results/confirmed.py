@@ -44,7 +44,7 @@ def confirmed(dataset: Dataset, record: Conditions) -> Confirmed:
         return Confirmed(None, None, None)
     rows = _rows(dataset, record)
     shots = record.asked.shots.k or 0
-    return Confirmed(rows, _words(dataset, record), _shots(record, rows) if shots else None)
+    return Confirmed(rows, _words(record), _shots(record, rows) if shots else None)
 
 
 def _rows(dataset: Dataset, record: Conditions) -> State:
@@ -69,7 +69,7 @@ def _revision(dataset: Dataset) -> str | None:
     return str(download["revision"]) if isinstance(download, dict) and "revision" in download else None
 
 
-def _words(dataset: Dataset, record: Conditions) -> State | None:
+def _words(record: Conditions) -> State | None:
     """Words of a released file that the suite pins are its own; what rows carry is what their owner wrote."""
     wording = record.asked.wording
     if wording.kind is None:

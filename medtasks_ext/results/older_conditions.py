@@ -88,13 +88,6 @@ def stated_rows(stored: Mapping[str, Any]) -> int:
     return int(rows.get("n_of_suite") or 0)
 
 
-def jury_of(stored: Mapping[str, Any]) -> Jury | None:
-    recorded = stored.get("conditions") or {}
-    if recorded.get("schema") == SCHEMA:
-        return read_conditions(recorded).asked.jury
-    return read_jury(stored["jury"]) if stored.get("jury") else None
-
-
 def read_jury(text: str) -> Jury:
     """Who judged, from words (`results.condition_words.jury_words`)."""
     names, _, protocol = text.partition("; ")

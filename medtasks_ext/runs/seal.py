@@ -280,7 +280,7 @@ class Journal:
         for path in sorted(_files(self._folder)):
             if (name := self._name(path)) is None:
                 continue
-            end = head_of(path) if _is_appended(self._folder, name) else None
+            end = head_of(path) if _is_appended(name) else None
             if end is not None:
                 self.chained(path, *end)
             else:
@@ -365,7 +365,7 @@ def _content(path: Path) -> Content | None:
         return None
 
 
-def _is_appended(folder: Path, name: str) -> bool:
+def _is_appended(name: str) -> bool:
     return any(Path(name).match(pattern) for pattern in _APPENDED)
 
 
@@ -540,7 +540,7 @@ def _changes(folder: Path, notes: Notes, whole: bool) -> Iterator[Change]:
             yield Change(name, what)
     for name in sorted(there):
         gone = notes.is_open and name in notes.before and notes.before[name] is not None
-        of_open = notes.is_open and _is_appended(folder, name)
+        of_open = notes.is_open and _is_appended(name)
         if not gone and not of_open:
             yield Change(name, "was added: no command wrote it here")
 
