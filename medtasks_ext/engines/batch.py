@@ -25,11 +25,7 @@ _ASKED = ServerNames("the server of the batch", "the model of the batch", "the k
 
 
 class BatchEngine(Engine):
-    """Writes requests to a file in place of sending them; their outcomes come later, in files of results.
-
-    Args:
-        ready: makes a request ready to be written, in the thread that builds requests.
-    """
+    """Their outcomes come later, in files of results; `ready` runs in the thread that builds requests."""
 
     window, sends = 1024, False
 

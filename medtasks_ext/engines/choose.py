@@ -24,12 +24,7 @@ def engine_of(
     egress: Egress | None = None,
     replicas: Sequence[str] = (),
 ) -> Engine:
-    """The engine that answers with a loaded model.
-
-    Args:
-        quotes: whether a fault may quote what a server says of a request, which may quote the row.
-        replicas: addresses of further servers of the same model.
-    """
+    """A fault may quote a server, which may quote the row, as `quotes` says; `replicas` are addresses."""
     kinds = {kind.__name__ for kind in type(model).__mro__}  # their modules need packages of their own
     if "TemplateAPI" in kinds:
         from medtasks_ext.engines.api import ApiEngine, takes

@@ -46,11 +46,7 @@ class EngineRecord:
 def described(
     lm: LM, *, template: bool | str | None, system_text: str | None, layout: str | None
 ) -> EngineRecord:
-    """What a loaded model says of itself.
-
-    Args:
-        layout: a template that a model's file writes out in its place.
-    """
+    """`layout` is a template that a model's file writes out in place of the chat template."""
     text = text_hash(system_text) if system_text else ""
     kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
     if "VLLM" in kinds:

@@ -76,12 +76,7 @@ def withheld(place: AskedServer, text: Text) -> Fault:
 
 
 def status_fault(status: int, body: Any, asked: ServerNames, *, quote: bool) -> Fault:
-    """The fault that an error status stands for.
-
-    Args:
-        body: of the reply, read as JSON; None where it is none.
-        quote: whether the reason may quote the server's own words, which may quote the request.
-    """
+    """With `quote` the fault may hold the server's own words, which may quote the request."""
     what = f"HTTP {status}{error_message(body, quote)}"
     kind = _kind(status, body)
     reason, remedy = _in_words(kind, status, what, body, asked, quote)

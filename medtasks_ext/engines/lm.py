@@ -48,11 +48,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 class BatchSize:
-    """The size of a transformers model's batches.
-
-    Args:
-        model: of lm-eval, with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`.
-    """
+    """Of lm-eval's models with `batch_size_per_gpu` (a number or `auto`) and `max_batch_size`."""
 
     def __init__(self, model: LM, say: Callable[[str], None]) -> None:
         self._model, self._say = model, say

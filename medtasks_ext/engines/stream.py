@@ -71,12 +71,7 @@ class Planner(ABC):
 
     @abstractmethod
     def outcome(self, request: Request, outcome: Outcome, settles: float | None) -> Settled | None:
-        """Store what became of a request.
-
-        Args:
-            settles: US dollars that were set aside for it; None where none were, or the last try may have
-                been charged without a reply, so that they count as spent.
-        """
+        """`settles`: US dollars set aside for it; None where none were, or they count as spent."""
 
     @abstractmethod
     def visit(self) -> None:
@@ -95,11 +90,7 @@ class _Sent:
 
 
 class Stream:
-    """Asks until every request of all planners has its outcome.
-
-    Args:
-        closes: whether engines are closed at the end; they are asked again otherwise.
-    """
+    """Asks until every request of all planners has its outcome; engines may stay open to be asked again."""
 
     def __init__(
         self,
@@ -136,11 +127,7 @@ class Stream:
         self.keeper_error: Exception | None = None
 
     def go(self) -> None:
-        """Ask until every request has its outcome, or no planner wants more, or the budget is exhausted.
-
-        Raises:
-            KeyboardInterrupt: the user wants to stop.
-        """
+        """Ask until every request has its outcome, or no planner wants more, or the budget is exhausted."""
         keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
         keeper.start()
         try:

@@ -47,11 +47,6 @@ class Ask(NamedTuple):
         )
 
     def add(self, judge: Judge, entry: Reply | Intent, settles: float | None = None) -> None:
-        """Put on record what became of it, or that it is about to be asked.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
         self.store.add(self.task.name, self.key, self.case.document, self.about(judge), entry, settles)
 
 

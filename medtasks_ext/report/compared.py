@@ -57,12 +57,7 @@ def compared(
     tasks: Registry,
     strategies: Sequence[str],
 ) -> list[Compared]:
-    """For each suite and strategy in which at least two entries have scores of tasks that they were asked
-    alike.
-
-    Args:
-        draws: `id` of an experiment -> its score on each resample.
-    """
+    """Two entries have scores of tasks asked alike in each; `draws` by `id` of an experiment."""
     scored = _scored(entries, tasks)
     comparisons = [
         item
@@ -230,11 +225,7 @@ def _tested_by_documents(pairs: Pairs, items: Sequence[Sequence[tuple[float, Exp
 
 
 def _comparable(own: Mapping[int, Mapping[str, Hashable]]) -> list[int]:
-    """The entries to compare: as many pairs times shared tasks as leaving out one after another can give.
-
-    Args:
-        own: entry -> dataset -> what it was asked; alike where two entries can be compared.
-    """
+    """The entries to compare: as many pairs times shared tasks as leaving out one after another can give."""
     chosen = list(own)
     while len(chosen) > 2:
         worth = {place: _worth([own[other] for other in chosen if other != place]) for place in chosen}

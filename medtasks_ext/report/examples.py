@@ -39,11 +39,7 @@ def examples(
     *,
     include_text: bool,
 ) -> list[Json]:
-    """One right, one wrong and one unreadable answer of each experiment, where there are some.
-
-    Args:
-        budget: bytes of JSON that there is room for.
-    """
+    """One right, one wrong and one unreadable answer each, where there are, in `budget` bytes of JSON."""
     found: list[Json] = []
     for entry, item in experiments[: max(1, budget // (3 * _TYPICAL))]:
         public = is_open(dataset, sample=item.sample)

@@ -231,11 +231,7 @@ def kept_apart(one: Facts, other: Facts) -> tuple[Difference, ...]:
 
 
 def runs_apart(one: RunConditions, other: RunConditions, kinds: tuple[str, str]) -> tuple[Difference, ...]:
-    """What keeps two runs of one model apart as a whole; arguments are part of a model.
-
-    Args:
-        kinds: which tool made each.
-    """
+    """What keeps two runs of one model apart as a whole; arguments are part of a model."""
     differences = []
     arguments = one.arguments or {}, other.arguments or {}
     if _texts(arguments[0]) != _texts(arguments[1]):

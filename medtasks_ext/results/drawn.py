@@ -35,11 +35,8 @@ def nearness(
     records: Sequence[EstimateRecord | None],
     sizes: Sequence[int],
 ) -> Nearness | None:
-    """How near a weighted mean of tasks is to that over all documents; None where all of them were asked.
-
-    Args:
-        weights: of the tasks; they add up to 1.
-        sizes: documents that each was asked.
+    """How near a weighted mean, of weights that add up to 1, is to that over all documents; None where all
+    were asked.
     """
     if not any(records):
         return None

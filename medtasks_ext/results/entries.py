@@ -27,9 +27,6 @@ def read_results(paths: Iterable[Path], tasks: Registry) -> Results:
 
     Runs of one model under the same conditions become one entry; where they disagree about a task, both stay,
     as entries of their own.
-
-    Raises:
-        MedtasksError: a path holds no results at all.
     """
     results = Results()
     read: list[Entry] = []

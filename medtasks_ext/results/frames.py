@@ -281,11 +281,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
 
 
 def axes() -> list[str]:
-    """The axes that have a column: those of all suites, then those of single ones.
-
-    Raises:
-        MedtasksError: an axis has the name of another column, whose values would be lost.
-    """
+    """The axes that have a column: those of all suites, then those of single ones."""
     for suite in suites().values():
         for fault in axis_faults(suite):
             raise fault

@@ -298,11 +298,7 @@ def task_of_lm_eval(
     samples: list[Sample] | None,
     faults: list[Fault],
 ) -> Experiment:
-    """Figures are counted again from samples; without these there are no intervals.
-
-    Raises:
-        MedtasksError: a figure is not what the samples give.
-    """
+    """Figures are counted again from samples, and must agree; without samples there are no intervals."""
     config = without_login(content["configs"][name])
     dataset, strategy = asked_task(tasks, name, config)
     recorded = ((config.get("metadata") or {}).get("medtasks") or {}).get("loaded") or {}

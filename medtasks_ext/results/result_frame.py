@@ -125,10 +125,8 @@ def _version(entry: Entry, package: str) -> str | None:
 
 @dataclass(frozen=True)
 class Part:
-    """Columns of a table that are alike in many of its rows.
-
-    Attributes:
-        row: row of the whole table -> row of these columns.
+    """Columns that are alike in many rows of a table; `row` says for each row of that which of these it
+    has.
     """
 
     columns: Mapping[str, Sequence[Any]]

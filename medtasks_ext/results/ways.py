@@ -36,9 +36,6 @@ def pairs_to_compare(entries: Sequence[Entry]) -> list[Pair]:
     """Two entries; or all pairs of strategies of one.
 
     Two entries of one model that were asked with unlike strategies alone are compared by these.
-
-    Raises:
-        MedtasksError: there is no such pair.
     """
     if len(entries) == 1 and (pairs := strategy_pairs(entries[0])):
         return pairs

@@ -82,7 +82,6 @@ def head_of(path: Path) -> tuple[int, str] | None:
 
 
 def holds_head(path: Path, size: int, head: str) -> bool:
-    """Whether a line of the file ends at a place with a chain."""
     if size == 0:
         return head == _start(path)
     try:
@@ -94,7 +93,7 @@ def holds_head(path: Path, size: int, head: str) -> bool:
 
 
 def sealed_head(path: Path, seal: Seal) -> bool:
-    """Whether the file still holds what was sealed, by its last sealed line alone."""
+    """By the last sealed line alone."""
     return seal.lines == 0 or holds_head(path, seal.bytes, seal.head)
 
 
@@ -110,18 +109,13 @@ class FollowedFile:
 
     @property
     def has_more(self) -> bool:
-        """Whether the file has another size than was read."""
         try:
             return self.path.stat().st_size != self.seal.bytes
         except FileNotFoundError:
             return self.seal.bytes > 0
 
     def further(self) -> Iterator[Json]:
-        """The records that were not read before.
-
-        Raises:
-            MedtasksError: a line is damaged, or lines that were read are gone.
-        """
+        """MedtasksError where a line is damaged, or lines that were read are gone."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
@@ -162,22 +156,12 @@ class ChainedFile:
         self._keeper: Keeper | None = None  # of the folder, known likewise
 
     def read(self) -> Iterator[Json]:
-        """The records that are there; to be read to their end before the first `add`.
-
-        Raises:
-            MedtasksError: a line is damaged.
-        """
+        """To be read to their end before the first `add`."""
         followed = FollowedFile(self.path)
         yield from followed.further()
         self.seal = followed.seal
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Append one record.
-
-        Raises:
-            MedtasksError: the disk does not take it, another process wrote to the file, or the folder's
-                keeper refuses.
-        """
         self.guard()
         assert self._secrets is not None
         body = self._secrets.hidden(json_bytes(record)[:-1])
@@ -195,14 +179,14 @@ class ChainedFile:
         self.seal = Seal(self.seal.lines + 1, self.seal.bytes + len(line), head)
 
     def guard(self) -> None:
-        """Ask the folder's keeper whether this process may still write. Raises what it refuses with."""
+        """Raises what the folder's keeper refuses with."""
         if self._secrets is None:
             self._secrets, self._keeper = Secrets.known(), keeper_of(self.path)
         if self._keeper is not None:
             self._keeper.writing()
 
     def announce(self) -> None:
-        """Tell the folder's keeper of a file that this process has read to its end, or just made."""
+        """Of a file that this process has read to its end, or just made."""
         self.guard()
         if self._keeper is not None:
             self._keeper.appending(self.path, lambda: (self.seal.bytes, self.seal.head))
@@ -242,11 +226,6 @@ class ChainedFile:
                 os.ftruncate(self._file, self.seal.bytes)
 
     def sync(self) -> None:
-        """Bring everything added so far to the disk.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
         if self._file is not None:
             try:
                 os.fsync(self._file)
@@ -254,7 +233,6 @@ class ChainedFile:
                 raise cannot_write(self.path, error) from None
 
     def close(self) -> None:
-        """Sync and close."""
         self.sync()
         if self._file is not None:
             os.close(self._file)

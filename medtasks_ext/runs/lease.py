@@ -36,8 +36,6 @@ MOMENT = 0.01
 
 @dataclass(frozen=True)
 class LeaseState:
-    """The file of a lease as it was found."""
-
     content: bytes
     touched: float  # by the file system's clock
     file: tuple[int, int]  # device and number of the file
@@ -57,7 +55,6 @@ class Machine:
 
     @property
     def pid(self) -> int:
-        """Number of this process."""
         return os.getpid()
 
     def born(self, pid: int) -> str:
@@ -67,7 +64,6 @@ class Machine:
         return ""
 
     def lives(self, pid: int) -> bool:
-        """Whether there is a process of that number."""
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
@@ -77,11 +73,7 @@ class Machine:
         return True
 
     def create(self, path: Path, content: bytes, own: Path) -> bool:
-        """Write a file whole, unless the name is taken; whether it was not.
-
-        Args:
-            own: a name that no other process has.
-        """
+        """Whether the name was free; `own` is a name that no other process has."""
         own.write_bytes(content)
         try:
             self.link(own, path)  # fails where the name is taken, also on network disks
@@ -97,7 +89,7 @@ class Machine:
         return True
 
     def look(self, path: Path) -> LeaseState | None:
-        """The file as it is now, also where a network disk remembers an older one; None if there is none."""
+        """Also where a network disk remembers an older one; None if there is none."""
         try:
             with path.open("rb") as file:
                 content, state = file.read(), os.fstat(file.fileno())
@@ -106,7 +98,7 @@ class Machine:
         return LeaseState(content, state.st_mtime, (state.st_dev, state.st_ino))
 
     def is_file(self, path: Path, file: tuple[int, int]) -> bool:
-        """Whether the name still means that file; thousands of times in a second."""
+        """Asked thousands of times in a second."""
         try:
             state = os.stat(path)  # noqa: PTH116  half the time of Path.stat
         except FileNotFoundError:
@@ -119,15 +111,10 @@ class Machine:
         return time.monotonic() if clock is None else time.clock_gettime(clock)
 
     def touch(self, path: Path) -> None:
-        """Set the time of a file to now."""
         os.utime(path)
 
     def now(self, own: Path) -> float:
-        """The file system's own clock, since clocks of machines that share a disk differ.
-
-        Args:
-            own: a name that no other process has.
-        """
+        """The file system's own clock, since clocks of machines that share a disk differ."""
         own.write_bytes(b"")
         try:
             return own.stat().st_mtime
@@ -135,23 +122,19 @@ class Machine:
             own.unlink()
 
     def rename(self, path: Path, to: Path) -> None:
-        """Give a file another name."""
         path.rename(to)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file."""
         path.unlink()
 
     def link(self, path: Path, to: Path) -> None:
-        """Give a file a second name."""
         os.link(path, to)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
 
     def repeat_beat(self, beat: Callable[[], None]) -> Callable[[], None]:
-        """Call something again and again, until what is returned is called."""
+        """Until what is returned is called."""
         ended = threading.Event()
 
         def live() -> None:
@@ -178,12 +161,7 @@ class Lease:
     def __init__(
         self, folder: Path, what: str, *, private: bool = False, machine: Machine | None = None
     ) -> None:
-        """Prepare a lease.
-
-        Args:
-            what: the command, for the message that others get.
-            private: the folder is made its owner's alone, since it gets text that is not open.
-        """
+        """A `private` folder is made its owner's alone, since it gets text that is not open."""
         self.path = folder / FILE
         self._what, self._private, self.token = what, private, secrets.token_hex(8)
         self._machine = machine or Machine()
@@ -194,11 +172,6 @@ class Lease:
         self._open: int | None = None  # holds its number: no other file gets it meanwhile
 
     def __enter__(self) -> Lease:
-        """Take the lease.
-
-        Raises:
-            MedtasksError: another process holds it, or the folder cannot be written.
-        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while not self._create():
@@ -229,9 +202,6 @@ class Lease:
         """Make sure that the lease is still this process's: it may have slept, or the disk been away.
 
         What was seen a moment ago holds: nobody takes a lease over that was touched in the last minute.
-
-        Raises:
-            MedtasksError: another process has taken it over, or it is gone.
         """
         now = self._machine.steady()
         if now - self._seen < MOMENT:
@@ -252,7 +222,6 @@ class Lease:
         )
 
     def writing(self, *_: object, **__: object) -> None:
-        """As `check`, whatever is about to be done (`atomic.Keeper`)."""
         self.check()
 
     taking = removing = appending = writing
@@ -374,11 +343,6 @@ class Borrowed:
         self.token = None if seen is None else _token_of(seen.content)
 
     def check(self) -> None:
-        """Make sure that the lease is still that process's.
-
-        Raises:
-            MedtasksError: it is not.
-        """
         seen = Machine().look(self._folder / FILE)
         if seen is None and self.token is None:  # that process has none
             return

@@ -291,12 +291,7 @@ class Manifest(_Record):
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of a folder, of this schema or an older one.
-
-        Raises:
-            MedtasksError: there is none, it is damaged, a newer version wrote it, or the folder holds what
-                is no plain file.
-        """
+        """The manifest of a folder, of this schema or an older one."""
         check_all_regular(folder)
         path = folder / FILE
         content = read_json(path)

@@ -209,11 +209,7 @@ def judged_files(folder: Path) -> list[str]:
 
 
 def read_outcomes(folder: Path, task: str, *, older: bool = False) -> Iterator[Stored]:
-    """The outcomes of one task; a last line that a crash cut short is left out.
-
-    Args:
-        older: the lines may be those of a version that knew no chain.
-    """
+    """A last line that a crash cut short is left out; older lines may have no chain."""
     path = folder / f"{task}.jsonl"
     yield from _plain(path) if older and _is_plain(path) else _lines(ChainedFile(path))
 
@@ -317,11 +313,7 @@ class OutcomeLog:
             pass
 
     def renew(self, outcomes: Iterable[Stored]) -> None:
-        """Write the lines of older files into a chained one, which takes their place whole.
-
-        Raises:
-            MedtasksError: the disk does not take it.
-        """
+        """Write the lines of older files into a chained one, which takes their place whole."""
         beside = self.path.parent / f".{self.path.stem}.new"
         new = ChainedFile(beside / self.path.name)  # a chain begins with the name of the file
         for stored in outcomes:

@@ -42,8 +42,6 @@ _CHANGED = "was changed after it was written"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds."""
-
     bytes: int
     digest: str  # SHA-256 in hexadecimal; of a chained file the chain of its last line
     chained: bool = False
@@ -51,8 +49,6 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The folder's state when a call had ended."""
-
     root: str  # SHA-256 in hexadecimal
     state: State
     at: str  # local time
@@ -60,26 +56,20 @@ class Root:
 
     @property
     def words(self) -> str:
-        """As messages name it."""
         return f"{self.root[:_SHORT]} ({self.state} {self.at})"
 
     def record(self) -> FolderSeal:
-        """As `run.json` keeps it."""
         return FolderSeal(made=self.at, digest=self.root, why=self.state)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A file that does not hold what the run wrote there."""
-
     file: str  # below the run's folder
     what: str  # is wrong with it
 
 
 @dataclass
 class Notes:
-    """What `seal.jsonl` says."""
-
     files: dict[str, Content] = field(default_factory=dict)  # that are there
     #: file -> what it held before the last note, in an open folder: a crash may have left that
     before: dict[str, Content | None] = field(default_factory=dict)
@@ -92,19 +82,11 @@ class Notes:
 
     @property
     def root(self) -> Root | None:
-        """The last one."""
         return self.roots[-1] if self.roots else None
 
 
 def read_notes(folder: Path, *, trees: bool = False) -> Notes | None:
-    """Read `seal.jsonl`; None where there is none. A last line that a crash cut short is left out.
-
-    Args:
-        trees: keep the files of every root.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
+    """None where there is no `seal.jsonl`; a last line that a crash cut short is left out."""
     path = folder / FILE
     try:
         content = path.read_bytes()
@@ -150,22 +132,13 @@ def _note(notes: Notes, record: Mapping[str, Any]) -> None:
 
 
 def _root(before: Any, root: Root) -> str:
-    """The root that follows.
-
-    Args:
-        before: hash over the lines before it.
-    """
+    """Follows from the hash over the lines before it."""
     digest = before.copy()
     digest.update("\n".join((root.state, root.at, root.manifest)).encode())
     return str(digest.hexdigest())
 
 
 def _manifest(folder: Path) -> Json:
-    """What `run.json` holds.
-
-    Raises:
-        MedtasksError: it is missing or damaged.
-    """
     Manifest.read(folder)  # says what is wrong with it
     content: Json = read_json(folder / MANIFEST)
     return content
@@ -178,7 +151,6 @@ def _manifest_digest(content: Json) -> str:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file."""
     digest = sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -187,13 +159,7 @@ def sha256_of(path: Path) -> str:
 
 
 class Journal:
-    """The notes as a process writes them: the keeper of a run's folder.
-
-    Args:
-        folder: of the run.
-        check: refuses where this process may not write any more.
-        first: what the first root of a folder says that it is.
-    """
+    """The notes as a process writes them: the keeper of a run's folder; its first root says what it is."""
 
     def __init__(self, folder: Path, check: Callable[[], None], state: State = "written") -> None:
         self._folder, self._check, self.state = folder.resolve(), check, state
@@ -204,17 +170,14 @@ class Journal:
     # what the keeper of a folder hears
 
     def writing(self) -> None:
-        """Refuse where another process has taken the folder over."""
         self._check()
 
     def taking(self, path: Path, size: int, digest: str) -> None:
-        """Note a file that is about to take its place."""
         self._check()
         if (name := self._name(path)) is not None:
             self._add({"file": name, "bytes": size, "sha256": digest})
 
     def removing(self, path: Path) -> None:
-        """Note a file that is about to go."""
         self._check()
         if (name := self._name(path)) is not None:
             self._add({"file": name, "gone": True})
@@ -230,7 +193,7 @@ class Journal:
             self._add({"file": name, "bytes": size, "head": head})
 
     def _name(self, path: Path) -> str | None:
-        """Its name below the folder; None for what is not sealed."""
+        """None for what is not sealed."""
         inside = path.parent.resolve().joinpath(path.name).relative_to(self._folder)
         name = inside.as_posix()
         return None if name in (MANIFEST, FILE) or any(part[0] == "." for part in inside.parts) else name
@@ -247,7 +210,6 @@ class Journal:
             raise cannot_write(self._path, error) from None
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -259,9 +221,6 @@ class Journal:
 
         A folder of an older version is noted as it is found. After a call that was cut off, it is seen which
         of its last notes came true.
-
-        Raises:
-            MedtasksError: the notes are damaged, or the disk does not take it.
         """
         notes = read_notes(self._folder)
         if notes is None:
@@ -300,8 +259,7 @@ class Journal:
                 self._settle_appended(path, notes)
 
     def _settle_appended(self, path: Path, notes: Notes) -> None:
-        """Take the lines into the notes that a call appended which was cut off, if they are as they were
-        written."""
+        """Lines that a call appended which was cut off, if they are as they were written."""
         noted = notes.files.get(self._name(path) or "")
         chained = noted is not None and noted.chained  # else of an older version, whose lines carry no chain
         if noted is not None and chained and head_of(path) == (noted.bytes, noted.digest):
@@ -322,9 +280,6 @@ class Journal:
         """Close the notes with a root, and write it into `run.json`; returns the root.
 
         None where the folder holds no run. Nothing is written where nothing has changed.
-
-        Raises:
-            MedtasksError: the disk does not take it.
         """
         if not (self._folder / MANIFEST).is_file():
             return None
@@ -358,7 +313,7 @@ def _record(name: str, content: Content) -> Json:
 
 
 def _content(path: Path) -> Content | None:
-    """What a file holds that is written whole; None where there is none."""
+    """None where there is no file that is written whole."""
     try:
         return Content(path.stat().st_size, sha256_of(path))
     except OSError:
@@ -377,14 +332,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 class RunLease:
-    """Held while a command writes to a run's folder: its lease, its notes, and at the end its root.
-
-    Args:
-        folder: of the run.
-        what: the command, for the message that others get.
-        state: what the command makes of the folder.
-        private: the folder is made its owner's alone, since it gets text that is not open.
-    """
+    """Held while a command writes to a run's folder: its lease, its notes, and at the end its root."""
 
     def __init__(self, folder: Path, what: str, state: State = "written", *, private: bool = False) -> None:
         self._folder, self._state = folder, state
@@ -392,11 +340,6 @@ class RunLease:
         self._held = ExitStack()
 
     def __enter__(self) -> Journal:
-        """Take the folder.
-
-        Raises:
-            MedtasksError: another process works in it, it cannot be written, or holds what is no plain file.
-        """
         check_all_regular(self._folder)
         with ExitStack() as stack:
             stack.enter_context(self._lease)
@@ -409,7 +352,6 @@ class RunLease:
 
     @property
     def token(self) -> str:
-        """By which the lease is known to processes that work for this one."""
         return self._lease.token
 
 
@@ -449,11 +391,7 @@ def journal_for_another(folder: Path) -> Iterator[None]:
 
 
 def sealed_now(folder: Path) -> str | None:
-    """The root of a folder as it stands: made now where this process writes to it; None where it has none.
-
-    Raises:
-        MedtasksError: the disk does not take it, or `seal.jsonl` is damaged.
-    """
+    """Made now where this process writes to the folder; None where it has none."""
     keeper = keeper_of(folder / MANIFEST)
     if isinstance(keeper, Journal):
         return keeper.seal()
@@ -463,8 +401,6 @@ def sealed_now(folder: Path) -> str | None:
 
 @dataclass
 class Sealed:
-    """How a folder stands against its seal."""
-
     root: Root | None = None  # None where it has none
     is_open: bool = False  # whether a call is under way, or was cut off
     roots: tuple[Root, ...] = ()  # all of them, in order
@@ -472,7 +408,6 @@ class Sealed:
 
     @property
     def words(self) -> str:
-        """In a line."""
         if self.root is None:
             return "open: no call has ended" if self.is_open else "not sealed"
         return ("open since " if self.is_open else "") + self.root.words
@@ -493,9 +428,6 @@ def look(folder: Path, *, whole: bool = False) -> Sealed:
     Args:
         whole: read every file; else results and scores are read, and of answers, samples and prompts only
             sizes and last lines.
-
-    Raises:
-        MedtasksError: `run.json` is missing or damaged.
     """
     content = _manifest(folder)
     stated = content.get("roots") or []
@@ -564,8 +496,6 @@ def _of_whole(path: Path, options: list[Content], homes: Mapping[str, str], name
 
 @dataclass(frozen=True)
 class Against:
-    """How a folder stands against a root that somebody kept."""
-
     root: Root | None  # the state of the folder that had it; None where no state had it
     later: tuple[Root, ...] = ()  # states that followed
     changes: tuple[Change, ...] = ()  # answers and judgements of that state which are not there any more
@@ -579,9 +509,6 @@ def against(folder: Path, root: str) -> Against:
 
     Args:
         root: or its beginning, of 12 digits at least.
-
-    Raises:
-        MedtasksError: `seal.jsonl` is damaged or missing.
     """
     notes = read_notes(folder, trees=True)
     if notes is None:

@@ -27,8 +27,6 @@ _RESTORE = "restore the file"
 
 
 class Sent(BaseModel):
-    """A host that got text of a dataset."""
-
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     host: str  # name or address
@@ -40,11 +38,7 @@ class Sent(BaseModel):
 
 
 def read_sent(folder: Path) -> list[Sent]:
-    """What a folder says about the way of its texts, oldest first; nothing where no text left.
-
-    Raises:
-        MedtasksError: a line is damaged.
-    """
+    """Oldest first; nothing where no text left."""
     path, sent = folder / FILE, []
     for number, line in numbered_lines(path, remedy=_RESTORE) if path.is_file() else ():
         try:
@@ -58,7 +52,7 @@ _Key: TypeAlias = tuple[str, str, Permission]
 
 
 class SentLog:
-    """Keeps account of where texts go. Threads may share it."""
+    """Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -66,19 +60,10 @@ class SentLog:
         self._known: set[_Key] = set()
 
     def add(self, place: AskedServer, text: Text) -> None:
-        """Note that a host gets text of a dataset; once for each.
-
-        Raises:
-            MedtasksError: the disk takes nothing, so that nothing may be sent.
-        """
+        """Once for each host and dataset; an error of the disk means that nothing may be sent."""
         self.join([Sent(host=place.host, dataset=text.dataset, open=text.is_open, way=place.way)])
 
     def join(self, records: Iterable[Sent]) -> None:
-        """Add records, each once.
-
-        Raises:
-            MedtasksError: the disk takes nothing.
-        """
         with self._lock:
             known = self._known
             if new := {_key(item): item for item in records if item.dataset and _key(item) not in known}:
@@ -96,7 +81,7 @@ class SentLog:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other processes from reading and writing the file meanwhile, where the disk has locks."""
+        """Other processes neither read nor write the file meanwhile, where the disk has locks."""
         lock = FileLock(self._path.with_name(_LOCK), mode=0o600)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)

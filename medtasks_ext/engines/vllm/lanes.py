@@ -23,10 +23,8 @@ END: Final = "end"
 
 
 def create(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> tuple[VLLM, list[BaseProcess]]:
-    """Load the model with a vLLM of its own, and say which processes that has started.
-
-    Raises:
-        ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
+    """With the processes that this has started; ImportError, OSError, TypeError, ValueError as of
+    lm-eval's class.
     """
     from lm_eval.models.vllm_causallms import VLLM
 

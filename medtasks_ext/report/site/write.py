@@ -45,11 +45,7 @@ _LONGEST_PLAIN = 30_000
 
 
 def write_site(folder: Path, site: Site) -> list[Path]:
-    """Files of an earlier site are replaced as a whole; returns the pages that people open first.
-
-    Raises:
-        MedtasksError: the folder holds what no site wrote.
-    """
+    """Files of an earlier site are replaced as a whole; returns the pages that people open first."""
     remedy = "give another folder to -o"
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise MedtasksError("is no folder", where=folder, remedy=remedy)

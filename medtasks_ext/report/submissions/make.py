@@ -62,13 +62,7 @@ def submit(
     answers: Path | None = None,
     address: str | None = None,
 ) -> Submitted:
-    """Write what may be public of a run.
-
-    Args:
-        out: `…/ORG/MODEL/DATE`.
-        answers: where the final answers go; by default beside the run's folder.
-        address: where that file will be had.
-    """
+    """Write to `…/ORG/MODEL/DATE` what may be public; the file of answers will be had at `address`."""
     place = Place.of(out)
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise MedtasksError("is taken", where=out, remedy="name another date, or delete what lies there")

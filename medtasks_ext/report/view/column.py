@@ -305,10 +305,7 @@ def _disputed(answers: Answers, judged: Mapping[str, Mapping[str, Any]]) -> froz
 
 
 def _outcome_records(answers: Answers, holds: str = "") -> Iterator[Json]:
-    """The lines of a task's outcomes, or those that hold a text.
-
-    `medtasks verify` checks their chain; here a damaged line is left out.
-    """
+    """`medtasks verify` checks the chain of lines; here a damaged line is left out."""
     if answers.folder is None:
         return
     path = RunFolder(answers.folder).responses / f"{answers.task}.jsonl"

@@ -226,11 +226,7 @@ class LiveRun:
                 self.tally.read(_with(request, row), answer)
 
     def figures(self, valid: Mapping[str, tuple[float, int]]) -> Json:
-        """What the page shows of it: numbers, names of tasks, and causes of faults; no text of any row.
-
-        Args:
-            valid: finished task -> its share of readable answers as its record says it, and of how many.
-        """
+        """No text of any row. `valid`: finished task -> its share of readable answers, and of how many."""
         tally, worker = self.tally, holder_of(self._files.path)
         if worker and self._moving:
             self._clock.now = max(self._clock.now, time.time())

@@ -87,12 +87,7 @@ class Viewed:
 
 
 def open_runs(paths: Iterable[Path], registry: Registry, faults: list[Fault]) -> list[Viewed]:
-    """Of folders of `medtasks run` or of `lm_eval --output_path`, folders that hold such, and
-    `results_….json`.
-
-    Raises:
-        MedtasksError: a path holds no results, or no run has an answer that could be shown.
-    """
+    """MedtasksError where a path holds no results, or no run has an answer that could be shown."""
     found: list[Viewed] = []
     for path in paths:
         if not (several := runs_below(path)):
