@@ -22,21 +22,13 @@ LOOKS = [(width, dark) for width in (1440, 768, 420) for dark in (False, True)]
 FEW = [(1440, False), (420, False)]
 #: Views of a report of own runs, of published models alone, and of the viewer: name -> address and looks.
 OWN_RUNS = {
-    "own-overview": ("overview", LOOKS),
-    "own-leaderboard": ("leaderboard", FEW),
-    "own-heatmap": ("heatmap", FEW),
-    "own-profile": ("profile", FEW),
-    "own-pairs": ("pairs", FEW),
-    "own-models": ("models", FEW),
-    "own-cost": ("cost", FEW),
-    "own-strategies": ("strategies", FEW),
-    "own-validity": ("validity", FEW),
-    "own-judges": ("judges?suite=mlb", FEW),
-    "own-coverage": ("coverage", FEW),
-    "own-tasks": ("tasks", FEW),
-    "own-model": ("model/google%2Fgemini-2.5-flash", FEW),
-    "own-task": ("task/bridge_mie", FEW),
-}
+    "own-overview": ("overview", LOOKS), "own-leaderboard": ("leaderboard", FEW),
+    "own-heatmap": ("heatmap", FEW), "own-profile": ("profile", FEW), "own-pairs": ("pairs", FEW),
+    "own-models": ("models", FEW), "own-cost": ("cost", FEW), "own-strategies": ("strategies", FEW),
+    "own-validity": ("validity", FEW), "own-judges": ("judges?suite=mlb", FEW),
+    "own-coverage": ("coverage", FEW), "own-tasks": ("tasks", FEW),
+    "own-model": ("model/google%2Fgemini-2.5-flash", FEW), "own-task": ("task/bridge_mie", FEW),
+}  # fmt: skip
 PUBLISHED = {
     "published-overview": ("overview", LOOKS),
     "published-cost": ("cost?suite=medhelm", FEW),

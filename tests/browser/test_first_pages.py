@@ -19,23 +19,15 @@ MEANS = [
 ]
 #: kind of report -> its head line, and what the legend says of the own mark
 KINDS = {
-    "comparable": (
-        r"^0\.\d\d on 45 of BRIDGE's 87 tasks; BRIDGE-equivalent .*: rank \d+ to \d+ of 99",
-        "this model, 95 % interval",
-    ),
-    "partly": (
-        r"^0\.\d\d on 20 .* by the 5 under the conditions of .*: too little for a rank",
-        "this model: not ranked",
-    ),
-    "not at all": (
-        r"not ranked among 98 published models: other conditions \(wording in 20\)",
-        "this model, other conditions: not ranked",
-    ),
-    "one task": (
-        r"^0\.\d\d on 1 .*; not ranked: 1 task with .* 3 tasks with 100 documents are needed",
-        "this model: not ranked",
-    ),
-}
+    "comparable": (r"^0\.\d\d on 45 of BRIDGE's 87 tasks; BRIDGE-equivalent .*: rank \d+ to \d+ of 99",
+     "this model, 95 % interval"),
+    "partly": (r"^0\.\d\d on 20 .* by the 5 under the conditions of .*: too little for a rank",
+     "this model: not ranked"),
+    "not at all": (r"not ranked among 98 published models: other conditions \(wording in 20\)",
+     "this model, other conditions: not ranked"),
+    "one task": (r"^0\.\d\d on 1 .*; not ranked: 1 task with .* 3 tasks with 100 documents are needed",
+     "this model: not ranked"),
+}  # fmt: skip
 
 
 def written(folder, kind):

@@ -172,16 +172,9 @@ def test_all_views_have_one_width(opened, width):
 
 
 PARTS = (
-    "overview",
-    "leaderboard",
-    "heatmap",
-    "profile",
-    "models",
-    "cost?suite=medhelm",
-    "strategies",
-    "validity",
+    "overview", "leaderboard", "heatmap", "profile", "models", "cost?suite=medhelm", "strategies", "validity",
     "tasks",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("width", "dark"), [*LOOKS, (768, False)])

@@ -15,9 +15,6 @@ from tests.browser.report_page import PARTS, address_of, go, leaderboard, on_all
 HOSTILE = '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script> &amp; 中文 "\'\\'
 
 
-# ---------------------------------------------------------------------- it opens
-
-
 def test_every_part_is_drawn_without_network_and_without_complaint(show, report):
     browser = show("")
     label = report["entries"][0]["label"]
@@ -32,13 +29,10 @@ def test_every_part_is_drawn_without_network_and_without_complaint(show, report)
 @pytest.mark.parametrize(
     "address",
     [
-        "nowhere",
-        "task/nothing",
-        "model/%E0%A4%A",
-        "leaderboard?suite=x&sort-leaderboard=-y&language=%",
+        "nowhere", "task/nothing", "model/%E0%A4%A", "leaderboard?suite=x&sort-leaderboard=-y&language=%",
         "profile?axis=q&models=%",
     ],
-)
+)  # fmt: skip
 def test_an_address_that_means_nothing_still_shows_a_page(show, address):
     browser = show(address)
     assert texts(browser, "main h2")[0] and browser.complaints() == []
@@ -46,9 +40,6 @@ def test_an_address_that_means_nothing_still_shows_a_page(show, address):
 
 def test_an_empty_selection_says_so(show):
     assert "No task fits all filters" in whole(show("leaderboard?suite=mlb&language=en"))
-
-
-# ---------------------------------------------------------------------- using it
 
 
 def test_sorting_searching_and_filtering_by_hand_end_up_in_the_address(show):
@@ -217,9 +208,6 @@ def test_a_picture_is_saved_as_svg_and_png_and_its_figures_as_csv(show, report_f
     assert browser.complaints() == [] and browser.requests() == []
 
 
-# ---------------------------------------------------------------------- what cannot be trusted or compared
-
-
 def test_texts_of_gated_data_are_said_to_be_left_out(show, report):
     gated = next(item["id"] for item in report["datasets"] if item["access"] == "gated")
     assert "Text left out: gated data" in whole(show(f"task/{gated}"))
@@ -287,9 +275,6 @@ def test_an_entry_that_was_asked_some_documents_only_is_marked_and_not_ranked(sh
     other["entries"][0]["estimates"] = [words]
     marks = texts(show("leaderboard?kind=own", of=other), "main .model .tag")
     assert words in marks and "limited" not in marks
-
-
-# ---------------------------------------------------------------------- how it looks
 
 
 @pytest.mark.parametrize("width", [375, 768, 1300])
@@ -384,22 +369,13 @@ def test_on_paper_the_part_that_is_shown_stands_in_light_colours_without_control
     browser.call("Emulation.setEmulatedMedia", media="")
 
 
-# ---------------------------------------------------------------------- own runs, and documents with a label
-
-
 def test_own_runs_stand_above_published_models_and_keep_their_place(show):
     browser = show("leaderboard")
     pinned = texts(browser, "main tbody.pinned tr:not(.section) .name")
     below = texts(browser, "main tbody:not(.pinned) tr.own .name")
     assert sorted(pinned) == sorted(below) and len(pinned) == 3
     assert all(texts(browser, "main tbody.pinned tr.own .name")) and "pinned" in whole(browser)
-    assert texts(browser, "main tbody:not(.pinned) tr:not(.own) .place") == [
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-    ]
+    assert texts(browser, "main tbody:not(.pinned) tr:not(.own) .place") == ["1", "2", "3", "4", "5"]
     browser.click("[data-key='sort-leaderboard score']")
     assert texts(browser, "main tbody.pinned tr:not(.section) .name") == pinned[::-1]
     go(browser, "leaderboard?kind=own")
@@ -409,22 +385,13 @@ def test_own_runs_stand_above_published_models_and_keep_their_place(show):
 def labelled(report):
     """A report with scores by level of two runs of a suite and strategy, and one by department."""
     columns = {
-        "entry": [0, 1, 0, 1, 0],
-        "strategy": [0] * 5,
-        "suite": ["mlb"] * 5,
-        "axis": ["difficulty"] * 4 + ["department"],
-        "value": [0, 0, 1, 1, 0],
-        "score": [0.31, 0.42, 0.77, 0.58, 0.5],
-        "low": [0.25, 0.4, 0.7, None, None],
-        "high": [0.35, 0.5, 0.8, None, None],
-        "tasks": [3, 3, 3, 2, 1],
-        "documents": [30, 30, 50, 40, 4],
-        "of_all": [0.6, 0.5, 0.6, 0.5, 0.4],
-        "of_all_low": [],
-        "of_all_high": [],
-        "documents_of_all": [80, 80, 80, 70, 9],
-        "sources": [0, 0, 0, 0, 1],
-    }
+        "entry": [0, 1, 0, 1, 0], "strategy": [0] * 5, "suite": ["mlb"] * 5,
+        "axis": ["difficulty"] * 4 + ["department"], "value": [0, 0, 1, 1, 0],
+        "score": [0.31, 0.42, 0.77, 0.58, 0.5], "low": [0.25, 0.4, 0.7, None, None],
+        "high": [0.35, 0.5, 0.8, None, None], "tasks": [3, 3, 3, 2, 1], "documents": [30, 30, 50, 40, 4],
+        "of_all": [0.6, 0.5, 0.6, 0.5, 0.4], "of_all_low": [], "of_all_high": [],
+        "documents_of_all": [80, 80, 80, 70, 9], "sources": [0, 0, 0, 0, 1],
+    }  # fmt: skip
     axes = {"difficulty": ["hard", "easy"], "department": [HOSTILE]}
     return {**deepcopy(report), "labels": {"axes": axes, "sources": [[], [HOSTILE]], "rows": columns}}
 

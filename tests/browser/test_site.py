@@ -19,13 +19,8 @@ from tests.submissions.made import write_submission
 from tests.submissions.test_site import data_of
 
 PAGES = (
-    "index.html",
-    "bridge.html",
-    "mlb.html",
-    "datasets.html",
-    "datasets/bridge_mednli.html",
-    "about.html",
-)
+    "index.html", "bridge.html", "mlb.html", "datasets.html", "datasets/bridge_mednli.html", "about.html",
+)  # fmt: skip
 HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 
 
@@ -48,10 +43,7 @@ def fill_site(root):
     both.write(root / "in" / "Org" / "Half-Proven-7B" / "2026-05-01")
     record = write_submission(root / "in", "Org/Hostile-1B", 0.5)
     hostile = record.model_copy(
-        update={
-            "about": record.about.model_copy(update={"license": HOSTILE}),
-            "versions": {HOSTILE: HOSTILE},
-        }
+        update={"about": record.about.model_copy(update={"license": HOSTILE}), "versions": {HOSTILE: HOSTILE}}
     )
     hostile.write(root / "in" / "Org" / "Hostile-1B" / "2026-05-01")
     with pytest.MonkeyPatch.context() as patch:  # as if somebody else had checked these invented scores

@@ -105,9 +105,6 @@ def opened(browser):
     return browser.js("document.querySelector('#document').textContent")
 
 
-# ---------------------------------------------------------------------- views
-
-
 def test_every_view_is_drawn_without_complaint_and_asks_this_machine_alone(show, server):
     browser = show()
     for address in VIEWS:
@@ -271,9 +268,6 @@ def test_the_page_sees_that_a_task_was_scored_meanwhile(browser, made, tmp_path)
         server.server_close()
 
 
-# ---------------------------------------------------------------------- files
-
-
 def test_files_show_the_same_without_any_server(show, pages):
     browser = show(file=pages / "index.html")
     assert {href.rpartition("/")[2] for href in on_all(browser, ".datasets a", "one.href")} == {
@@ -294,9 +288,6 @@ def test_files_show_the_same_without_any_server(show, pages):
     assert browser.complaints() == [] and browser.requests() == []
     online = show(f"dataset={LABEL}&only=flipped")
     assert (listed(online), texts(online, ".answer .outcome-line")) == offline
-
-
-# ---------------------------------------------------------------------- looks
 
 
 @pytest.mark.parametrize("width", [420, 768, 1440])

@@ -63,17 +63,12 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTASKS_TASKS_DIR", str(root))
     server.take_place(monkeypatch, tmp_path)
     contents = {
-        MEDQA: {
-            "dev.json": medqa_rows("dev", 3),
-            "test.json": medqa_rows("test", 4),
-            "train.json": medqa_rows("train", 6),
-        },
-        MMLU: {
-            "all/test-00000-of-00001.parquet": mmlu_rows(7, "test"),
-            "all/dev-00000-of-00001.parquet": mmlu_rows(3, "dev"),
-            "all/validation-00000-of-00001.parquet": mmlu_rows(3, "validation"),
-        },
-    }
+        MEDQA: {"dev.json": medqa_rows("dev", 3), "test.json": medqa_rows("test", 4),
+         "train.json": medqa_rows("train", 6)},
+        MMLU: {"all/test-00000-of-00001.parquet": mmlu_rows(7, "test"),
+         "all/dev-00000-of-00001.parquet": mmlu_rows(3, "dev"),
+         "all/validation-00000-of-00001.parquet": mmlu_rows(3, "validation")},
+    }  # fmt: skip
     for name, files in contents.items():
         download = source_of(registry().datasets[name]).download
         for file, content in files.items():

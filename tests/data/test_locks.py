@@ -55,18 +55,8 @@ def test_no_text_stands_in_a_lock(name):
     answer = dataset.blocks["answer"]
     labels = {str(label) for label in (*answer.get("letters", ()), *answer.get("labels", ()))}
     fields = {
-        "revision",
-        "files",
-        "database",
-        "digest",
-        "size",
-        "hosts",
-        "seen",
-        "day",
-        "by",
-        "rows",
-        "sample",
-    }
+        "revision", "files", "database", "digest", "size", "hosts", "seen", "day", "by", "rows", "sample",
+    }  # fmt: skip
     fields |= {"basis", "test", "fewshot", "n", "folded", "documents"}
     names = set(dataset.lock.files)
     for key, text in texts:

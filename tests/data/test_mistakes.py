@@ -20,15 +20,8 @@ DROPPED = {
 
 #: What a message names: a file, or a folder of tasks.
 PLACES = (
-    "task.y",
-    "card.yaml",
-    "citation.bib",
-    "sample.jsonl",
-    ".csv",
-    "pubmedqa sv",
-    "pubmedqa_sv:",
-    "/empty:",
-)
+    "task.y", "card.yaml", "citation.bib", "sample.jsonl", ".csv", "pubmedqa sv", "pubmedqa_sv:", "/empty:",
+)  # fmt: skip
 
 #: How a message says what to do.
 REMEDIES = ("→", "did you mean", "should be", "missing key", "TODO:", "place {{ strategy }}")

@@ -129,13 +129,10 @@ def test_every_dataset_that_is_not_open_has_a_page():
 @pytest.mark.parametrize(
     ("task", "page"),
     [
-        ("bridge_mimic_iv_bhc", "physionet"),
-        ("medhelm_ehrshot", "redivis"),
-        ("medhelm_medalign", "redivis"),
-        ("bridge_n2c2_2010_relation", "n2c2"),
-        ("medhelm_clear", "README"),
+        ("bridge_mimic_iv_bhc", "physionet"), ("medhelm_ehrshot", "redivis"), ("medhelm_medalign", "redivis"),
+        ("bridge_n2c2_2010_relation", "n2c2"), ("medhelm_clear", "README"),
     ],
-)
+)  # fmt: skip
 def test_the_page_of_a_dataset_is_that_of_its_holder(task, page):
     found = source_page(DATASETS[task])
     assert found is not None and found.stem == page

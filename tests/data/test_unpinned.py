@@ -24,11 +24,8 @@ from tests.rows.hub_server import Hub
 pytestmark = pytest.mark.usefixtures("few_rows")
 
 URL, BRANCH, COMMIT, PINNED = (
-    "medhelm_live_sct_bench",
-    "medhelm_live_healthqa_br",
-    "medhelm_live_medxpertqa",
-    "healthbench_full",
-)
+    "medhelm_live_sct_bench", "medhelm_live_healthqa_br", "medhelm_live_medxpertqa", "healthbench_full",
+)  # fmt: skip
 KEYS = ("medhelm_live/sct_bench", "medhelm_live/healthqa_br", "medhelm_live/medxpertqa", "healthbench/full")
 UNPINNED = "(unpinned: recorded at first use, other content is refused later)"
 

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from medtasks_ext.metrics import choice, permutation
 from tests.metrics.build import INVALID, columns, documents, mean
 
-KIN = [
-    "exact_match",
-    "quasi_exact_match",
-    "prefix_exact_match",
-    "quasi_prefix_exact_match",
-]
+KIN = ["exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match"]
 
 
 def helm(reply: str, options: list[str], gold: str = "A") -> list[float]:
@@ -28,20 +23,13 @@ def helm(reply: str, options: list[str], gold: str = "A") -> list[float]:
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("A", [1, 1, 1, 1]),
-        ("B", [0, 0, 0, 0]),
+        ("A", [1, 1, 1, 1]), ("B", [0, 0, 0, 0]),
         ("A. yes", [0, 0, 0, 0]),  # mapped to nothing
-        ("(A)", [0, 0, 0, 0]),
-        ("a", [0, 0, 0, 0]),
-        ("yes", [0, 0, 0, 0]),
-        ("Answer: A", [0, 0, 0, 0]),
-        ("AB", [0, 0, 0, 0]),
-        ("A B", [0, 0, 0, 0]),
-        ("C", [0, 0, 0, 0]),
-        ("", [0, 0, 0, 0]),
+        ("(A)", [0, 0, 0, 0]), ("a", [0, 0, 0, 0]), ("yes", [0, 0, 0, 0]), ("Answer: A", [0, 0, 0, 0]),
+        ("AB", [0, 0, 0, 0]), ("A B", [0, 0, 0, 0]), ("C", [0, 0, 0, 0]), ("", [0, 0, 0, 0]),
         ("**A**", [0, 0, 0, 0]),
     ],
-)
+)  # fmt: skip
 def test_a_reply_is_right_when_it_is_the_letter_alone(reply, expected):
     assert helm(reply, ["yes", "no"]) == expected
 
@@ -50,16 +38,13 @@ def test_a_reply_is_right_when_it_is_the_letter_alone(reply, expected):
     ("gold_text", "chosen_text", "expected"),
     [
         ("heparin", "heparin", [1, 1, 1, 1]),  # two options of the same text: texts are compared
-        ("heparin ", "heparin", [1, 1, 1, 1]),
-        ("The heart.", "heart", [0, 1, 0, 1]),
-        ("Heart", "heart", [0, 1, 0, 1]),
-        ("heparin", "heparin and rest", [0, 0, 1, 1]),
-        ("heparin and rest", "heparin", [0, 0, 0, 0]),
-        ("Heparin", "heparin, rest", [0, 0, 0, 1]),
+        ("heparin ", "heparin", [1, 1, 1, 1]), ("The heart.", "heart", [0, 1, 0, 1]),
+        ("Heart", "heart", [0, 1, 0, 1]), ("heparin", "heparin and rest", [0, 0, 1, 1]),
+        ("heparin and rest", "heparin", [0, 0, 0, 0]), ("Heparin", "heparin, rest", [0, 0, 0, 1]),
         ("the", "heparin", [0, 0, 0, 1]),  # nothing is left of the gold, and anything begins with nothing
         ("heparin", "", [0, 0, 0, 0]),
     ],
-)
+)  # fmt: skip
 def test_the_letter_is_mapped_to_its_text_and_texts_are_compared(gold_text, chosen_text, expected):
     assert helm("B", [gold_text, chosen_text]) == expected
 
@@ -77,8 +62,6 @@ def test_the_letter_is_mapped_to_its_text_and_texts_are_compared(gold_text, chos
 def test_quasi_match_ignores_case_punctuation_articles_and_blanks(text, normalised):
     assert choice.normalise(text) == normalised
 
-
-# ---------------------------------------------------------------- MLB
 
 OPTIONS = ["x", "y", "z"]
 TRIALS = st.tuples(*[st.sampled_from([["x"], ["y"], ["x", "y"], None])] * 3)
@@ -138,8 +121,6 @@ def test_several_right_options_must_all_be_chosen():
     assert permutation.accuracy_all3(asked([(["x", "y"],) * 3], gold)["score"]) == 1
     assert permutation.accuracy_all3(asked([(["x"],) * 3], gold)["score"]) == 0
 
-
-# ---------------------------------------------------------------- MLB: position
 
 LETTERS = "abcde"
 

@@ -9,15 +9,7 @@ from collections import Counter
 
 import pytest
 
-from medtasks_ext.metrics import (
-    choice,
-    codes,
-    events,
-    generation,
-    multi_label,
-    permutation,
-    single_label,
-)
+from medtasks_ext.metrics import choice, codes, events, generation, multi_label, permutation, single_label
 from medtasks_ext.metrics.common import random_label
 from tests.conftest import ROOT
 from tests.metrics.build import INVALID, columns, documents, parsed
@@ -81,19 +73,13 @@ def test_without_gold_a_document_reports_valid_and_no_score(process, answer, fie
     [document] = documents([None], labels=["a"], **fields)
     unread_repaired = {"readable_repaired": 0}
     assert process(document, [parsed(answer)]) == {
-        **unread_repaired,
-        "valid": 1,
-        "unclosed_reasoning": 0,
-        "scored": 0,
-    }
+        **unread_repaired, "valid": 1, "unclosed_reasoning": 0, "scored": 0,
+    }  # fmt: skip
     unread = "" if process is choice.process_results else [] if process is codes.process_results else None
     unclosed = parsed(unread, valid=False, unclosed=True)
     assert process(document, [unclosed]) == {
-        **unread_repaired,
-        "valid": 0,
-        "unclosed_reasoning": 1,
-        "scored": 0,
-    }
+        **unread_repaired, "valid": 0, "unclosed_reasoning": 1, "scored": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("process", "answer", "fields"), METRICS, ids=NAMES)

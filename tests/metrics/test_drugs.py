@@ -30,22 +30,17 @@ GOLD = ["Sildenafil (Viagra)", "Testosterone", "Malathion Topical"]
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        ("Sildenafil", (1, 0, 2)),
-        ("Viagra", (1, 0, 2)),
-        ("SILDENAFIL (VIAGRA)", (1, 0, 2)),
+        ("Sildenafil", (1, 0, 2)), ("Viagra", (1, 0, 2)), ("SILDENAFIL (VIAGRA)", (1, 0, 2)),
         ("Sildenafil 50 mg tablets", (1, 0, 2)),
         ("Sildenafil, Viagra", (1, 0, 2)),  # two names of one drug: the second is dropped
         ("Sildenafil\nSildenafil", (1, 0, 2)),
         ("Sildenafil (Revatio)", (0, 1, 3)),  # the brand is another
         ("Tadalafil, Tadalafil 5 mg, tadalafil.", (0, 1, 3)),  # one wrong drug, said three times
-        ("Malathion", (1, 0, 2)),
-        ("Malathion lotion 0.5%, testosterone gel, and Viagra.", (3, 0, 0)),
-        ("1. Viagra 2. Testosterone 3. Malathion", (3, 0, 0)),
-        ("Sildenafil - relaxes vessels", (0, 1, 3)),
-        ("no drug", (0, 1, 3)),
-        ("", (0, 0, 3)),
+        ("Malathion", (1, 0, 2)), ("Malathion lotion 0.5%, testosterone gel, and Viagra.", (3, 0, 0)),
+        ("1. Viagra 2. Testosterone 3. Malathion", (3, 0, 0)), ("Sildenafil - relaxes vessels", (0, 1, 3)),
+        ("no drug", (0, 1, 3)), ("", (0, 0, 3)),
     ],
-)
+)  # fmt: skip
 def test_names_count_once_for_each_gold_drug(reply, expected):
     assert counts(reply, GOLD) == expected
 
@@ -150,13 +145,9 @@ def test_as_many_gold_drugs_are_matched_as_any_assignment_can(named, gold):
 
 
 NAMES = [
-    "Aspirin",
-    "Insulin, Aspart, Human (Novolog)",
-    "Vitamin B 12",
-    "Zosyn",
-    "Sennosides, Usp (Perdiem)",
+    "Aspirin", "Insulin, Aspart, Human (Novolog)", "Vitamin B 12", "Zosyn", "Sennosides, Usp (Perdiem)",
     "Air",
-]
+]  # fmt: skip
 
 
 @given(

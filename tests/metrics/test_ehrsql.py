@@ -66,29 +66,19 @@ def scored(reply: str, gold: dict, database: str) -> dict:
     return ehrsql.process_results(document, [parsed])
 
 
-# ---------------------------------------------------------------- reading a reply
-
-
 @pytest.mark.parametrize(
     ("reply", "sql", "valid"),
     [
-        ("select 1;", "select 1;", True),
-        ("  SELECT 1 \n", "SELECT 1", True),
-        ("```sql\nselect 1\n```", "select 1", True),
-        ("```\nselect 1\n```", "select 1", True),
-        ("<sql>select 1</sql> as asked", "select 1", True),
-        ("< SQL >\nselect 1< sql>", "select 1", True),
+        ("select 1;", "select 1;", True), ("  SELECT 1 \n", "SELECT 1", True),
+        ("```sql\nselect 1\n```", "select 1", True), ("```\nselect 1\n```", "select 1", True),
+        ("<sql>select 1</sql> as asked", "select 1", True), ("< SQL >\nselect 1< sql>", "select 1", True),
         ("`select` 1", "select 1", True),
         ("Here it is:\n```sql\nselect 1\n```", "Here it is:\nselect 1", True),  # HELM runs that, and it fails
-        ("", "", True),
-        (" \n ", "", True),
-        ("<sql></sql>", "", False),
-        ("null", "null", False),
-        ("I do not know.", "I do not know.", False),
-        ("<think>select 2</think>select 1", "select 1", True),
+        ("", "", True), (" \n ", "", True), ("<sql></sql>", "", False), ("null", "null", False),
+        ("I do not know.", "I do not know.", False), ("<think>select 2</think>select 1", "select 1", True),
         ("<think>select 2</think>", "", True),
     ],
-)
+)  # fmt: skip
 def test_sql_is_taken_from_a_reply_as_helm_takes_it(reply, sql, valid):
     reading = FORMAT.read(reply, {}, cot=False)
     blank = not reply.partition("</think>")[2].strip() if "think" in reply else not reply.strip()
@@ -127,8 +117,6 @@ def test_a_row_that_cannot_be_scored_is_refused(row, message):
     with pytest.raises(GoldError, match=message):
         FORMAT.read_gold("", row)
 
-
-# ---------------------------------------------------------------- HELM's metrics
 
 NONE = gold("select id from patient where gender = 'x'")
 NONE_WITHOUT_SLOTS = gold("select id from patient where gender = 'x'", slots=False)
@@ -207,9 +195,6 @@ def test_helms_metrics_are_those_of_a_plain_implementation(database, reply, quer
     assert [got[f"ehr_sql_{name}"] for name in HELM] == plain_helm(reply, own, database)
 
 
-# ---------------------------------------------------------------- the repaired metrics
-
-
 @pytest.mark.parametrize(
     ("reply", "own", "accuracy", "precision", "recall"),
     [
@@ -254,12 +239,8 @@ def test_queries_run_as_the_dataset_means_them(database, query, rows):
 
 def test_precision_is_taken_over_attempts_and_recall_over_answerable_questions(database):
     cases = [
-        ("select 1", WOMEN),
-        ("select 1", UNANSWERABLE),
-        ("", WOMEN),
-        ("", UNANSWERABLE),
-        ("null", WOMEN),
-    ]
+        ("select 1", WOMEN), ("select 1", UNANSWERABLE), ("", WOMEN), ("", UNANSWERABLE), ("null", WOMEN),
+    ]  # fmt: skip
     table = [scored(reply, own, database) for reply, own in cases]
 
     def value(name: str) -> float:
@@ -271,9 +252,6 @@ def test_precision_is_taken_over_attempts_and_recall_over_answerable_questions(d
     assert mean_of_some([(0, 0)]) == 0
     # HELM divides both by the number of documents; `null` counts as an attempt there
     assert sum(row["ehr_sql_precision_answerable"] for row in table) / 5 == pytest.approx(2 / 5)
-
-
-# ---------------------------------------------------------------- the task and its database
 
 
 def test_the_prompt_shows_the_tables_of_the_database_that_is_used(data_dir, database):

@@ -73,12 +73,9 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
     }
     got = scores(events.process_relations, block, "entity_1: a, entity_2: b, relation: holder;", line)
     assert got == {
-        "score": event,
-        "f1_event": event,
-        "f1_subject": subject,
-        "f1_event_repaired": repaired,
+        "score": event, "f1_event": event, "f1_subject": subject, "f1_event_repaired": repaired,
         "score_repaired": repaired,
-    }
+    }  # fmt: skip
 
 
 EX4CDS = {

@@ -152,9 +152,6 @@ def test_passages_are_scored_one_by_one_and_a_missing_one_is_0():
     assert columns(generation.process_passages, docs, [INVALID])["score"] == [0]
 
 
-# ---------------------------------------------------------------- BERTScore
-
-
 def test_bertscore_is_off_unless_asked_for(monkeypatch):
     monkeypatch.delenv("MEDTASKS_BERTSCORE", raising=False)
     assert "bertscore_f1" not in generated("发热", ["发热"])
@@ -174,11 +171,8 @@ def test_bertscore_leaves_empty_answers_out_of_the_call_and_counts_them_0(monkey
 
     monkeypatch.setitem(sys.modules, "bert_score", SimpleNamespace(score=score))
     items = [
-        ("a", ["b"], language),
-        ("", ["c"], language),
-        ("d", ["e", "f"], language),
-        ("", ["g"], language),
-    ]
+        ("a", ["b"], language), ("", ["c"], language), ("d", ["e", "f"], language), ("", ["g"], language),
+    ]  # fmt: skip
     assert generation.bertscore_f1(items) == 0.25
     assert calls == [(["a", "d"], [["b"], ["e", "f"]], model)]
     assert generation.bertscore_f1([("", ["b"], language)]) == 0

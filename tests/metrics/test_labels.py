@@ -77,20 +77,14 @@ def test_label_list_metrics_are_those_of_multi_hot_matrices_over_the_gold_labels
 @pytest.mark.parametrize(
     ("answer", "score"),
     [
-        (["a", "b"], 1),
-        (["b", "a"], 1),
+        (["a", "b"], 1), (["b", "a"], 1),
         (["a", "b", "unknown"], 1),  # not in the label space: it vanishes
-        (["a", "b", "c"], 0),
-        (["a"], 0),
-        ([""], 0),
+        (["a", "b", "c"], 0), (["a"], 0), ([""], 0),
     ],
-)
+)  # fmt: skip
 def test_a_label_list_is_right_when_its_gold_labels_are_exactly_the_gold(answer, score):
     docs = documents([["a", "b"]], labels=["a", "b", "c"])
     assert columns(multi_label.process_results, docs, [answer])["score"] == [score]
-
-
-# ---------------------------------------------------------------- repaired
 
 
 def repaired_columns(process, golds, answers):

@@ -18,17 +18,11 @@ FORMAT = answer_format({"kind": "medcalc"})
 AGE = "('14 weeks', '2 days')"
 #: category -> gold, lower limit, upper limit
 ROWS = {
-    "physical": ("78", "74.1", "81.9"),
-    "lab test": ("-2", "-2.1", "-1.9"),
-    "lab": ("30", "28.5", "31.5"),
-    "dosage": ("160", "152", "168"),
-    "dosage conversion": ("25", "23.75", "26.25"),
-    "risk": ("1.5", "1.425", "1.575"),
-    "severity": ("8", "8", "8"),
-    "diagnosis": ("0", "0", "0"),
-    "date": ("09/05/2023", "09/05/2023", "09/05/2023"),
-    "age": (AGE, AGE, AGE),
-}
+    "physical": ("78", "74.1", "81.9"), "lab test": ("-2", "-2.1", "-1.9"), "lab": ("30", "28.5", "31.5"),
+    "dosage": ("160", "152", "168"), "dosage conversion": ("25", "23.75", "26.25"),
+    "risk": ("1.5", "1.425", "1.575"), "severity": ("8", "8", "8"), "diagnosis": ("0", "0", "0"),
+    "date": ("09/05/2023", "09/05/2023", "09/05/2023"), "age": (AGE, AGE, AGE),
+}  # fmt: skip
 
 
 def gold(row: str) -> dict:
@@ -86,60 +80,35 @@ def test_the_gold_scores_unless_helm_does_not_know_its_category(row):
     ("row", "reply", "expected"),
     [
         ("physical", "74.1", (1, 1)),  # limits belong to the range
-        ("physical", "81.9", (1, 1)),
-        ("physical", "74.09", (0, 0)),
-        ("physical", " 78\n", (1, 1)),
+        ("physical", "81.9", (1, 1)), ("physical", "74.09", (0, 0)), ("physical", " 78\n", (1, 1)),
         ("physical", "78 mm Hg", (0, 0)),
         ("physical", "78.", (1, 1)),  # a number to Python
-        ("physical", "78..", (0, 0)),
-        ("physical", "The answer is 78", (0, 0)),
-        ("physical", "7.8e1", (1, 1)),
+        ("physical", "78..", (0, 0)), ("physical", "The answer is 78", (0, 0)), ("physical", "7.8e1", (1, 1)),
         ("physical", "٧٨", (1, 1)),  # Arabic digits are digits to Python
-        ("physical", "78,0", (0, 0)),
-        ("physical", "nan", (0, 0)),
-        ("physical", "inf", (0, 0)),
-        ("physical", "-inf", (0, 0)),
-        ("physical", "1e999", (0, 0)),
+        ("physical", "78,0", (0, 0)), ("physical", "nan", (0, 0)), ("physical", "inf", (0, 0)),
+        ("physical", "-inf", (0, 0)), ("physical", "1e999", (0, 0)),
         ("physical", "234/3", (0, 0)),  # nothing is computed
-        ("physical", "__import__('os').getpid()", (0, 0)),
-        ("physical", "9" * 100_000, (0, 0)),
-        ("physical", "", (0, 0)),
-        ("physical", "\ud800", (0, 0)),
-        ("lab test", "-2", (0, 1)),
-        ("lab test", "-2.05", (0, 1)),
-        ("lab test", "2", (0, 0)),
-        ("lab", "29", (0, 1)),
-        ("dosage", "160", (0, 1)),
-        ("dosage conversion", "26.25", (1, 1)),
+        ("physical", "__import__('os').getpid()", (0, 0)), ("physical", "9" * 100_000, (0, 0)),
+        ("physical", "", (0, 0)), ("physical", "\ud800", (0, 0)), ("lab test", "-2", (0, 1)),
+        ("lab test", "-2.05", (0, 1)), ("lab test", "2", (0, 0)), ("lab", "29", (0, 1)),
+        ("dosage", "160", (0, 1)), ("dosage conversion", "26.25", (1, 1)),
         ("risk", "1.50", (0, 1)),  # HELM compares texts
-        ("risk", "1.45", (0, 1)),
-        ("risk", "2", (0, 0)),
-        ("severity", "8.0", (0, 1)),
-        ("severity", "8 points", (0, 0)),
-        ("severity", "9", (0, 0)),
-        ("diagnosis", "0", (1, 1)),
-        ("diagnosis", "-0", (0, 1)),
-        ("diagnosis", "", (0, 0)),
-        ("date", "9/5/2023", (1, 1)),
-        ("date", "2023-09-05", (0, 0)),
-        ("date", "09/06/2023", (0, 0)),
-        ("date", "05/09/2023", (0, 0)),
-        ("date", "13/45/2023", (0, 0)),
-        ("date", "09/05/2023.", (0, 0)),
+        ("risk", "1.45", (0, 1)), ("risk", "2", (0, 0)), ("severity", "8.0", (0, 1)),
+        ("severity", "8 points", (0, 0)), ("severity", "9", (0, 0)), ("diagnosis", "0", (1, 1)),
+        ("diagnosis", "-0", (0, 1)), ("diagnosis", "", (0, 0)), ("date", "9/5/2023", (1, 1)),
+        ("date", "2023-09-05", (0, 0)), ("date", "09/06/2023", (0, 0)), ("date", "05/09/2023", (0, 0)),
+        ("date", "13/45/2023", (0, 0)), ("date", "09/05/2023.", (0, 0)),
         ("age", "('14 weeks', '2 days')", (1, 1)),
         ("age", "('13 weeks', '9 days')", (1, 1)),  # the same number of days
         ("age", "('14 weeks', '2 days'), that is", (1, 1)),  # HELM looks at the beginning
         ("age", "(14 weeks, 2 days)", (0, 1)),  # as the questions write it
-        ("age", "14 weeks, 2 days", (0, 1)),
-        ("age", '("14 weeks", "2 days")', (0, 1)),
-        ("age", "('14 weeks, 2 days')", (0, 0)),
-        ("age", "14 weeks and 2 days", (0, 0)),
-        ("age", "(14 weeks, 3 days)", (0, 0)),
-        ("age", "100 days", (0, 0)),
+        ("age", "14 weeks, 2 days", (0, 1)), ("age", '("14 weeks", "2 days")', (0, 1)),
+        ("age", "('14 weeks, 2 days')", (0, 0)), ("age", "14 weeks and 2 days", (0, 0)),
+        ("age", "(14 weeks, 3 days)", (0, 0)), ("age", "100 days", (0, 0)),
         ("age", f"('{'9' * 5000} weeks', '1 days')", (0, 0)),
         ("age", "('14 weeks', '2 days' + exit())", (0, 0)),
     ],
-)
+)  # fmt: skip
 def test_worked_cases_of_both_rules(row, reply, expected):
     assert hits(row, reply) == expected
     assert plain_official(row, reply) == expected[0]
@@ -188,11 +157,8 @@ def test_a_category_is_averaged_over_its_own_answers():
 def test_helms_exact_matches_compare_the_reply_itself():
     got = scores("lab", "30.0 mEq/L")
     assert [got[f"{kind}exact_match"][0] for kind in ("", "quasi_", "prefix_", "quasi_prefix_")] == [
-        0,
-        0,
-        1,
-        1,
-    ]
+        0, 0, 1, 1,
+    ]  # fmt: skip
 
 
 def test_a_reply_is_valid_when_a_value_of_the_right_kind_is_in_it():

@@ -52,28 +52,20 @@ def plain_official(gold: str, reply: str) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("gold", "reply", "expected"),
     [
-        ("CORRECT", "CORRECT", (1, 1, 1)),
-        ("CORRECT", " CORRECT\n", (1, 1, 1)),
-        ("CORRECT", "CORRECT.", (0, 0, 0)),
-        ("CORRECT", "correct", (0, 0, 0)),
-        ("CORRECT", "The note is CORRECT", (0, 0, 0)),
-        ("CORRECT", FAULTY, (0, 0, 0)),
+        ("CORRECT", "CORRECT", (1, 1, 1)), ("CORRECT", " CORRECT\n", (1, 1, 1)),
+        ("CORRECT", "CORRECT.", (0, 0, 0)), ("CORRECT", "correct", (0, 0, 0)),
+        ("CORRECT", "The note is CORRECT", (0, 0, 0)), ("CORRECT", FAULTY, (0, 0, 0)),
         ("CORRECT", "", (0, 0, 0)),
         (FAULTY, FAULTY, (1, 0, 1)),  # HELM cannot read the number in its own gold
-        (FAULTY, "12 Something else.", (1, 0, 1)),
-        (FAULTY, "12", (1, 0, 1)),
-        (FAULTY, "012. x", (1, 0, 1)),
+        (FAULTY, "12 Something else.", (1, 0, 1)), (FAULTY, "12", (1, 0, 1)), (FAULTY, "012. x", (1, 0, 1)),
         (FAULTY, "١٢ x", (1, 0, 1)),  # digits of any script, as in HELM
         (FAULTY, "3 Oral azithromycin is given.", (1, 0, 0)),
-        (FAULTY, "Sentence 12: Oral azithromycin is given.", (1, 0, 0)),
-        (FAULTY, "CORRECT", (0, 0, 0)),
+        (FAULTY, "Sentence 12: Oral azithromycin is given.", (1, 0, 0)), (FAULTY, "CORRECT", (0, 0, 0)),
         (FAULTY, "", (1, 0, 0)),  # saying nothing counts as reporting an error
-        (FAULTY, "-12 x", (1, 0, 0)),
-        (FAULTY, "1e1 x", (1, 0, 0)),
-        (FAULTY, "nan", (1, 0, 0)),
+        (FAULTY, "-12 x", (1, 0, 0)), (FAULTY, "1e1 x", (1, 0, 0)), (FAULTY, "nan", (1, 0, 0)),
         ("12", "12 Oral azithromycin is given.", (1, 1, 1)),  # a gold without correction is a number
     ],
-)
+)  # fmt: skip
 def test_worked_cases(gold, reply, expected):
     assert accuracies(gold, reply) == expected
     assert plain_official(gold, reply) == expected[:2]

@@ -19,21 +19,8 @@ REFERENCE = RougeScorer(list(ROUGE.values()), use_stemmer=True)
 BERTSCORE = ["BERTScore-P", "BERTScore-R", "BERTScore-F"]
 STEMS = ["medicat", "infect", "inflamm", "resect", "treat", "stabil", "die", "generaliz", "ulcer", "oxygen"]
 ENDINGS = [
-    "",
-    "s",
-    "ed",
-    "ing",
-    "ion",
-    "ions",
-    "ation",
-    "ational",
-    "ies",
-    "ness",
-    "ful",
-    "ly",
-    "izer",
-    "ment",
-]
+    "", "s", "ed", "ing", "ion", "ions", "ation", "ational", "ies", "ness", "ful", "ly", "izer", "ment",
+]  # fmt: skip
 WORDS = st.lists(
     st.builds("".join, st.tuples(st.sampled_from(STEMS), st.sampled_from(ENDINGS)))
     | st.sampled_from(["The", "b.i.d.", "5mg", "{", "}", "x-ray", "é", "K", "skies", "dying", "news"]),
@@ -114,9 +101,6 @@ def test_sample_rows_are_marked():
 
 def test_of_a_benchmark_in_runs_each_value_carries_its_run():
     assert results("rest", "rest", run="icliniq")["rouge_l"] == [("icliniq", 1)]
-
-
-# ---------------------------------------------------------------- BERTScore
 
 
 class Scores(list):

@@ -303,9 +303,6 @@ def test_a_file_that_is_no_database_is_one_clear_error(tmp_path, content):
     sandbox.close()
 
 
-# ---------------------------------------------------------------- the process
-
-
 def workers_of(pid: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():

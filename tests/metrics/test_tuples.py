@@ -26,14 +26,10 @@ CMEEE, CMEIE, CDEE, SYMPTOMS = (
 )
 TYPES = list(CMEEE["closed_values"]["type"])
 STATISTICS = {
-    "score": tuples.micro_f1,
-    "micro_f1": tuples.micro_f1,
-    "micro_precision": tuples.micro_precision,
-    "micro_recall": tuples.micro_recall,
-    "micro_f1_with_types": tuples.micro_f1,
-    "attribute_micro_f1": tuples.attribute_micro_f1,
-    "f1_macro": tuples.f1_macro,
-}
+    "score": tuples.micro_f1, "micro_f1": tuples.micro_f1, "micro_precision": tuples.micro_precision,
+    "micro_recall": tuples.micro_recall, "micro_f1_with_types": tuples.micro_f1,
+    "attribute_micro_f1": tuples.attribute_micro_f1, "f1_macro": tuples.f1_macro,
+}  # fmt: skip
 
 
 def scores(block: dict, pairs: list[tuple[str, str]]) -> dict[str, float]:
@@ -55,9 +51,6 @@ def entities(*pairs: tuple[str, str]) -> str:
 
 def rounded(values: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 6) for name, value in values.items()}
-
-
-# ---------------------------------------------------------------- worked by hand
 
 
 def test_counts_are_pooled_over_documents_and_classes():
@@ -153,8 +146,6 @@ def test_attributes_that_no_gold_answer_gives_have_no_part():
     assert scores(SYMPTOMS, [(gold, answer), (other, other)])["attribute_micro_f1"] == pytest.approx(6 / 7)
 
 
-# ---------------------------------------------------------------- against other implementations
-
 NAME = st.sampled_from(["咳嗽", "ＣＴ", "ct", "肺 炎", "A", "a"])
 ENTITY = st.tuples(NAME, st.sampled_from(TYPES[:4]))
 ENTITIES = st.lists(ENTITY, max_size=8)
@@ -196,27 +187,15 @@ def test_the_order_of_entities_and_keys_and_the_width_of_letters_do_not_matter(f
     assert rounded(scores(CMEEE, [(gold, answer)]))["score"] == 1
 
 
-# ---------------------------------------------------------------- answers that are none
-
 HOSTILE = [
-    "[" * 100_000,
-    "[{" * 50_000,
-    '[{"entity":' * 9_000,
-    '[{"entity": "a", "type": "dis"}, ' * 3_000,
-    '{"entity": "a", "type": "dis"}\n' * 3_000,
-    "主体词：" * 25_000,
-    "主体词：a；发生状态：；描述词：" * 5_000,
-    "；" * 100_000,
-    "#" * 100_000,
-    " " * 100_000 + "答案：",
-    "答案：" * 30_000,
-    '[{"entity": ' + "9" * 100_000 + ', "type": "dis"}]',
-    '[{"entity": 1e999, "type": NaN, "name": true}]',
-    '[{"name": {"name": [{"name": "a"}]}, "entity": null}]',
-    '[{"entity": "\\ud83d", "type": "dis", "name": "\\ud83d", "subject": "\\ud83d"}]',
-    '[null, 1, "a"]',
+    "[" * 100_000, "[{" * 50_000, '[{"entity":' * 9_000, '[{"entity": "a", "type": "dis"}, ' * 3_000,
+    '{"entity": "a", "type": "dis"}\n' * 3_000, "主体词：" * 25_000,
+    "主体词：a；发生状态：；描述词：" * 5_000, "；" * 100_000, "#" * 100_000, " " * 100_000 + "答案：",
+    "答案：" * 30_000, '[{"entity": ' + "9" * 100_000 + ', "type": "dis"}]',
+    '[{"entity": 1e999, "type": NaN, "name": true}]', '[{"name": {"name": [{"name": "a"}]}, "entity": null}]',
+    '[{"entity": "\\ud83d", "type": "dis", "name": "\\ud83d", "subject": "\\ud83d"}]', '[null, 1, "a"]',
     "\x00\ud83d",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -108,13 +108,8 @@ def official_lengths() -> dict[str, tuple[int, str]]:
         return {row["id"]: (int(row["words"]), row["reason"]) for row in csv.DictReader(file)}
 
 
-# ---------------------------------------------------------------------- reading the sources
-
 #: Datasets whose name in the paper's headings is not that of the catalogue.
-_HEADINGS = {
-    "medicalentitytypeextraction": "mie",
-    "rumednlinli": "rumednli",
-}
+_HEADINGS = {"medicalentitytypeextraction": "mie", "rumednlinli": "rumednli"}
 
 
 def bridge_instructions(text: str) -> dict[str, str]:

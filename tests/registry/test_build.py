@@ -60,13 +60,10 @@ def test_a_second_build_touches_nothing(own, folder):
     before = content(folder)
     assert written == sorted(before)
     assert {name for name in before if not name.startswith("groups/")} == {
-        *(
-            f"bridge/{name}/{file}.yaml"
-            for name in ("mie", "mednli")
-            for file in ("task", "cot", "five_shot")
-        ),
+        *(f"bridge/{name}/{file}.yaml" for name in ("mie", "mednli") for file in ("task", "cot",
+         "five_shot")),
         "bridge/mednli/likelihood.yaml",  # whose answers can be listed
-    }
+    }  # fmt: skip
     assert build(Registry(own), folder) == [] and content(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["tasks"]
 
@@ -149,9 +146,6 @@ def test_a_group_that_is_no_plain_mean_leaves_the_mean_out(built_tasks):
     for name, group in said.items():
         plain = len(TASKS.parts(name)) == 1 and TASKS.parts(name)[0] == TASKS.leaves(name)
         assert ("aggregate_metric_list" in group) == plain, name
-
-
-# ---------------------------------------------------------------------- what is refused
 
 
 def test_two_datasets_of_one_name_are_one_error_and_nothing_is_written(own, folder):

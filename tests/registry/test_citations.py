@@ -110,15 +110,8 @@ def test_references_say_which_entries_rest_on_memory():
 
 def test_a_card_has_the_references_of_what_the_run_used(medtasks, tmp_path):
     arguments = [
-        "--tasks",
-        "mlb_cmexam,clinicbench_gad",
-        "--model",
-        "oracle",
-        "--data",
-        "sample",
-        "--limit",
-        "1",
-    ]
+        "--tasks", "mlb_cmexam,clinicbench_gad", "--model", "oracle", "--data", "sample", "--limit", "1",
+    ]  # fmt: skip
     assert medtasks("run", *arguments, "--output_path", "run").code == 0
     assert medtasks("card", "run", "-o", "card").code == 0
     assert set(cited((tmp_path / "card" / "references.bib").read_text())) == {

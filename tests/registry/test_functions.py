@@ -17,19 +17,10 @@ from tests.conftest import ROOT
 EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n\n\ndef f(*given, **named):\n    return {{}}\n"
 #: Names that a stranger's file could try.
 REFUSED = [
-    "evil.f",
-    "os.system",
-    "subprocess.run",
-    "builtins.eval",
-    "medtasks_ext.metrics.sql_worker.main",
-    "medtasks_ext.metrics.common.json.loads",
-    "medtasks_ext.task.MedicalTask.of",
-    "medtasks_ext.task.MedicalTask ",
-    "",
-    ".",
-    "..os.system",
-    "lm_eval.api.metrics.mean",
-]
+    "evil.f", "os.system", "subprocess.run", "builtins.eval", "medtasks_ext.metrics.sql_worker.main",
+    "medtasks_ext.metrics.common.json.loads", "medtasks_ext.task.MedicalTask.of",
+    "medtasks_ext.task.MedicalTask ", "", ".", "..os.system", "lm_eval.api.metrics.mean",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -23,19 +23,13 @@ from tests.conftest import rewrite_answers
 from tests.report.made import write_run
 
 WARD = {
-    "title": "WardBench",
-    "about": "what one ward asks",
-    "citation": "bedi2026medhelm",
+    "title": "WardBench", "about": "what one ward asks", "citation": "bedi2026medhelm",
     "axes": {"ward": {"values": {"icu": "Intensive care", "er": "Emergency room"}}},
-    "groups": {"ward": "", "language": ""},
-    "partition": ["ward"],
-    "main_axes": ["ward"],
-    "sections": "ward",
-    "averaged_over": "ward",
-    "assigned_by": "medtasks",
+    "groups": {"ward": "", "language": ""}, "partition": ["ward"], "main_axes": ["ward"], "sections": "ward",
+    "averaged_over": "ward", "assigned_by": "medtasks",
     "datasets": ["bridge/mednli", "clinicbench/pubmedqa", "falls"],
     "axis_values": {"bridge/mednli": {"ward": "icu"}, "clinicbench/pubmedqa": {"ward": "er"}},
-}
+}  # fmt: skip
 NLI, QA, FALLS = "bridge_mednli", "clinicbench_pubmedqa", "ward_falls"
 
 
@@ -70,9 +64,6 @@ def own(tmp_path, monkeypatch, data_dir) -> Path:
     declare(folder)
     yield folder
     forget()
-
-
-# ---------------------------------------------------------------------- groups
 
 
 def test_the_suites_groups_hold_what_it_lists(own):
@@ -168,9 +159,6 @@ def test_built_in_suites_may_list_each_other(tasks_of):
     assert "  - ward_icu_tasks\n" in files["groups/ward_icu.yaml"]
 
 
-# ---------------------------------------------------------------------- commands
-
-
 def test_lists_and_checks_follow_the_suite(own, medtasks):
     listed = {item["id"] for item in json.loads(medtasks("ls", "--json", "suite=ward").out)}
     assert listed == {NLI, QA, FALLS}
@@ -261,9 +249,7 @@ def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     outcome = medtasks("dev", "path")
     assert outcome.code == 0, outcome.text
     manager = TaskManager(
-        include_defaults=False,
-        include_path=[str(built_in), outcome.out.strip()],
-        metadata={"data": "sample"},
+        include_defaults=False, include_path=[str(built_in), outcome.out.strip()], metadata={"data": "sample"}
     )
     loaded = manager.load(["ward"])
     assert set(loaded["tasks"]) == {NLI, QA, FALLS}
@@ -272,8 +258,6 @@ def test_plain_lm_eval_runs_the_suite(own, medtasks, tmp_path):
     assert set(manager.load(["ward_er_5shot"])["tasks"]) == {f"{QA}_5shot"}
     assert FALLS not in manager.load(["bridge_en"])["tasks"]
 
-
-# ---------------------------------------------------------------------- bad input
 
 BAD = {
     "a dataset that is not there": (

@@ -12,15 +12,10 @@ from medtasks_ext.registry.strategies import LIKELIHOOD
 
 TASKS = registry()
 TASK_TYPES = {
-    "text_classification": 23,
-    "event_extraction": 20,
-    "named_entity_recognition": 19,
-    "normalization_and_coding": 8,
-    "question_answering": 5,
-    "summarization": 5,
-    "natural_language_inference": 4,
-    "semantic_similarity": 3,
-}
+    "text_classification": 23, "event_extraction": 20, "named_entity_recognition": 19,
+    "normalization_and_coding": 8, "question_answering": 5, "summarization": 5,
+    "natural_language_inference": 4, "semantic_similarity": 3,
+}  # fmt: skip
 SUITES = {"bridge", "medhelm", "clinicbench", "mlb"}
 
 

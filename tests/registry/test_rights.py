@@ -72,14 +72,10 @@ def test_the_group_holds_what_the_filter_finds(medtasks):
         ("CC-BY-ND-4.0", "CC-BY-ND-4.0", "unclear", "unclear"),
         ("held by the ward", "NOASSERTION", "unclear", "unclear"),
         ("medqa", "MIT", "any", "yes"),
-        (
-            {"spdx": "LicenseRef-ward", "use": "research", "third_party_api": False},
-            "LicenseRef-ward",
-            "research",
-            "no",
-        ),
+        ({"spdx": "LicenseRef-ward", "use": "research", "third_party_api": False}, "LicenseRef-ward",
+         "research", "no"),
     ],
-)
+)  # fmt: skip
 def test_a_text_stands_for_a_record(given, spdx, use, api):
     found = Licence.model_validate(given)
     assert (found.spdx, found.use, found.third_party_api) == (spdx, use, api)

@@ -88,13 +88,10 @@ def test_editors_offer_the_vocabulary_and_explain_every_key():
 @pytest.mark.parametrize(
     ("heading", "model"),
     [
-        ("Facts at the top of a task file", TaskFacts),
-        ("`card.yaml`", Card),
-        ("`data.lock`", DataLock),
-        ("`suite.yaml`", Suite),
-        ("A jury file", Judge),
+        ("Facts at the top of a task file", TaskFacts), ("`card.yaml`", Card), ("`data.lock`", DataLock),
+        ("`suite.yaml`", Suite), ("A jury file", Judge),
     ],
-)
+)  # fmt: skip
 def test_the_documentation_explains_every_key(heading, model):
     text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
     part = re.split(r"\n#{2,3} ", text.split(f"\n## {heading}\n")[1].lstrip("\n #"))[0]
@@ -193,18 +190,14 @@ def test_the_unchanged_file_is_accepted_by_both(place):
         (changed("answer.letters", rename="leters"), "did you mean letters?"),
         (changed("answer.kind", "exact_leter"), "did you mean exact_letter?"),
         (changed("judge", {"protocol": "likert_jury"}), "judge.role: missing key"),
-        *(
-            (changed(key), f"task.yaml: {key}: missing key → ")
-            for key in ("class", "dataset", "rows", "prompt", "answer", "metadata")
-        ),
+        *((changed(key), f"task.yaml: {key}: missing key → ") for key in ("class", "dataset", "rows",
+         "prompt", "answer", "metadata")),
         (changed("about"), "about: missing key, as there is no card.yaml beside the file → write card.yaml"),
-        (
-            changed("class", "!function medtasks_ext.task.Task"),
-            "write `!function medtasks_ext.task.MedicalTask`",
-        ),
+        (changed("class", "!function medtasks_ext.task.Task"),
+         "write `!function medtasks_ext.task.MedicalTask`"),
         (changed("strategy", "cot"), "`medtasks dev build` writes"),
     ],
-)
+)  # fmt: skip
 def test_what_the_schema_refuses_validate_refuses_in_words(place, config, said):
     assert faults(config)
     assert said in refused(place, config)

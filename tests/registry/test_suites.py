@@ -70,9 +70,6 @@ def test_a_function_that_is_not_there_is_named_with_the_file():
         function(TASKS.suites["mlb"], "medtasks_ext.nowhere.x")
 
 
-# ---------------------------------------------------------------------- a suite of one's own
-
-
 def add_dataset(root: Path, suite: str, name: str, facts: dict) -> Path:
     """A dataset like PubMedQA in a suite, with other facts, in one file."""
     folder = root / suite / name
@@ -218,9 +215,6 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
         assert strategy_line(dataset, cot=False) == expected
 
 
-# ---------------------------------------------------------------------- what is refused
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -240,16 +234,13 @@ def test_strategy_lines_are_english_unless_the_suite_has_others(root):
         ("geriatrics: Geriatrics", "general: General", "'general' is in vocabulary.yaml already"),
         ("assigned_by: medtasks", "assigned_by: us", "assigned_by"),
         ("[label_word]", "[label_wrd]", "answers: 'label_wrd' is no kind of answers (did you mean label_"),
-        (
-            "assigned_by: medtasks",
-            "strategy_lines: {xx: {answer: a, reason: b}}",
-            "strategy_lines: 'xx' is no code of ISO 639",
-        ),
+        ("assigned_by: medtasks", "strategy_lines: {xx: {answer: a, reason: b}}",
+         "strategy_lines: 'xx' is no code of ISO 639"),
         ("datasets: [falls]", "datasets: [fals]", "no dataset 'fals' in the folder (did you mean falls?)"),
         ("about: one ward's own questions\n", "", "about: missing key"),
         ("title: WardBench", "title: [", "not valid YAML"),
     ],
-)
+)  # fmt: skip
 def test_a_fault_in_the_file_of_a_suite_is_one_error_with_file_key_and_value(root, old, new, message):
     rewrite(root, old, new)
     if message is None:  # no fault: values of two axes without prefixes differ
@@ -305,9 +296,6 @@ def test_a_value_that_the_suite_does_not_have_is_refused_by_build_and_validate(r
     assert message in str(error.value)
     task_file, *_ = checks_of(tasks, next(item for item, reason in tasks._scan if reason))
     assert any(message in problem for problem in task_file.problems)
-
-
-# ---------------------------------------------------------------------- the paper's datasets
 
 
 def test_the_suites_own_groups_are_means_over_the_papers_datasets(root):

@@ -24,9 +24,6 @@ def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-# ---------------------------------------------------------------------- a folder that a stranger made
-
-
 def _named(name):
     def change(run):
         content = json.loads((run / "run.json").read_text())
@@ -82,9 +79,6 @@ def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path
             assert message in " ".join(outcome.text.split()), (command, outcome.text)
 
 
-# ---------------------------------------------------------------------- refused
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -108,19 +102,11 @@ def test_a_wrong_argument_gets_one_message(medtasks, run, tmp_path, arguments, m
     assert (tmp_path / "taken" / "results.csv").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"schema": 99}, "newer version (schema 99"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [({"schema": 99}, "newer version (schema 99")])
 def test_a_run_that_cannot_be_read_as_a_whole_is_refused(medtasks, run, changes, message):
     edit(run / "run.json", **changes)
     outcome = medtasks("report", "run")
     assert outcome.code == 2 and message in outcome.err
-
-
-# ---------------------------------------------------------------------- named, and the rest reported
 
 
 def test_runs_that_disagree_are_both_shown(medtasks, run, tmp_path):
@@ -313,9 +299,6 @@ def test_plain_lm_eval_output_with_a_cut_samples_file_is_reported_without_interv
     (folder / f"samples_{OPEN}_2026-01-01.jsonl").write_text('{"doc_id": 0, "do')
     outcome = medtasks("report", "plain", "--published", "none")
     assert "line 1 is damaged or cut short" in outcome.out and "0.5000 [–]" in outcome.out
-
-
-# ---------------------------------------------------------------------- the folder
 
 
 def test_a_report_replaces_its_own_files_and_nothing_else(medtasks, run, tmp_path):

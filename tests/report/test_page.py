@@ -20,13 +20,10 @@ def data_of(page):
 @pytest.mark.parametrize(
     "text",
     [
-        "</script><script>window.hit=1</script>",
-        "<!-- <script>",
-        "$title ${script}",
-        "中文",
+        "</script><script>window.hit=1</script>", "<!-- <script>", "$title ${script}", "中文",
         "\u2028 \u0000 \\",
     ],
-)
+)  # fmt: skip
 def test_the_data_are_inside_as_they_are_and_end_where_they_should(text):
     page = render({**MINIMAL, "title": text, "entries": [{"label": text}]})
     assert data_of(page)["entries"] == [{"label": text}]

@@ -44,9 +44,6 @@ def line(text, *words):
     return next(item for item in text.splitlines() if all(word in item for word in words)).split()
 
 
-# ---------------------------------------------------------------------- the terminal
-
-
 def test_a_run_is_summed_up_by_suite_and_strategy(medtasks, runs):
     outcome = medtasks("report", "a", "--published", "none")
     assert outcome.code == 0, outcome.text
@@ -207,9 +204,6 @@ def test_the_terminal_is_readable_at_80_columns_and_says_all_in_a_pipe(medtasks,
         assert "partial" in text and "to know before comparing" in text
 
 
-# ---------------------------------------------------------------------- tables
-
-
 def test_tables_are_tidy_and_the_same_in_csv_and_parquet(medtasks, runs):
     assert medtasks("report", "a", "b", "-o", "out").code == 0
     results = pl.read_parquet(runs / "out" / "results.parquet")
@@ -243,9 +237,6 @@ def test_a_row_says_where_a_number_comes_from(medtasks, runs):
     )  # fmt: skip
     assert row["specialties"] == "radiology;endocrinology;pulmonology;cardiology;gastroenterology"
     assert (row["prompt"], row["data"]) == ("own p1", "local") and "chat template: no" in row["settings"]
-
-
-# ---------------------------------------------------------------------- the page's data
 
 
 def test_the_page_says_what_the_tables_say(medtasks, runs):
@@ -310,9 +301,6 @@ def test_every_task_and_metric_is_put_into_words():
     assert all(rule(dataset) for dataset in datasets)
     names = {item["metric"] for dataset in datasets for item in dataset.metric_list}
     assert [name for name in sorted(names) if not meanings().get(name)] == []
-
-
-# ---------------------------------------------------------------------- coverage, cost, judges
 
 
 def test_a_task_without_a_score_says_why(medtasks, tmp_path):

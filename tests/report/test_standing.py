@@ -64,9 +64,6 @@ def standing(medtasks, run="run"):
     return found
 
 
-# ---------------------------------------------------------------------- what is claimed
-
-
 def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:1]), **ASKED)
     found = standing(medtasks)
@@ -131,15 +128,8 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
 def test_figures_do_not_depend_on_the_order_in_which_python_keeps_names(tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("Llama-3.1-8B-Instruct", SOME), **ASKED)
     command = [
-        sys.executable,
-        "-m",
-        "medtasks_ext",
-        "report",
-        tmp_path / "run",
-        "--strategy",
-        "zero_shot",
-        "--json",
-    ]
+        sys.executable, "-m", "medtasks_ext", "report", tmp_path / "run", "--strategy", "zero_shot", "--json",
+    ]  # fmt: skip
     said = {
         subprocess.run(
             command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
@@ -222,9 +212,6 @@ def test_without_the_drawing_library_the_card_holds_a_strip(medtasks, tmp_path, 
     assert outcome.code == 0 and "medtasks[plots]" in outcome.err
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert "━" in card and "○" in card and not [*(tmp_path / "card").glob("*.svg")]
-
-
-# ---------------------------------------------------------------------- equating
 
 
 def covered(scores, families, asked):

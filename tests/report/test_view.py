@@ -48,9 +48,6 @@ def document(viewer, key, task=LABEL, **query):
     return viewer.answer("document", {"dataset": task, "document": key, **query})
 
 
-# ---------------------------------------------------------------------- what is shown
-
-
 def test_the_runs_and_their_scores_are_those_of_the_results(made, viewer):
     overview = viewer.answer("overview", {})
     assert [run["label"] for run in overview["runs"]] == ["model-one", "model-two"]
@@ -247,9 +244,6 @@ def test_a_large_file_is_read_in_steps(made, monkeypatch):
     assert seen.page(LABEL).columns[0].value() == pytest.approx(seen.page(LABEL).columns[0].answers.score)
 
 
-# ---------------------------------------------------------------------- bad input
-
-
 def test_a_damaged_record_is_named_and_hides_no_other(runs):
     file = runs[0] / f"samples_{LABEL}.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -285,9 +279,6 @@ def test_where_one_of_several_runs_cannot_be_read_the_others_are(runs):
     assert viewer.answer("dataset", {"dataset": LABEL})["columns"][0]["score"] is not None
     with pytest.raises(MedtasksError, match="damaged"):
         Viewer([runs[0]], registry())
-
-
-# ---------------------------------------------------------------------- the server
 
 
 @contextmanager
@@ -340,9 +331,6 @@ def test_each_server_has_an_address_of_its_own(viewer):
         assert one.token != other.token and len(one.token) >= 20
         with pytest.raises(MedtasksError, match="port"):
             ViewServer(viewer, one.server_address[1])
-
-
-# ---------------------------------------------------------------------- files
 
 
 def data_of(page):
@@ -404,9 +392,6 @@ def test_a_folder_of_other_things_is_left_alone(made, tmp_path, medtasks):
     assert medtasks("view", made[0], "--include-text").code == 2
 
 
-# ---------------------------------------------------------------------- the terminal
-
-
 def test_show_prints_a_document(made, medtasks, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     done = medtasks("view", made[0], EVENTS, "t1")
@@ -437,9 +422,6 @@ def test_show_without_a_document_prints_the_errors(made, medtasks):
 def test_show_names_what_is_not_there(made, medtasks, task, key, said):
     done = medtasks("view", made[0], task, key)
     assert done.code == 2 and said in done.err and "Premise" not in done.text
-
-
-# ---------------------------------------------------------------------- strategies, and runs that go on
 
 
 def test_trials_whose_score_is_a_mean_have_a_score_each(medtasks, tmp_path):

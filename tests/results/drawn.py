@@ -10,14 +10,7 @@ import numpy as np
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.stats.sampling import (
-    LEAST,
-    SPREAD,
-    Estimate,
-    Population,
-    half_width,
-    of_drawn,
-)
+from medtasks_ext.stats.sampling import LEAST, SPREAD, Estimate, Population, half_width, of_drawn
 from medtasks_ext.stats.statistic import Array
 
 STRATEGIES = ("", "_cot", "_5shot")

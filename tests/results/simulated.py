@@ -90,16 +90,12 @@ def _macro(rng: np.random.Generator, n: int, p: float) -> tuple[Counts, float]:
 
 
 _KINDS: dict[str, _Draw] = {
-    "right or wrong": _right,
-    "clusters of 4, correlation 0.3": _clusters(4, 0.3),
+    "right or wrong": _right, "clusters of 4, correlation 0.3": _clusters(4, 0.3),
     "clusters of 20, correlation 0.1": _clusters(20, 0.1),
-    "clusters of 20, correlation 0.3": _clusters(20, 0.3),
-    "mean of shares, such as ROUGE": _smooth,
-    "mean with a heap at 1": _heap,
-    "ratings in five steps": _ratings,
-    "pooled F1": _pooled,
+    "clusters of 20, correlation 0.3": _clusters(20, 0.3), "mean of shares, such as ROUGE": _smooth,
+    "mean with a heap at 1": _heap, "ratings in five steps": _ratings, "pooled F1": _pooled,
     "macro F1 of 4 labels": _macro,
-}
+}  # fmt: skip
 
 
 def kinds() -> list[str]:

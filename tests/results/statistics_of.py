@@ -30,12 +30,9 @@ AGGREGATIONS: dict[str, Callable] = {
     "f1_macro_of_classes": tuples.f1_macro,
     "position_bias": permutation.position_bias,
     "position_bias_uniform": permutation.position_bias_uniform,
-    **{
-        f"{name}_{letter}": getattr(permutation, f"{name}_{letter}")
-        for name in ("chosen", "accuracy_gold")
-        for letter in "abcde"
-    },
-}
+    **{f"{name}_{letter}": getattr(permutation, f"{name}_{letter}") for name in ("chosen",
+     "accuracy_gold") for letter in "abcde"},
+}  # fmt: skip
 
 
 def samples_of(kind: str, items: list) -> list[dict]:

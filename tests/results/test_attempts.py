@@ -111,12 +111,7 @@ def write(folder, name, attempt):
         f"ORG/{name}",
         {TASK: [float(number % 3 == 0) for number in range(attempt.documents)]},
         loaded={"instruction": "official", **attempt.loaded},
-        record={
-            "config": config,
-            "cut": CUT,
-            "conditions": {"rows": {"n_of_suite": N}},
-            **attempt.record,
-        },
+        record={"config": config, "cut": CUT, "conditions": {"rows": {"n_of_suite": N}}, **attempt.record},
         settings={"apply_chat_template": True, **attempt.settings},
         arguments=attempt.arguments,
     )

@@ -36,9 +36,6 @@ def counted(kind: str, items: list) -> list:
     return counts_of(samples_of(kind, items), {"m": AGGREGATIONS[kind]})
 
 
-# ---------------------------------------------------------------- weights
-
-
 @given(n=st.integers(1, 400), resamples=st.integers(1, 30), seed=st.integers(0, 99))
 def test_each_resample_has_as_many_documents_as_the_task(n, resamples, seed):
     weights = resampling_weights("task", n, resamples, seed)
@@ -81,9 +78,6 @@ def test_weights_are_the_same_in_every_process_and_with_every_numpy():
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert done.stdout.strip() == digest, done.stderr
-
-
-# ---------------------------------------------------------------- resamples
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -132,9 +126,6 @@ def test_two_models_are_resampled_alike_and_so_compared_in_pairs():
     assert paired < 0.3 * np.hypot(np.std(one), np.std(other))
     exact = np.std(first - second) / np.sqrt(500)
     assert paired == pytest.approx(exact, rel=0.15)
-
-
-# ---------------------------------------------------------------- intervals
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=200))
@@ -196,8 +187,6 @@ def test_intervals_lie_within_the_resamples_and_follow_a_change_of_scale(values,
     wider = percentile_interval(values, level=0.99)
     assert wider.low <= found.low and found.high <= wider.high
 
-
-# ---------------------------------------------------------------- coverage
 
 REPLICATIONS = 2000
 
@@ -267,9 +256,6 @@ def test_the_official_interval_covers_next_to_nothing():
     counts = np.stack([items, np.ones_like(items)], axis=-1)
     found = [t_interval_of_bootstrap_mean(row) for row in resampled(counts, mean.value)]
     assert np.mean([item.low <= 0.4 <= item.high for item in found]) < 0.15
-
-
-# ---------------------------------------------------------------- what results record
 
 
 def record_of(items: list, aggregation, of_paper=None) -> tuple[dict, object]:

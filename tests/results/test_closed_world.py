@@ -152,8 +152,6 @@ def test_known_hashes_of_two_templates_are_a_difference_and_an_unknown_one_is_no
     assert comparable(one, paper).differences == comparable(unknown, paper).differences
 
 
-# ---------------------------------------------------------------------- through every output
-
 #: What is drawn for every output: some of each source, and what the reviews tried.
 _RNG = random.Random(20)
 DRAWN = [

@@ -35,9 +35,6 @@ def put_original(data_dir, name: str) -> None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-# ---------------------------------------------------------------- documents
-
-
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_every_declared_cluster_is_found_in_rows_of_its_task(name, data_dir):
     """In its sample rows, or in those of its source where BRIDGE's own rows do not carry it."""
@@ -121,9 +118,6 @@ def test_windows_of_a_consultation_are_told_apart_from_those_of_another(data_dir
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     one, two, three = (document["cluster"] for document in load("bridge_mie"))
     assert one == two != three
-
-
-# ---------------------------------------------------------------- intervals
 
 
 def samples_of(values, clusters) -> list[dict]:

@@ -58,9 +58,6 @@ def pairs_of(values=scores, sizes=(1, 12)):
     )
 
 
-# ---------------------------------------------------------------- by documents
-
-
 def binomial_test(won: int, lost: int) -> float:
     """Two-sided mid-p value, from the binomial coefficients."""
     n, rarer = won + lost, min(won, lost)
@@ -140,9 +137,6 @@ def test_scores_that_do_not_pair_are_refused(first, second, units):
         paired_test(first, second, units)
 
 
-# ---------------------------------------------------------------- on resamples
-
-
 @given(arrays.arrays(float, st.integers(1, 60), elements=st.sampled_from([-0.2, -0.1, 0.0, 0.1, 1e-17])))
 def test_the_bootstrap_p_value_is_twice_the_rarer_side_of_0(differences):
     values = [0.0 if abs(value) < 1e-12 else value for value in differences]
@@ -206,9 +200,6 @@ def test_groups_are_compared_by_their__mean_over_tasks():
 def test_models_without_all_scores_are_refused(own, resampled):
     with pytest.raises(ValueError):
         all_pairs(own, resampled)
-
-
-# ---------------------------------------------------------------- a task's own metric decides
 
 
 def compared(aggregation, first: list, second: list, docs: list[dict] | None = None):
@@ -316,9 +307,6 @@ def test_questions_on_one_note_are_tested_together():
     expected = paired_test(first, second, [doc["cluster"] for doc in docs])
     assert found.method == expected.method == EXACT_FLIPS and expected.n_units == 10
     assert found.p_value == pytest.approx(expected.p_value)
-
-
-# ---------------------------------------------------------------- few documents of a group
 
 
 def by_hand(values, counts, weights):

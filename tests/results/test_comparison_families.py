@@ -25,8 +25,6 @@ tables = st.tuples(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6))
     lambda shape: np.random.default_rng(shape[2]).integers(0, 4, shape[:2]) / 10
 )
 
-# ---------------------------------------------------------------- multiplicity
-
 
 @given(p_lists)
 def test_holm_is_the_closed_test_of_bonferroni(p_values):
@@ -85,9 +83,6 @@ def test_what_is_no_p_value_is_refused(wrong):
             adjust(wrong)
 
 
-# ---------------------------------------------------------------- ranks
-
-
 @given(tables)
 def test_ranks_count_who_is_better_and_share_ties(table):
     for column, found in zip(table.T, ranks(table).T, strict=True):
@@ -127,9 +122,6 @@ def test_interval_ends_are_ranks_that_occurred_and_no_narrower_than_the_quantile
     found = ranking([0.6, 0.5], resampled)
     assert found.low.tolist() == [1, 1] and found.high.tolist() == [2, 2]
     assert found.best == pytest.approx([29 / 30, 1 / 30])
-
-
-# ---------------------------------------------------------------- what can be detected
 
 
 def test_a_detectable_difference_is_found_four_times_in_five():

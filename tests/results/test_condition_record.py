@@ -116,8 +116,7 @@ def test_a_sampled_result_with_all_conditions_in_words():
 
 
 @pytest.mark.parametrize(
-    "jury",
-    [JURY, Jury((Judge("gpt-4o"),)), Jury(()), Jury((Judge("one"),), None, "likert", "own", "1")],
+    "jury", [JURY, Jury((Judge("gpt-4o"),)), Jury(()), Jury((Judge("one"),), None, "likert", "own", "1")]
 )
 def test_a_jury_in_words_is_read_back(jury):
     assert read_jury(jury_words(jury)) == jury
@@ -161,14 +160,10 @@ def plain(folder, arguments, **flags):
         "configs": {TASK: {"num_fewshot": 0, "generation_kwargs": {"max_gen_toks": 100}}},
         "versions": {TASK: "1-A"},
         "n-samples": {TASK: {"effective": 10}},
-        "config": {
-            "model": "vllm",
-            "model_args": {"pretrained": "ORG/a", **arguments},
-            "gen_kwargs": {},
-            **flags,
-        },
+        "config": {"model": "vllm", "model_args": {"pretrained": "ORG/a", **arguments}, "gen_kwargs": {},
+         **flags},
         "chat_template": None,
-    }
+    }  # fmt: skip
     folder.mkdir()
     (folder / "results_2026-01-01.json").write_text(json.dumps(content))
     return folder

@@ -109,9 +109,6 @@ def test_names_of_strategies_can_be_read_back(strategy, shots):
     assert asked_strategy("five_shot", shots) == asked_strategy("zero_shot", shots)
 
 
-# ---------------------------------------------------------------------- through every output
-
-
 GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
 AS_PUBLISHED = {"instruction": "official", "n_test": N}
 

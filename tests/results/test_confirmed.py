@@ -88,9 +88,6 @@ def test_counts_in_words():
     )
 
 
-# ---------------------------------------------------------------------- invented rows, end to end
-
-
 @pytest.fixture
 def invented(tmp_path, monkeypatch):
     """As many rows as the suite has, made of sample rows, with anybody's instruction."""

@@ -16,9 +16,6 @@ NO_DEPARTMENT = "No Department"
 OPTIONS = ["甲", "乙", "丙", "丁", "戊"]
 
 
-# ---------------------------------------------------------------- vocabulary
-
-
 def test_there_are_9_primary_and_64_secondary_departments():
     secondary = [name for parts in DEPARTMENTS.values.values() for name in parts]
     assert len(DEPARTMENTS.values) == 9
@@ -84,9 +81,6 @@ def test_departments_are_named_in_english_or_chinese(value, expected):
 def test_other_names_are_refused(value, message):
     with pytest.raises(ValueError, match=message):
         DEPARTMENTS.read(value)
-
-
-# ---------------------------------------------------------------- documents
 
 
 def write(data_dir, labels: list, name: str = "maguidance"):

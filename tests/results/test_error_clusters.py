@@ -8,11 +8,8 @@ from medtasks_ext.results.error_clusters import Answered, Cluster, costs, error_
 from medtasks_ext.stats.statistic import mean
 
 LABEL, EVENTS, CODES, TEXT = (
-    "bridge_mednli",
-    "bridge_ade_extraction",
-    "medhelm_mimic_iv_billing_code",
-    "bridge_mediqa_2023_sum_b",
-)
+    "bridge_mednli", "bridge_ade_extraction", "medhelm_mimic_iv_billing_code", "bridge_mediqa_2023_sum_b",
+)  # fmt: skip
 GOLD = {
     LABEL: ("neutral", "relation: neutral"),
     EVENTS: ([["ibuprofen", "severe nausea"]], "drug: ibuprofen, adverse effect: severe nausea;"),

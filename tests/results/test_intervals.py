@@ -37,9 +37,6 @@ def interval_of(values, units=None, statistic=mean) -> Interval | None:
     return score_interval(counts, "task")
 
 
-# ---------------------------------------------------------------------- against others' code
-
-
 @given(n=st.integers(2, 3000), share=shares)
 def test_right_or_wrong_has_wilsons_interval_as_statsmodels_and_scipy_compute_it(n, share):
     proportion_confint = pytest.importorskip("statsmodels.stats.proportion").proportion_confint
@@ -58,9 +55,6 @@ def test_mcnemars_mid_p_is_the_exact_p_value_less_half_of_what_was_observed(won,
     observed = stats.binom.pmf(won, won + lost, 0.5)
     expected = 1.0 if won == lost else min(exact, 1.0) - observed
     assert mid_p(won, lost) == pytest.approx(expected, abs=1e-9)
-
-
-# ---------------------------------------------------------------------- properties
 
 
 @given(st.lists(shares, min_size=2, max_size=60), st.integers(1, 5))
@@ -145,9 +139,6 @@ def test_percentiles_of_earlier_runs_become_intervals_with_a_width():
     assert intervals_of_record({"score": {**record, "interval_method": "Wilson, 95 %"}}, {"score": 1.0}, 20)[
         "score"
     ] == Interval(1.0, 1.0)
-
-
-# ---------------------------------------------------------------------- coverage
 
 
 @pytest.mark.parametrize("n", [6, 20, 50, 100, 200, 500, 2000])

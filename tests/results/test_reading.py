@@ -81,11 +81,7 @@ def test_plain_lm_eval_output_gives_the_same_numbers(run, tmp_path):
 
 def as_lm_eval(folder, target, model_args="pretrained=org/model,dtype=float32"):
     content = json.loads((folder / "results.json").read_text())
-    content["config"] = {
-        "model": "random-label",
-        "model_args": model_args,
-        "gen_kwargs": {},
-    }
+    content["config"] = {"model": "random-label", "model_args": model_args, "gen_kwargs": {}}
     content["chat_template"] = None
     target.mkdir()
     (target / "results_2026-01-01T00-00-00.json").write_text(json.dumps(content))
@@ -305,10 +301,7 @@ def test_a_score_that_is_no_number_is_left_out_and_said(run):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda item: item.update(schema=99), "newer version (schema 99"),
-    ],
+    ("change", "message"), [(lambda item: item.update(schema=99), "newer version (schema 99")]
 )
 def test_a_run_that_must_not_be_read_is_refused(run, change, message):
     folder = run("a")

@@ -32,14 +32,8 @@ def times(few, many):
     return pytest.mark.parametrize("times", [few, pytest.param(many, marks=nightly)])
 
 
-# ---------------------------------------------------------------------- published models, simulated
-
-
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize(
-    ("wished", "least"),
-    [(0.010, 20), (0.008, 14)],
-)
+@pytest.mark.parametrize(("wished", "least"), [(0.010, 20), (0.008, 14)])
 @times(60, 2000)
 def test_a_stated_error_is_held_and_saves(times, wished, least, noise):
     rng, suite = np.random.default_rng(11), bridge()
@@ -79,9 +73,6 @@ def test_the_simulation_estimates_as_the_product_does():
         assert (one.value, one.variance, one.beyond) == pytest.approx(
             (theirs.value, theirs.variance, theirs.beyond), rel=1e-6
         )
-
-
-# ---------------------------------------------------------------------- one task
 
 
 def strata(sizes):

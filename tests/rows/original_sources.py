@@ -47,18 +47,12 @@ def imcs() -> dict[str, str | bytes]:
     def dialogue(i, act="Request-Symptom"):
         return {
             "self_report": f"宝宝咳嗽{i}天",
-            "dialogue": [
-                {
-                    "speaker": "医生",
-                    "sentence": f"发热吗{i}",
-                    "dialogue_act": act,
-                    "BIO_label": "B-Symptom I-Symptom O" + " O" * len(str(i)),
-                },
-                {"speaker": "患者", "sentence": "嗯", "dialogue_act": "Other", "BIO_label": "O"},
-            ],
+            "dialogue": [{"speaker": "医生", "sentence": f"发热吗{i}", "dialogue_act": act,
+             "BIO_label": "B-Symptom I-Symptom O" + " O" * len(str(i))}, {"speaker": "患者", "sentence": "嗯",
+             "dialogue_act": "Other", "BIO_label": "O"}],
             "report": [{"主诉": "咳嗽", "建议": f"复诊{i}"}, {"主诉": "其他", "建议": "无"}],
             "implicit_info": {"Symptom": {"发热": "0", "咳嗽": "1", "皮疹": "2"}},
-        }
+        }  # fmt: skip
 
     parts = {
         "dev": {"7": dialogue(7), "8": dialogue(8, "Diagnose")},

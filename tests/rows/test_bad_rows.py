@@ -160,18 +160,15 @@ def test_a_task_file_that_cannot_be_used_is_named_with_key_and_remedy(own_folder
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "  instruction: |-",
-            "  instruction_rol: system\n  instruction: |-",
-            "prompt.instruction_rol: unknown key",
-        ),
+        ("  instruction: |-", "  instruction_rol: system\n  instruction: |-",
+         "prompt.instruction_rol: unknown key"),
         ("    {{ strategy }}\n", "", "place {{ strategy }}"),
         ("answer_format.labels", "answer_formt.labels", "'answer_formt' (did you mean answer_format?)"),
         ("{{ answer_format", "{% answer_format", "prompt.instruction: no valid Jinja ("),
         ("kind: label", "kind: bridge_lable", "bridge_lable"),
         ("prefix: clinical trial criterion\n", "prefx: clinical trial criterion\n", "prefix"),
     ],
-)
+)  # fmt: skip
 def test_a_dataset_block_that_cannot_be_used_is_named_with_key_and_remedy(own_folder, old, new, message):
     replace(own_folder, old, new)
     with pytest.raises(MedtasksError) as error:

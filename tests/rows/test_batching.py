@@ -46,17 +46,13 @@ def test_a_command_line_shows_whether_questions_are_asked_one_by_one(command, on
 @pytest.mark.parametrize(
     ("content", "more", "one_by_one"),
     [
-        ("model: vllm\n", "", True),
-        ("model: vllm\nbatch_size: auto\n", "", False),
-        ("model: vllm\n", "--batch_size auto", False),
-        ("model: local-completions\n", "", False),
+        ("model: vllm\n", "", True), ("model: vllm\nbatch_size: auto\n", "", False),
+        ("model: vllm\n", "--batch_size auto", False), ("model: local-completions\n", "", False),
         ("model: local-completions\n", "--model hf", True),
-        ("model: vllm\nbatch_size: 4\n", "--model hf", False),
-        ("{oops", "", False),
-        ("", "", False),
+        ("model: vllm\nbatch_size: 4\n", "--model hf", False), ("{oops", "", False), ("", "", False),
         (None, "", False),
     ],
-)
+)  # fmt: skip
 def test_a_file_states_the_model_and_the_batch_size_too(tmp_path, content, more, one_by_one):
     file = tmp_path / "mine.yaml"
     if content is not None:

@@ -28,13 +28,10 @@ flu? </Text>
 def test_in_xml_each_child_of_the_root_is_a_row(tmp_path):
     (tmp_path / "test.xml").write_text(XML, encoding="utf-8")
     assert read_rows(tmp_path / "test.xml") == [
-        {
-            "QID": "1",
-            "Text": "What is\nflu?",
-            "Answers": [{"Answer": [{"Rank": "2", "Said": "a < b"}, {"Rank": "1", "Said": ""}]}],
-        },
+        {"QID": "1", "Text": "What is\nflu?",
+         "Answers": [{"Answer": [{"Rank": "2", "Said": "a < b"}, {"Rank": "1", "Said": ""}]}]},
         {"QID": "2", "Text": "é", "Answers": [{"Answer": [{"Rank": "1"}]}]},
-    ]
+    ]  # fmt: skip
 
 
 def test_broken_xml_is_named(tmp_path):
@@ -85,7 +82,4 @@ def test_downloaded_rows_know_the_file_that_they_come_from(tmp_path, monkeypatch
     monkeypatch.setattr(RemoteFile, "get", lambda file: tmp_path / file.name)
     download = Download(repo="owner/set", revision="1", test=["one/test.jsonl", "two/test.jsonl"])
     rows = sources._downloaded(Source(official_name="x", download=download), download).test
-    assert rows == [
-        {"text": "one", "_file": "one/test.jsonl"},
-        {"text": "two", "_file": "two/test.jsonl"},
-    ]
+    assert rows == [{"text": "one", "_file": "one/test.jsonl"}, {"text": "two", "_file": "two/test.jsonl"}]

@@ -18,8 +18,6 @@ from tests.conftest import ROOT, write_jsonl
 QUESTION = "Which drug lowers potassium?"
 FOUR = ["Furosemide", "Spironolactone", "Lisinopril", "Amiloride"]
 
-# ---------------------------------------------------------------- what can be read
-
 
 @pytest.mark.parametrize(
     ("mark", "text"),
@@ -105,9 +103,6 @@ def test_every_text_is_read_in_one_way_or_refused(text):
             question_and_options(text, "{AB}) ")
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -147,9 +142,6 @@ def test_readings_of_a_hostile_text_are_counted_and_not_tried(part):
         question_and_options(text, "{ABCD}) ")
 
 
-# ---------------------------------------------------------------- in a task file
-
-
 @pytest.fixture
 def task(tmp_path, monkeypatch, data_dir):
     """A task of one's own whose rows hold question and options in one column; how its rows are loaded."""
@@ -160,15 +152,10 @@ def task(tmp_path, monkeypatch, data_dir):
     said = yaml.safe_load(f"dataset:{rest}")
     apart = "(domanda | question_and_options('{ABCD}) '))"
     said["rows"] = {
-        "schemas": [
-            {
-                "columns": ["domanda", "lettera"],
-                "types": {"lettera": ["A", "B", "C", "D"]},
-                "fields": {"quesito": f"{apart}.question", "options": f"{apart}.options"},
-            }
-        ],
+        "schemas": [{"columns": ["domanda", "lettera"], "types": {"lettera": ["A", "B", "C", "D"]},
+         "fields": {"quesito": f"{apart}.question", "options": f"{apart}.options"}}],
         "identity": "quesito",
-    }
+    }  # fmt: skip
     said["prompt"] = {
         "instruction": "Rispondi con una lettera. {{ strategy }}",
         "input": "{{ quesito }}\n{{ options | lettered }}",

@@ -77,8 +77,6 @@ def parquet(columns: dict) -> bytes:
     return content.getvalue()
 
 
-# ---------------------------------------------------------------------- the sources in small
-
 PHASE = "physionet.org/files/discharge-me/1.3/test_phase_1"
 
 
@@ -201,21 +199,16 @@ def meds() -> dict[str, bytes]:
         return parquet({"subject_id": subjects, "prediction_time": days(*moments), "boolean_value": values})
 
     return {
-        "EHRSHOT_MEDS/data/data.parquet": parquet(
-            {
-                "subject_id": [4, 4, 4, 4, 4, 2],
-                "time": days(None, 3, 1, 1, 5, 2),
-                "code": ["Gender/F", "ICD10CM/I10", "LOINC/B", "LOINC/A", "RxNorm/1", "Visit/IP"],
-                "numeric_value": [1.0] * 6,
-            }
-        ),
-        "EHRSHOT_MEDS/labels/guo_readmission/labels.parquet": labels(
-            [4, 2, 4], [3, 9, 1.5], [True, False, False]
-        ),
+        "EHRSHOT_MEDS/data/data.parquet": parquet({"subject_id": [4, 4, 4, 4, 4, 2],
+         "time": days(None, 3, 1, 1, 5, 2),
+         "code": ["Gender/F", "ICD10CM/I10", "LOINC/B", "LOINC/A", "RxNorm/1", "Visit/IP"],
+         "numeric_value": [1.0] * 6}),
+        "EHRSHOT_MEDS/labels/guo_readmission/labels.parquet": labels([4, 2, 4], [3, 9, 1.5],
+         [True, False, False]),
         "EHRSHOT_MEDS/labels/new_hypertension/labels.parquet": labels([4], [99], [True]),
         "EHRSHOT_MEDS/labels/lab_anemia/labels.parquet": labels([2, 4], [2, 0.5], [False, True]),
         "cl100k_base.tiktoken": VOCABULARY,
-    }
+    }  # fmt: skip
 
 
 def hospital_course() -> dict[str, str]:
@@ -265,19 +258,10 @@ def notes_by_condition() -> dict[str, bytes]:
 
 
 SOURCES = {
-    "dischargeme": discharge_me,
-    "mimic_rrs": tok,
-    "n2c2_ct": trials,
-    "medalign": med_align,
-    "ehrshot": meds,
-    "mimic_bhc": hospital_course,
-    "mimic_iv_billing_code": billing,
-    "clear": notes_by_condition,
-}
+    "dischargeme": discharge_me, "mimic_rrs": tok, "n2c2_ct": trials, "medalign": med_align, "ehrshot": meds,
+    "mimic_bhc": hospital_course, "mimic_iv_billing_code": billing, "clear": notes_by_condition,
+}  # fmt: skip
 REBUILT = {"mimic_bhc", "mimic_iv_billing_code"}
-
-
-# ---------------------------------------------------------------------- all of them
 
 
 def test_every_task_with_a_source_is_covered_here():
@@ -363,9 +347,6 @@ def test_a_missing_column_is_named_with_its_file(data_dir, vocabulary, task, nam
     assert column in error.value.what and name in str(error.value.where) and error.value.remedy
 
 
-# ---------------------------------------------------------------------- DischargeMe
-
-
 def test_sections_of_admissions_alternate_in_the_order_of_the_diagnoses(data_dir):
     put(data_dir, "dischargeme", discharge_me())
     documents = load("dischargeme")["test"]
@@ -394,16 +375,13 @@ def test_joins_are_those_of_pandas_with_the_first_row_of_each_admission(
     tables = {
         "diagnosis": [{"subject_id": s, "code": n} for n, s in enumerate(diagnosed)],
         "triage": [{"subject_id": s, "acuity": n} for n, s in enumerate(triaged)],
-        "discharge": [
-            {"subject_id": s, "hadm_id": h, "text": f"summary {n}"} for n, (s, h) in enumerate(summaries)
-        ],
+        "discharge": [{"subject_id": s, "hadm_id": h, "text": f"summary {n}"} for n,
+         (s, h) in enumerate(summaries)],
         "radiology": [{"hadm_id": h, "text": f"image {n}"} for n, h in enumerate(images)],
         "edstays": [{"hadm_id": h} for h in stays],
-        "discharge_target": [
-            {"hadm_id": h, "brief_hospital_course": f"c{h}", "discharge_instructions": f"i{h}"}
-            for h in targets
-        ],
-    }
+        "discharge_target": [{"hadm_id": h, "brief_hospital_course": f"c{h}",
+         "discharge_instructions": f"i{h}"} for h in targets],
+    }  # fmt: skip
     columns = {"triage": ["subject_id"], "radiology": ["hadm_id", "text"], "edstays": ["hadm_id"]}
     columns["discharge_target"] = ["hadm_id", "brief_hospital_course", "discharge_instructions"]
     frames = {
@@ -459,9 +437,6 @@ def test_a_damaged_table_is_refused_with_its_name(data_dir, damage, message):
     assert message in error.value.what and name in str(error.value.where) and error.value.remedy
 
 
-# ---------------------------------------------------------------------- MIMIC-RRS
-
-
 def test_lines_are_paired_and_pairs_with_an_empty_side_are_left_out(data_dir):
     put(data_dir, "mimic_rrs", tok())
     splits = load("mimic_rrs", shots=5)
@@ -481,9 +456,6 @@ def test_files_of_unequal_length_and_files_of_two_corpora_are_refused(data_dir):
     put(data_dir, "mimic_rrs", {**files, "cxr/test.findings.tok": "x\n"})
     with pytest.raises(MedtasksError, match=r"2 files are named \*.findings.tok, there must be one"):
         read_original(source_of("mimic_rrs").original[0], files_below([folder]), task="x", where="x")
-
-
-# ---------------------------------------------------------------------- N2C2-CT
 
 
 def test_patients_are_asked_three_criteria_in_the_order_of_their_files(data_dir):
@@ -523,9 +495,6 @@ def test_a_tag_that_is_neither_met_nor_not_met_is_named_without_its_text(data_di
     said = str(error.value)
     assert "prompt.target" in said and "test row 1" in said and "a value that it does not know" in said
     assert "perhaps" not in said and "sandbox.py" not in said and "not foreseen" in error.value.remedy
-
-
-# ---------------------------------------------------------------------- tokens, MedAlign
 
 
 def encoding():
@@ -589,9 +558,6 @@ def test_a_patient_without_a_record_is_refused(data_dir, vocabulary):
     put(data_dir, "medalign", {**med_align(), "medalign_ehr_xml/501.xml": None})
     with pytest.raises(MedtasksError, match=r"there is no medalign_ehr_xml/501\.xml"):
         load("medalign")
-
-
-# ---------------------------------------------------------------------- EHRSHOT
 
 
 def test_a_label_has_the_codes_up_to_its_time_and_its_own_value(tmp_path, vocabulary):
@@ -684,9 +650,6 @@ def test_a_damaged_meds_file_is_refused_with_its_name(data_dir, vocabulary, name
     assert message in error.value.what and name in str(error.value.where) and error.value.remedy
 
 
-# ---------------------------------------------------------------------- MIMIC-IV
-
-
 def test_notes_of_the_release_are_rows_in_its_order(data_dir):
     put(data_dir, "mimic_bhc", hospital_course())
     assert [document["target"] for document in load("mimic_bhc")["test"]] == [
@@ -725,9 +688,6 @@ def test_the_preprocessed_file_that_helm_read_comes_first(data_dir):
     put(data_dir, "mimic_iv_billing_code", {**billing(), "mimiciv_icd10.feather": content.getvalue()})
     (document,) = load("mimic_iv_billing_code")["test"]
     assert document["target"] == "5A1D70Z,N18.2" and not document.loaded.record["rebuilt"]
-
-
-# ---------------------------------------------------------------------- CLEAR
 
 
 def test_a_workbook_is_a_run_named_after_it(data_dir):

@@ -91,18 +91,12 @@ CASE = {
 }  # fmt: skip
 #: The rows of a file, in the columns of the source.
 MADE: dict[str, Callable[[list[Row]], bytes]] = {
-    "careqa": listed,
-    "careqa_open": listed,
-    "longhealth": patients,
-    "med_halt": as_csv,
-    "medcasereasoning": with_columns(**CASE),
-    "medconceptsqa": parquet,
-    "metamedqa": with_columns(metamap_phrases="['rash']", kind="invented"),
-    "mmlu_pro_health": of_mmlu_pro,
+    "careqa": listed, "careqa_open": listed, "longhealth": patients, "med_halt": as_csv,
+    "medcasereasoning": with_columns(**CASE), "medconceptsqa": parquet,
+    "metamedqa": with_columns(metamap_phrases="['rash']", kind="invented"), "mmlu_pro_health": of_mmlu_pro,
     "pubhealthbench": with_columns(source_chunk_text="Guidance."),
-    "pubhealthbench_open": with_columns(source_chunk_text="Guidance."),
-    "supergpqa_medicine": of_supergpqa,
-}
+    "pubhealthbench_open": with_columns(source_chunk_text="Guidance."), "supergpqa_medicine": of_supergpqa,
+}  # fmt: skip
 PINNED = ("longhealth", "med_halt", "supergpqa_medicine")  # by the ids of their blobs
 
 

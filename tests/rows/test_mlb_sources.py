@@ -98,9 +98,6 @@ def test_the_first_version_of_cmeee_is_read_where_the_second_is_not_there(data_d
         assert f"肺炎({versions[-1]})" in prompt
 
 
-# ---------------------------------------------------------------- rows of the owner
-
-
 def symptoms(*entities: dict) -> list[dict]:
     return [{"text": f"病历{i}", "entities": [item]} for i, item in enumerate(entities)]
 
@@ -137,9 +134,6 @@ def test_the_template_for_the_owner_lists_required_and_optional_columns(medtasks
     assert outcome.code == 0
     assert "| `entities` | a list of objects |" in readme
     assert "| `department` | text or a list of texts |" in readme and "(optional)" in readme
-
-
-# ---------------------------------------------------------------- objects as JSON text
 
 
 def test_objects_are_written_one_a_line_with_the_named_fields_in_their_order():

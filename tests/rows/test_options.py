@@ -29,8 +29,6 @@ def row(number: object, *, options: list[str] = FIVE, answer: str = "A") -> dict
     return {"id": str(number), "options": options, "answer": answer}
 
 
-# ---------------------------------------------------------------- orders
-
 OPTIONS = st.lists(st.text("甲乙丙丁戊己", min_size=1, max_size=3), min_size=2, max_size=6, unique=True)
 
 
@@ -97,9 +95,6 @@ def test_orders_do_not_depend_on_the_process():
         for seed in ("0", "1", "random")
     }
     assert len(printed) == 1
-
-
-# ---------------------------------------------------------------- rows that cannot be asked
 
 
 def question(number: int, **change) -> dict:

@@ -57,23 +57,13 @@ def lines(document) -> list[str]:
     return document["target"].split("\n")
 
 
-# ---------------------------------------------------------------------- the suite's split rule
-
-
 @pytest.mark.parametrize(
     ("n", "size"),
     [
-        (4271, 428),
-        (2507, 251),
-        (2001, 201),
-        (2000, 400),
-        (1000, 200),
-        (1001, 201),
-        (999, 979),
-        (477, 457),
+        (4271, 428), (2507, 251), (2001, 201), (2000, 400), (1000, 200), (1001, 201), (999, 979), (477, 457),
         (213, 193),
     ],
-)
+)  # fmt: skip
 def test_the_split_rule_gives_the_published_and_hand_counted_sizes(n, size):
     assert n_drawn(n) == size
 
@@ -120,9 +110,6 @@ def test_the_pool_holds_no_text_twice_none_of_the_test_part_and_nothing_without_
     test = [{"input": "fever  2"}, {"input": "fever\n5"}]
     free = pool(18, lambda index: None if index < 4 else rows[index], apart_from=test)
     assert inputs(free) == [f"fever {i}" for i in (3, 4, 6, 7, 8)]
-
-
-# ---------------------------------------------------------------------- brat
 
 
 def cantemist(test: dict[str, tuple[str, str]] | None = None) -> dict[str, str | bytes]:
@@ -196,26 +183,17 @@ PLACE = "cantemist/test-set/cantemist-ner/cc_90"
     [
         ({f"{PLACE}.ann": None}, "cc_90.txt", "has no cc_90.ann beside it"),
         ({f"{PLACE}.txt": None}, "cc_90.ann", "has no cc_90.txt beside it"),
-        (
-            {f"{PLACE}.ann": "T1\tX 0 16\tMetástasis óseas\nT2\tX 25 31\ttumor."},
-            "cc_90.ann, line 2",
-            "outside the text of 30 char",
-        ),
-        (
-            {f"{PLACE}.ann": "T1\tX 1 16\tMetástasis óseas"},
-            "cc_90.ann, line 1",
-            "the text has 'etástasis óseas' there",
-        ),
+        ({f"{PLACE}.ann": "T1\tX 0 16\tMetástasis óseas\nT2\tX 25 31\ttumor."}, "cc_90.ann, line 2",
+         "outside the text of 30 char"),
+        ({f"{PLACE}.ann": "T1\tX 1 16\tMetástasis óseas"}, "cc_90.ann, line 1",
+         "the text has 'etástasis óseas' there"),
         ({f"{PLACE}.ann": "T1\tX 0 óseas"}, "cc_90.ann, line 1", "is not a brat annotation"),
         ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1 Arg2:T7"}, "cc_90.ann, line 2", "refers to 'T7'"),
-        (
-            {f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1"},
-            "cc_90.ann, line 2",
-            "a relation needs two arguments",
-        ),
+        ({f"{PLACE}.ann": "T1\tX 0 5\tMetás\nR1\tY Arg1:T1"}, "cc_90.ann, line 2",
+         "a relation needs two arguments"),
         ({f"{PLACE}.txt": "Metástasis óseas".encode("latin-1")}, "cc_90.txt", "is not utf-8 text (byte 3)"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_brat_source_is_refused_with_file_line_and_remedy(data_dir, change, file, message):
     files = {**cantemist(), **change}
     put(data_dir, "cantemist_ner", {name: content for name, content in files.items() if content is not None})
@@ -267,9 +245,6 @@ def test_lines_of_a_text_become_documents_with_their_own_relations(data_dir):
     assert re.search(r"Bror \d+ frisk \.$", document["prompt"])
 
 
-# ---------------------------------------------------------------------- tags on words and characters
-
-
 @given(st.lists(st.tuples(st.sampled_from(["O", "A", "B"]), st.integers(1, 4)), max_size=12))
 def test_tags_made_of_segments_are_read_back_as_these_segments(segments):
     tokens, tags, expected = [], [], []
@@ -302,8 +277,6 @@ def test_a_tag_per_token_is_needed():
     with pytest.raises(ValueError, match="2 tokens have 1 tags"):
         spans(["a", "b"], ["O"])
 
-
-# ---------------------------------------------------------------------- every task that has a source
 
 #: tasks that have tests of their own above and below
 ELSEWHERE = {"ade_identification", "cantemist_ner", "cantemist_norm", "nubes", "norsynthclinical_re"}
@@ -339,9 +312,6 @@ def test_a_rebuilt_norm_row_pairs_each_mention_with_its_note(data_dir):
             )
     put(data_dir, "cantemist_norm", files)
     assert lines(load("cantemist_norm")["test"][0]) == ["entity: Sarcoma, code: 8800/3;"]
-
-
-# ---------------------------------------------------------------------- grouping, repeats, downloads
 
 
 def ade_rows() -> list[dict]:
@@ -422,99 +392,44 @@ def test_official_and_general_files_come_before_the_source(data_dir):
     assert document["prompt"].endswith("Caso oficial.") and not document.loaded.record["rebuilt"]
 
 
-# ---------------------------------------------------------------------- what is wrong with a source
-
-
 @pytest.mark.parametrize(
     ("task", "files", "file", "message"),
     [
-        (
-            "ade_extraction",
-            {"OTHER.rel": "x"},
-            "original",
-            "the source's files are not all there: Ade_corpus_v2",
-        ),
+        ("ade_extraction", {"OTHER.rel": "x"}, "original",
+         "the source's files are not all there: Ade_corpus_v2"),
         ("ade_extraction", {"DRUG-AE.rel": "1|a|b|1|2|c|3\n"}, "DRUG-AE.rel", "line 1 has 7 cells, not 8"),
-        (
-            "ade_extraction",
-            {"DRUG-AE.rel": b"1|caf\xe9|b|1|2|c|3|4\n"},
-            "DRUG-AE.rel",
-            "is not utf-8-sig text",
-        ),
+        ("ade_extraction", {"DRUG-AE.rel": b"1|caf\xe9|b|1|2|c|3|4\n"}, "DRUG-AE.rel",
+         "is not utf-8-sig text"),
         ("ade_extraction", {"DRUG-AE.rel": "1|a|b|1|2|c|3|4\n"}, "original", "1 documents are too few"),
         ("ade_extraction", {"DRUG-AE.rel": "\n"}, "original", "no document with an answer"),
         ("cantemist_ner", {"cantemist.zip": b"no"}, "cantemist.zip", "is not a zip archive"),
         ("jp_sts", {"dataset_JA_Clinical_STS.xlsx": b"no"}, ".xlsx", "is not an .xlsx workbook"),
         ("jp_sts", {"dataset_JA_Clinical_STS.xls": b"no"}, ".xls", "is not an .xls workbook"),
-        (
-            "norsynthclinical_phi",
-            {"reference_standard_annotated.txt": "Ola\n<Age>4 år"},
-            ".txt",
-            "line 2 has a tag without",
-        ),
-        (
-            "mie",
-            {"test.json": '[[{"label": ["症状:心慌-状态:阳性"]}]]', "dev.json": "[]"},
-            "test.json, record 1",
-            "'utterances' is undefined",
-        ),
-        (
-            "mie",
-            {"test.json": '[[{"utterances": ["a"], "label": ["病:x-状态:y"]}]]', "dev.json": "[]"},
-            "record 1",
-            "no attribute '病'",
-        ),
-        (
-            "imcs_v2_dac",
-            {"dev.json": '{"1": {"report": []}}', "train.json": "{}"},
-            "record 1",
-            "dialogue is missing or not as expected",
-        ),
-        (
-            "imcs_v2_ner",
-            {"dev.json": '{"1": {"dialogue": [{"sentence": "ab", "BIO_label": "O"}]}}', "train.json": "{}"},
-            "record 1, dialogue 1",
-            "2 tokens have 1 tags",
-        ),
-        (
-            "mediqa_2019_rqe",
-            {
-                "MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": "<a>",
-                "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml": "",
-            },
-            "wLabels.xml",
-            "is not valid XML",
-        ),
-        (
-            "cantemist_coding",
-            {
-                "test-set/cantemist-coding/t.tsv": "file\tcode\nx\t8\n",
-                "train-set/cantemist-coding/t.tsv": "",
-                "cantemist-ner/y.txt": "",
-            },
-            "t.tsv, record 2",
-            "there is no x.txt",
-        ),
-        (
-            "ade_extraction",
-            {"Ade_corpus_v2_drug_ade_relation/a.parquet": parquet([{"sentence": "a", "drug": "b"}])},
-            "a.parquet, record 1",
-            "text is missing or not as expected (found: sentence, drug)",
-        ),
-        (
-            "ade_extraction",
-            {"Ade_corpus_v2_drug_ade_relation/a.parquet": b"no"},
-            "a.parquet",
-            "not a Parquet file",
-        ),
-        (
-            "imcs_v2_dac",
-            {"dev.json": '{"1": {"dialogue": ["a"]}}', "train.json": "{}"},
-            "record 1",
-            "dialogue is missing or not as expected",
-        ),
+        ("norsynthclinical_phi", {"reference_standard_annotated.txt": "Ola\n<Age>4 år"}, ".txt",
+         "line 2 has a tag without"),
+        ("mie", {"test.json": '[[{"label": ["症状:心慌-状态:阳性"]}]]', "dev.json": "[]"},
+         "test.json, record 1", "'utterances' is undefined"),
+        ("mie", {"test.json": '[[{"utterances": ["a"], "label": ["病:x-状态:y"]}]]', "dev.json": "[]"},
+         "record 1", "no attribute '病'"),
+        ("imcs_v2_dac", {"dev.json": '{"1": {"report": []}}', "train.json": "{}"}, "record 1",
+         "dialogue is missing or not as expected"),
+        ("imcs_v2_ner",
+         {"dev.json": '{"1": {"dialogue": [{"sentence": "ab", "BIO_label": "O"}]}}', "train.json": "{}"},
+         "record 1, dialogue 1", "2 tokens have 1 tags"),
+        ("mediqa_2019_rqe", {"MEDIQA2019-Task2-RQE-TestSet-wLabels.xml": "<a>",
+         "MEDIQA2019-Task2-RQE-ValidationSet-AMIA2016.xml": ""}, "wLabels.xml", "is not valid XML"),
+        ("cantemist_coding", {"test-set/cantemist-coding/t.tsv": "file\tcode\nx\t8\n",
+         "train-set/cantemist-coding/t.tsv": "", "cantemist-ner/y.txt": ""}, "t.tsv, record 2",
+         "there is no x.txt"),
+        ("ade_extraction",
+         {"Ade_corpus_v2_drug_ade_relation/a.parquet": parquet([{"sentence": "a", "drug": "b"}])},
+         "a.parquet, record 1", "text is missing or not as expected (found: sentence, drug)"),
+        ("ade_extraction", {"Ade_corpus_v2_drug_ade_relation/a.parquet": b"no"}, "a.parquet",
+         "not a Parquet file"),
+        ("imcs_v2_dac", {"dev.json": '{"1": {"dialogue": ["a"]}}', "train.json": "{}"}, "record 1",
+         "dialogue is missing or not as expected"),
     ],
-)
+)  # fmt: skip
 def test_an_unfit_source_gets_one_message_with_place_and_remedy(data_dir, task, files, file, message):
     put(data_dir, task, files)
     with pytest.raises(MedtasksError) as error:
@@ -534,13 +449,8 @@ def test_an_unfit_source_gets_one_message_with_place_and_remedy(data_dir, task, 
 )
 def test_a_source_that_is_not_described_well_is_refused(change, message):
     layout = {
-        "reader": {"kind": "rows"},
-        "test": ["a"],
-        "split": "drawn",
-        "input": "x",
-        "output": "y",
-        **change,
-    }
+        "reader": {"kind": "rows"}, "test": ["a"], "split": "drawn", "input": "x", "output": "y", **change,
+    }  # fmt: skip
     with pytest.raises(ValidationError, match=message):
         Source(official_name="X", original=[layout])
 
@@ -549,9 +459,6 @@ def test_a_template_that_jinja_cannot_read_is_named():
     layout = Original(reader={"kind": "rows"}, test=["a.json"], split="drawn", input="{{ x", output="y")
     with pytest.raises(MedtasksError, match=r"template '{{ x': no valid Jinja .*\n.*mend the Jinja"):
         read_original(layout, [], task="X", where="x")
-
-
-# ---------------------------------------------------------------------- documentation
 
 
 def originals(dataset) -> list:

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 from medtasks_ext.rows.expressions import Template, _compiled
 
 TEMPLATES = [
-    "{{ a }}",
-    "{{ a }}\n{{ b }}\n",
-    "{{ a }}\n\n",
-    "x {{ a }}{# no #}: {{ b }}",
-    "",
-    "constant\n",
-    "a }} {{ a }}\r\n",
-    "{{ none }}",
-    "{{ true }}{{ a }}",
-    "{{ range }}",
-    "{{ self }}{{ a }}",
-]
+    "{{ a }}", "{{ a }}\n{{ b }}\n", "{{ a }}\n\n", "x {{ a }}{# no #}: {{ b }}", "", "constant\n",
+    "a }} {{ a }}\r\n", "{{ none }}", "{{ true }}{{ a }}", "{{ range }}", "{{ self }}{{ a }}",
+]  # fmt: skip
 VALUES = st.one_of(st.text(), st.integers(), st.floats(), st.none(), st.lists(st.text()), st.booleans())
 
 

@@ -14,12 +14,9 @@ from medtasks_ext.rows.files import open_archive, read_rows
 from medtasks_ext.rows.sandbox import Declared
 
 READERS = {
-    "rows": read_rows,
-    "an archive": open_archive,
-    "JSON": read_json,
-    "lines": lambda path: list(numbered_lines(path, remedy="name it")),
-    "YAML": read_mapping,
-}
+    "rows": read_rows, "an archive": open_archive, "JSON": read_json,
+    "lines": lambda path: list(numbered_lines(path, remedy="name it")), "YAML": read_mapping,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)

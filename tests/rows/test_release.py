@@ -49,15 +49,7 @@ def test_inputs_are_read_without_gold_and_the_commit_is_recorded(hub):
 
 def test_a_run_says_before_it_starts_that_there_is_no_gold_and_prints_no_score(hub, medtasks, tmp_path):
     outcome = medtasks(
-        "run",
-        "--model",
-        "oracle",
-        "--tasks",
-        "bridge_chip_ctc",
-        "--data",
-        "release",
-        "--output_path",
-        "run",
+        "run", "--model", "oracle", "--tasks", "bridge_chip_ctc", "--data", "release", "--output_path", "run"
     )
     assert outcome.code == 0
     assert "no gold answers for 1 of 1 tasks (bridge_chip_ctc)" in outcome.err

@@ -43,9 +43,6 @@ def facts(count: int) -> list[dict]:
     ]
 
 
-# ---------------------------------------------------------------------- several documents in a row
-
-
 def test_each_answer_of_a_row_is_a_document_of_its_own(data_dir):
     write_jsonl(data_dir / "medhelm" / "medhallu" / "test.jsonl", facts(3))
     found = documents(MEDHALLU)
@@ -57,13 +54,10 @@ def test_each_answer_of_a_row_is_a_document_of_its_own(data_dir):
 
 def test_questions_are_found_in_the_booklets_of_one_object_and_those_with_an_image_are_left_out(data_dir):
     exams = {
-        "B": {
-            "name": "B",
-            "year": "2016",
-            "data": [question(1), question(2, image="2.png"), question(3, right=4)],
-        },
+        "B": {"name": "B", "year": "2016",
+         "data": [question(1), question(2, image="2.png"), question(3, right=4)]},
         "E": {"name": "E", "year": "2016", "data": [question(4, right="2", image="")]},
-    }
+    }  # fmt: skip
     folder = data_dir / "medhelm" / "head_qa"
     folder.mkdir(parents=True)
     (folder / "test.json").write_text(json.dumps({"version": "1.0", "exams": exams}))
@@ -122,9 +116,6 @@ def test_an_index_that_counts_from_one_and_a_withheld_gold_are_noticed(data_dir,
         documents(MEDMCQA)
 
 
-# ---------------------------------------------------------------------- letters by row
-
-
 def test_a_row_has_as_many_letters_as_options(data_dir):
     from medtasks_ext.answers import answer_format
 
@@ -135,9 +126,6 @@ def test_a_row_has_as_many_letters_as_options(data_dir):
     form = answer_format({"kind": "exact_letter", "letters": ["A", "B", "C", "D", "E"]})
     assert five["gold"] == "E" and "\nE. option 5 of 1\n" in five["prompt"]
     assert form.read("E", five, cot=False).valid and not form.read("E", four, cot=False).valid
-
-
-# ---------------------------------------------------------------------- rows that say too little
 
 
 def calculation(**change) -> dict:
@@ -186,9 +174,6 @@ def test_notes_that_are_blank_records_are_left_out(data_dir):
     }
 
 
-# ---------------------------------------------------------------------- Word files
-
-
 RED, BLACK, PLAIN = "FF0000", "000000", None
 
 
@@ -208,20 +193,13 @@ def word_file(path, paragraphs: list[list[tuple[str | None, str]]]):
 
 
 INTERVIEWS = [
-    [(PLAIN, "Title in "), (RED, "red")],
-    [(PLAIN, "Run 1: How "), (BLACK, "much?")],
-    [(PLAIN, "It is "), (RED, "10% less"), (PLAIN, ".")],
-    [],
-    [(PLAIN, " See\tthere.\nSoon. ")],
-    [(PLAIN, "Run 2: How much?")],
-    [(BLACK, "The same in everyone.")],
-    [(PLAIN, "Run 3:\xa0 no blank after the colon ends the second answer, but is no item")],
-    [(RED, "lost")],
-    [(RED, "Run 4: Red question, black answer?\nFirst line of the answer.")],
-    [(BLACK, "Second line.")],
-    [(PLAIN, "Run 5: How much?")],
-    [(RED, "The same in everyone.")],
-]
+    [(PLAIN, "Title in "), (RED, "red")], [(PLAIN, "Run 1: How "), (BLACK, "much?")],
+    [(PLAIN, "It is "), (RED, "10% less"), (PLAIN, ".")], [], [(PLAIN, " See\tthere.\nSoon. ")],
+    [(PLAIN, "Run 2: How much?")], [(BLACK, "The same in everyone.")],
+    [(PLAIN, "Run 3:\xa0 no blank after the colon ends the second answer, but is no item")], [(RED, "lost")],
+    [(RED, "Run 4: Red question, black answer?\nFirst line of the answer.")], [(BLACK, "Second line.")],
+    [(PLAIN, "Run 5: How much?")], [(RED, "The same in everyone.")],
+]  # fmt: skip
 
 
 def test_red_text_in_a_word_file_labels_the_answers(data_dir):
@@ -255,9 +233,6 @@ def test_a_file_that_is_no_word_file_is_refused(tmp_path, content):
     with pytest.raises(MedtasksError, match="is not a Word") as error:
         read_rows(path)
     assert str(path) in str(error.value) and error.value.remedy
-
-
-# ---------------------------------------------------------------------- where downloads come from
 
 
 @pytest.mark.parametrize(

@@ -242,9 +242,6 @@ def test_what_is_no_web_address_is_not_read(server, tmp_path):
     assert "is no web address" in fails(file)
 
 
-# ---------------------------------------------------------------------- without a network
-
-
 def test_an_address_of_a_stranger_leads_nowhere_but_to_the_web(server, tmp_path, monkeypatch):
     """A redirect into the network of who checks is not followed, and nothing is asked there."""
     part = tmp_path / "part"
