@@ -22,7 +22,6 @@ from medtasks_ext.cli.commands import DEFAULTS
 from medtasks_ext.cli.main import app
 from medtasks_ext.cli.reference_facts import internals
 from medtasks_ext.metrics.glossary import meanings
-from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.citations import PACKAGE, citations
 from medtasks_ext.results.conditions import RULES
@@ -281,17 +280,6 @@ def test_pages_that_follow_from_the_code_are_up_to_date():
     assert stale == [], "run `medtasks dev build`"
 
 
-def test_defects_of_scorers_name_metrics_that_exist():
-    named = {name for group in known_defects() for name in group.beside}
-    named |= {
-        name
-        for group in known_defects()
-        for defect in group.defects
-        for name in re.findall(r"`([a-z][a-z_]*(?:_repaired|_pooled))`", defect.beside)
-    }
-    assert "f1_event_repaired" in named and named <= meanings().keys()
-
-
 def test_the_site_shows_what_every_package_says():
     text = internals(ROOT)
     packages = [path.parent for root in ROOT.glob("medtasks_*") for path in root.rglob("__init__.py")]
@@ -314,7 +302,7 @@ def test_the_list_of_commands_has_all_of_them():
 #: what `medtasks dev build` and tests write from code and data
 REFERENCE = {
     *(f"docs/{name}.md" for name in ("commands", "keys", "metric_names", "columns", "conditions")),
-    *(f"docs/{name}.md" for name in ("known_defects", "models", "glossary", "coverage", "architecture")),
+    *(f"docs/{name}.md" for name in ("models", "glossary", "coverage", "architecture")),
 }
 #: words that nobody has to read twice: generated ones, transcripts, translations, history, forms of GitHub
 NOT_COUNTED = re.compile(r"docs/(first_hours|readme)/|CHANGELOG|\.github/")
@@ -385,12 +373,11 @@ def test_every_column_stands_on_a_page(frame):
     assert [name for name in schema(frame).names if f"`{name}`" not in part] == []
 
 
-def test_every_metric_answer_kind_condition_setting_filter_and_defect_stands_on_a_page():
+def test_every_metric_answer_kind_condition_setting_and_filter_stands_on_a_page():
     kinds = any_format().json_schema()["discriminator"]["mapping"]
     settings = [name for lines in LISTS.values() for line in lines for name in line.names]
     assert min(len(kinds), len(meanings()), len(RULES), len(settings)) > 20
     assert unsaid([*kinds, *meanings(), *(rule.field for rule in RULES), *settings, *FILTERS]) == []
-    assert all(group.of in told() for group in known_defects())
 
 
 def test_every_exit_code_variable_and_group_of_hooks_stands_on_a_page():

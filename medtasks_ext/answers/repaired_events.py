@@ -1,7 +1,6 @@
 """The repaired reading of BRIDGE extraction answers, which stands beside the official one.
 
-Fields are looked up by their names, in any order (the defects that this avoids:
-docs/known_defects.md). Gold answers and responses are read alike, in linear time.
+Fields are looked up by their names, in any order. Gold answers and responses are read alike, in linear time.
 """
 
 from __future__ import annotations

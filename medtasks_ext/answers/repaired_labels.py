@@ -1,7 +1,7 @@
 """The repaired reading of BRIDGE labels and lists, which stands beside the official one.
 
 A label counts where it stands alone, a piece of a list counts where it is the label, and an answer
-that says two things is no answer (the defects that this avoids: docs/known_defects.md).
+that says two things is no answer.
 All patterns need time proportional to the length of a response.
 """
 

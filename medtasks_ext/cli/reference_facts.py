@@ -1,4 +1,4 @@
-"""Pages of facts that the code holds: columns, terms, defects of scorers, ready files, rooms, modules.
+"""Pages of facts that the code holds: columns, terms, ready files, rooms, modules.
 
 Each page is made of the data, or of the docstrings, that it shows.
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 from medtasks_ext import registry
 from medtasks_ext.markdown import table
-from medtasks_ext.metrics.known_defects import known_defects
 from medtasks_ext.registry import Registry
 from medtasks_ext.registry.yamlfile import read_yaml
 from medtasks_ext.results.conditions import NOT_OF_A_PAPER, RULES
@@ -32,7 +31,6 @@ def pages(tasks: Registry) -> dict[str, str]:
     made = {
         "conditions.md": _conditions(tasks),
         "columns.md": _columns(),
-        "known_defects.md": _defects(),
         "glossary.md": _glossary(),
         "models.md": _models(folder / "model_configs"),
         "architecture.md": _architecture(Path(__file__).parents[2]),
@@ -133,23 +131,6 @@ def _setting(line: Setting) -> tuple[str, ...]:
     names = ", ".join(f"`{name}`" for name in line.names)
     values = ", ".join(f"`{value!r}`" for value in line.values) if line.effect is not Effect.HARMLESS else ""
     return names, _EFFECTS[line.effect], line.why, values
-
-
-def _defects() -> Iterator[str]:
-    yield from (
-        _HEAD.format(source="medtasks_ext/metrics/known_defects.yaml"),
-        "# Known defects of official scorers",
-        "",
-        "The official metric remains the score, because published numbers were computed with it. Beside a",
-        "defect stands the metric without it, where there is one. Such a metric (`_repaired`) guesses",
-        "nothing and accepts right answers that the official rule misses, so it may be lower or higher.",
-    )
-    for group in known_defects():
-        yield from ("", f"## {group.of}", "")
-        if group.beside:
-            yield from ("Beside all of them: " + ", ".join(f"`{name}`" for name in group.beside) + ".", "")
-        rows = ((defect.rule, defect.example, defect.beside) for defect in group.defects)
-        yield from table(["rule", "example", "beside it"], rows)
 
 
 def _glossary() -> Iterator[str]:

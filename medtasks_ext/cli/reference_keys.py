@@ -133,7 +133,7 @@ def _metrics() -> Iterator[str]:
         "# Metrics by name",
         "",
         "The modules of [medtasks_ext.metrics](../medtasks_ext/metrics/__init__.py) hold the rules and their",
-        "sources, [known defects](known_defects.md) where official scorers err.",
+        "sources.",
         "",
     )
     yield from table(["metric", "meaning"], ((f"`{name}`", text) for name, text in meanings().items()))

@@ -1,4 +1,4 @@
-"""MedHELM's released rule for HealthBench beside the authors' rule: what docs/known_defects.md says of it."""
+"""MedHELM's released rule for HealthBench beside the authors' rule."""
 
 import ast
 import zipfile
