@@ -1,8 +1,8 @@
 """Scoring one model's answers to all 87 BRIDGE test files, by two processes.
 
 The files are synthetic and have the published sizes: documents per task from the tasks' metadata, mean
-words of input and output from `registry/lengths.csv` (BRIDGE, arXiv 2504.19467, Table S9; a Chinese or
-Japanese character is a word). An answer is the gold, another document's gold, the same after some
+words of input and output from `tests/rows/published_lengths.csv` (BRIDGE, arXiv 2504.19467, Table S9; a
+Chinese or Japanese character is a word). An answer is the gold, another document's gold, the same after some
 prose, or prose of the gold's length. Where NLTK's Punkt data is not installed, empty parameters stand
 in for it: sentences are then split as fast, though not as well.
 """
@@ -97,7 +97,7 @@ def _stand_in_for_punkt(folder: Path) -> None:
 
 def _words() -> dict[str, tuple[float, float]]:
     """BRIDGE's datasets -> mean words of input and of output."""
-    from medtasks_ext.registry.lengths import published_lengths
+    from tests.rows.published_lengths import published_lengths
 
     return {
         name: (lengths.input, lengths.output)

@@ -78,7 +78,6 @@ READERS = {
     "medtasks_ext/registry/citations.py": _LOOKS,
     "medtasks_ext/registry/datalock.py": _LOOKS,
     "medtasks_ext/registry/functions.py": _BUNDLED,
-    "medtasks_ext/registry/lengths.py": _BUNDLED,
     "medtasks_ext/registry/model_configs.py": _BUNDLED,
     "medtasks_ext/registry/rights.py": _BUNDLED,
     "medtasks_ext/registry/suites.py": _BUNDLED,

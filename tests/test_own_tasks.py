@@ -301,8 +301,8 @@ def test_forms_for_experts_and_what_comes_back(medtasks, run, tmp_path):
     assert json.loads((tmp_path / "out" / "results.json").read_text())["rows"] == 6
 
 
-def test_a_plan_needs_no_published_lengths(medtasks, rows, monkeypatch):
-    outcome = medtasks("plan", "ORG/Model-8B", "--suite", "wards", "--json")
+def test_a_plan_counts_tasks_of_ones_own(medtasks, rows):
+    outcome = medtasks("plan", "ORG/Model-8B", "--tasks", "wards", "--json")
     assert outcome.code == 0, outcome.text
     found = {item["task"]: item for item in json.loads(outcome.out)["tasks"]}
     assert set(found) == {ITALIAN, POLISH, GREEK}

@@ -662,9 +662,9 @@ def read_tasks(recorder: Recorder) -> None:
     call(
         "estimate.model",
         "plan",
-        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --gpu-hour-price 2.5 --prompts own",
+        "Qwen3-8B-Thinking --tasks bridge_zh,medhelm_admin --throughput 9000 --gpu-hour-price 2.5",
     )
-    call("estimate.json", "plan", "Qwen3-8B-Non-Thinking --suite mlb --json --prompts own")
+    call("estimate.json", "plan", "Qwen3-8B-Non-Thinking --tasks mlb --json")
     for task, answer_ in (
         ("medhelm_medqa", "The answer is B."),
         ("bridge_ade_drug_dosage", "entity: x"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.cli.words import say
-from medtasks_ext.runner.plan_model import PlannedModel, known_to_think
+from medtasks_ext.runner.plan_model import PlannedModel, ready_files
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
@@ -17,6 +17,30 @@ _UNKNOWN = (
     "note: nothing says whether the model reasons before it answers, so answers may be longer "
     """than in the suites' own runs; --metadata '{"thinking": false}' asks with the suites' budgets"""
 )
+
+
+def known_to_think(arguments: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool | None:
+    """Whether a run takes a model for one that reasons before it answers; None where nobody says.
+
+    A switch that is off goes first, then `metadata.thinking` of the configuration, then that of the ready
+    file of the same model.
+
+    Args:
+        arguments: `model_args` of the run.
+        metadata: of its configuration.
+
+    Raises:
+        MedtasksError: `thinking` is neither true nor false.
+    """
+    from medtasks_ext.prompts.load import flag
+
+    if arguments.get("enable_thinking") is False:
+        return False
+    if (said := metadata.get("thinking")) is not None:
+        return flag(said, "thinking")
+    named = arguments.get("pretrained") or arguments.get("model")
+    files = ready_files(str(named)) if named else []
+    return bool(files[0].metadata["thinking"]) if files else None
 
 
 def reasons(config: EvaluatorConfig) -> bool | None:

@@ -67,7 +67,7 @@ The model is loaded once, and every response is stored as soon as it is there. T
 continues an interrupted run; nothing is paid twice. First, one question is asked and the answer
 is checked. A missing chat template, reasoning or an answer that never ends, an empty answer, and
 prompts longer than the context are reported then, and again at the end. `medtasks plan MODEL`
-estimates how long a run takes. Besides lm-eval's flags:
+counts what a run asks. Besides lm-eval's flags:
 
   --no-preflight      leave out this first question, and the check that prompts fit the context
   --strict            stop if the data of any task is missing

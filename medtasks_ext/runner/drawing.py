@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.prompts.dialogue import shown
+from medtasks_ext.prompts.documents import Document, document_key
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.drawn import estimate_of
 from medtasks_ext.results.rollup import Members
 from medtasks_ext.runner.evaluate import Reader
-from medtasks_ext.runner.plan import document_costs
+from medtasks_ext.runner.plan_model import count_bytes
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.choice import Choice, Drawn, Stratum
 from medtasks_ext.stats.counts import unit_of
@@ -153,6 +154,13 @@ class TaskDraw:
         return Choice(samples=tuple(self.places(drawn)), drawn=record)
 
 
+def document_costs(documents: Sequence[Document]) -> list[float]:
+    """What each document costs beside the others: a token of an answer as much as four of a prompt."""
+    prompts = count_bytes([item["system"] + shown(item) for item in documents])
+    answers = count_bytes([item["target"] for item in documents])
+    return [prompt + 4.0 * (answer + 1) for prompt, answer in zip(prompts, answers, strict=True)]
+
+
 def _luck(seed: int, key: str) -> bytes:
     return sha256(f"{seed} {key}".encode(errors="surrogatepass")).digest()
 
@@ -196,39 +204,6 @@ def _reached(population: Population, share: float) -> float:
         dear = population.cost_of(planned) > share * population.cost
         low, high = (middle, high) if dear else (low, middle)
     return 100 * float(Z * high**0.5)
-
-
-def planned_documents(
-    registry: Registry, tasks: Mapping[str, tuple[int, float]], target: ErrorTarget
-) -> dict[str, int]:
-    """Task -> documents that a run with a stated error asks by the assumed spread; the others are left out.
-
-    Args:
-        tasks: name -> its documents, and what one of them costs beside those of others.
-
-    Raises:
-        MedtasksError: as `check_error`, or no score can be estimated.
-    """
-    scored = {name: it for name, it in tasks.items() if not registry.tasks[name][0].blocks.get("judge")}
-    by_task: dict[str, int] = {}
-    for name, weights in _scores(registry, scored, target).items():
-        if not weights:
-            continue
-        sizes, costs = np.array([scored[task] for task in weights], dtype=float).T
-        population = Population(
-            sizes=sizes,
-            costs=costs,
-            weights=np.array([*weights.values()]),
-            least=np.minimum(sizes, LEAST),
-            spreads=np.full(len(sizes), SPREAD),
-        )
-        check_error(_in_words(registry, name, weights), population, target)
-        drawn = population.allocated(population.scale_of(target.variance))
-        for task, n in zip(weights, drawn.tolist(), strict=True):
-            by_task[task] = max(n, by_task.get(task, 0))
-    if not by_task:
-        raise _nothing_estimated([*tasks])
-    return by_task
 
 
 def _nothing_estimated(names: Sequence[str]) -> MedtasksError:

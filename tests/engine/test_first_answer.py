@@ -54,11 +54,6 @@ def test_one_start_of_an_untrained_model_says_what_is_wrong_and_what_was_planned
     assert len(keys) == len(set(keys)) == result["n"]
     assert manifest["tasks"][TASK]["generated"] == result["n"] - 1  # the first was asked beforehand
 
-    from safetensors.torch import load_file
-
     (task,) = planned["tasks"]
     assert task["prompt_tokens"] == result["tokens"]["input"] and task["documents"] == result["n"]
-    weights = sum(tensor.numel() for tensor in load_file(tiny / "model.safetensors").values())
-    read = task["prompt_tokens"] - planned["total"]["cached_tokens"]  # the cache keeps what stands first
-    work = 2 * weights * (read / 0.4 + task["output_tokens"] / 0.1)
-    assert planned["gpu_hours"] == pytest.approx(work / 989e12 / 3600)
+    assert task["most_output_tokens"] == 16 * result["n"]

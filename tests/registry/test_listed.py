@@ -170,7 +170,7 @@ def test_lists_and_checks_follow_the_suite(own, medtasks):
     text = references(datasets, [tasks.suites["ward"]])
     assert "% the suite ward" in text and "% the suite bridge" in text
     assert "% the suite ward" not in references([tasks.datasets[NLI]])
-    outcome = medtasks("plan", "ORG/Model-8B", "--suite", "ward", "--json")
+    outcome = medtasks("plan", "ORG/Model-8B", "--tasks", "ward", "--json")
     assert outcome.code == 0, outcome.text
     assert {item["task"] for item in json.loads(outcome.out)["tasks"]} == {NLI, QA, FALLS}
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.lengths import published_lengths
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.stats.sampling import LEAST, SPREAD, Estimate, Population, half_width, of_drawn
 from medtasks_ext.stats.statistic import Array
+from tests.rows.published_lengths import published_lengths
 
 STRATEGIES = ("", "_cot", "_5shot")
 #: Tokens by assumption: of a word, of the instruction, and of reasoning that a prompt asks for.

@@ -11,7 +11,8 @@ import pytest
 
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.registry.lengths import count_words, published_lengths
+from medtasks_ext.rows.overlap import count_words
+from tests.rows.published_lengths import published_lengths
 
 TASKS = registry()
 #: Words of a long input: some 1,500 characters.

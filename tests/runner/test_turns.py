@@ -12,7 +12,6 @@ import yaml
 from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
 from medtasks_ext.engines import choose as chosen
 from medtasks_ext.registry import forget
-from tests.cli.test_plan import tokenizers  # noqa: F401  a fixture
 from tests.conftest import ROOT, write_jsonl
 
 NAME, N = "allergie_farmaci", 8
@@ -144,27 +143,3 @@ def test_rounds_of_an_estimate_ask_in_turn(medtasks, notes):
     assert 0 < len(zero) < 200 and all(request.record for request in Keeps.seen)
     pairs = [name for name, some in groupby(order(), key=lambda item: item[1]) if len(list(some)) == 2]
     assert zero == cot == set(pairs)  # the same documents are drawn for both
-
-
-@pytest.mark.parametrize(
-    ("repeat", "strategies", "least"),
-    [(400, ("", "_cot"), 0.48), (5, ("_5shot",), 0.6), (400, ("", "_cot", "_5shot"), 0.3), (400, ("",), 0)],
-)
-@pytest.mark.usefixtures("tokenizers")
-def test_a_plan_knows_what_a_cache_keeps(medtasks, notes, repeat, strategies, least):
-    """Against a cache of blocks that forgets nothing, fed with the prompts of the run."""
-    notes(repeat, n=40)
-    tasks = ",".join(NAME + suffix for suffix in strategies)
-    planned = medtasks("plan", "ORG/Model-8B", "--tasks", tasks, "--json")
-    found = json.loads(planned.out)["total"]
-    command = ("run", "--model", "oracle", "--tasks", tasks, "--output_path", "run", "--apply_chat_template")
-    assert medtasks(*command).code == 0
-    blocks, cached, tokens = set(), 0, 0
-    for request in Keeps.seen:
-        tokens += len(request.prompt)
-        starts = [request.prompt[:end] for end in range(16, len(request.prompt) + 1, 16)]
-        cached += 16 * next((n for n, start in enumerate(starts) if start not in blocks), len(starts))
-        blocks.update(starts)
-    assert tokens == pytest.approx(found["prompt_tokens"], rel=0.01)
-    assert cached / tokens == pytest.approx(found["cached_tokens"] / found["prompt_tokens"], abs=0.02)
-    assert cached / tokens >= least

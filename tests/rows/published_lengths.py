@@ -1,22 +1,14 @@
-"""How long the texts of a dataset are, as published: `lengths.csv`, one row per dataset.
-
-Prompts are counted on the rows themselves where these are on the machine. Of most gated data they are not,
-and the bundled sample rows are often much shorter than the records that they stand for.
-"""
+"""How long the texts of a dataset are, as published: `published_lengths.csv`, one row per dataset."""
 
 from __future__ import annotations
 
 import csv
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-LENGTHS_FILE = Path(__file__).with_name("lengths.csv")
-
-_EAST_ASIAN = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_EAST_ASIAN}]|[^\W{_EAST_ASIAN}]+")
+LENGTHS_FILE = Path(__file__).with_name("published_lengths.csv")
 
 #: `words` and `tokens` are those of an input; `prompt_tokens` those of the suite's own zero-shot prompt,
 #: which has an instruction before the input.
@@ -46,11 +38,3 @@ def published_lengths() -> dict[str, Lengths]:
             )
             for row in csv.DictReader(file)
         }
-
-
-def count_words(text: str) -> int:
-    """Words by the rule that BRIDGE's figures agree with.
-
-    A run of letters, digits and underscores is a word, and so is every Chinese or Japanese character.
-    """
-    return len(_WORD.findall(text))

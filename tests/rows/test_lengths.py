@@ -5,7 +5,8 @@ import csv
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.registry.lengths import LENGTHS_FILE, count_words, published_lengths
+from medtasks_ext.rows.overlap import count_words
+from tests.rows.published_lengths import LENGTHS_FILE, published_lengths
 
 LENGTHS = published_lengths()
 
