@@ -48,11 +48,9 @@ class Chromium:
             "--no-first-run", "--remote-debugging-pipe", f"--user-data-dir={profile}",
         ]  # fmt: skip
         self._process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash", *command],
-            pass_fds=ends,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+            ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash", *command], pass_fds=ends,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         for end in (*ends, to_browser, from_browser):
             os.close(end)
         self._buffer, self._number, self.events = b"", 0, []
@@ -162,12 +160,9 @@ class Chromium:
 
     def screen(self, width: int, height: int, *, dark: bool = False, phone: bool = False) -> None:
         self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
             mobile=phone,
-        )
+        )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}  # else a picture may be of a transition
         self.call("Emulation.setEmulatedMedia", features=[scheme, still])

@@ -116,14 +116,11 @@ def made_entry(index: int = 0, strategies: tuple[str, ...] = STRATEGIES, sample:
                 read_resampled=lambda draws=draws: draws,  # type: ignore[misc]
             )  # fmt: skip
     return Entry(
-        model=name,
-        label=label,
-        kind="lm_eval" if partial else "medtasks",
+        model=name, label=label, kind="lm_eval" if partial else "medtasks",
         conditions=RunConditions(decoding={"temperature": index // len(MODELS)}, documents=("all",)),
-        experiments=experiments,
-        notes=("the chat template refused a system turn",) if index == 1 else (),
+        experiments=experiments, notes=("the chat template refused a system turn",) if index == 1 else (),
         manifest={"tasks": {"clinicbench_ddi": {"state": "failed", "error": "out of memory"}}},
-    )
+    )  # fmt: skip
 
 
 def _judges(made: dict[str, Any]) -> list[dict[str, Any]]:

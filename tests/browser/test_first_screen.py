@@ -9,11 +9,9 @@ from tests.browser.test_site import browser, every_kind, opened, site  # noqa: F
 
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb", "healthbench")
 PUBLISHED = (
-    *PUBLISHED_PARTS,
-    *(f"overview?suite={suite}" for suite in SUITES),
-    "model/gemini-2.5-flash (published)",
+    *PUBLISHED_PARTS, *(f"overview?suite={suite}" for suite in SUITES), "model/gemini-2.5-flash (published)",
     "task/bridge_mie",
-)
+)  # fmt: skip
 #: a page that has been drawn, with its pictures
 DRAWN = (
     "document.readyState === 'complete' && !!document.querySelector('main h2')"

@@ -52,13 +52,11 @@ def test_the_letter_is_mapped_to_its_text_and_texts_are_compared(gold_text, chos
 @pytest.mark.parametrize(
     ("text", "normalised"),
     [
-        ("The  Heart-rate, a pulse!", "heartrate pulse"),
-        ("An apple a day", "apple day"),
-        ("other theory", "other theory"),
-        ("  ", ""),
+        ("The  Heart-rate, a pulse!", "heartrate pulse"), ("An apple a day", "apple day"),
+        ("other theory", "other theory"), ("  ", ""),
         ("β-blocker。", "βblocker。"),  # only ASCII punctuation goes
     ],
-)
+)  # fmt: skip
 def test_quasi_match_ignores_case_punctuation_articles_and_blanks(text, normalised):
     assert choice.normalise(text) == normalised
 
@@ -96,14 +94,12 @@ def test_permutation_metrics_are_those_of_a_plain_count(questions):
 @pytest.mark.parametrize(
     ("trials", "all3", "consistency"),
     [
-        ((["x"], ["x"], ["x"]), 1, 1),
-        ((["x"], ["x"], ["y"]), 0, 1 / 3),
+        ((["x"], ["x"], ["x"]), 1, 1), ((["x"], ["x"], ["y"]), 0, 1 / 3),
         ((["y"], ["y"], ["y"]), 0, 1),  # wrong, but the same content each time
         ((None, None, None), 0, 0),  # nothing readable agrees with nothing
-        ((["x"], ["x"], None), 0, 1 / 3),
-        ((["x"], ["x", "y"], ["y"]), 0, 0),
+        ((["x"], ["x"], None), 0, 1 / 3), ((["x"], ["x", "y"], ["y"]), 0, 0),
     ],
-)
+)  # fmt: skip
 def test_a_question_counts_only_if_it_is_right_in_all_three_trials(trials, all3, consistency):
     got = asked([trials])
     assert permutation.accuracy_all3(got["score"]) == all3

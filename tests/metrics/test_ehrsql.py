@@ -58,11 +58,9 @@ def scored(reply: str, gold: dict, database: str) -> dict:
     document.loaded.database_file = database
     reading = FORMAT.read(reply, document, cot=False)
     parsed = {
-        "answer": reading.answer,
-        "valid": reading.valid,
-        "unclosed_reasoning": False,
+        "answer": reading.answer, "valid": reading.valid, "unclosed_reasoning": False,
         "repaired": FORMAT.read_repaired(reply, document, cot=False),
-    }
+    }  # fmt: skip
     return ehrsql.process_results(document, [parsed])
 
 

@@ -50,11 +50,6 @@ def test_an_answer_without_events_misses_them_all():
     assert got["valid"] == [0, 1]
 
 
-def test_repeated_events_count_once():
-    got = columns(events.process_results, documents([[["a", "x"], ["a", "x"]]]), [[["a", "x"], ["a", "x"]]])
-    assert got["score"] == [(1, 0, 0)]
-
-
 @pytest.mark.parametrize(
     ("line", "event", "subject", "repaired"),
     [
@@ -79,11 +74,9 @@ def test_relations_are_scored_as_published_and_repaired(line, event, subject, re
 
 
 EX4CDS = {
-    "kind": "event_lines",
-    "fields": ["entity", "type"],
-    "all_fields": ["entity", "type", "factuality"],
+    "kind": "event_lines", "fields": ["entity", "type"], "all_fields": ["entity", "type", "factuality"],
     "patterns": ["strict"],
-}
+}  # fmt: skip
 CDEE = {
     "kind": "event_lines",
     "fields": ["subject", "description", "location", "status"],
@@ -123,11 +116,9 @@ def test_events_are_scored_as_published_and_repaired(block, gold, line, event, r
 )
 def test_a_subject_that_is_not_the_first_field_is_compared_repaired(line, subject, repaired, event):
     block = {
-        "kind": "event_lines",
-        "fields": ["age", "genre", "issue"],
-        "patterns": ["open_line"],
+        "kind": "event_lines", "fields": ["age", "genre", "issue"], "patterns": ["open_line"],
         "subject": "issue",
-    }
+    }  # fmt: skip
     got = scores(events.process_results, block, "age: 53, genre: f, issue: décès", line)
     names = ("f1_subject", "f1_subject_repaired", "f1_event", "f1_event_repaired")
     assert tuple(got[name] for name in names) == (subject, repaired, event, event)

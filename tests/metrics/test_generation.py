@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
@@ -78,12 +78,6 @@ def test_the_fast_rouge_gives_exactly_the_scores_of_the_reference(language):
     given(ANY[language], st.lists(ANY[language], min_size=1, max_size=3))(agree)()
 
 
-def test_words_of_english_are_latin_letters_and_digits_and_tokens_of_chinese_are_characters():
-    assert generated("fever, 10 mg!", ["FEVER 10mg"], "en")["rouge1"] == pytest.approx(2 / 5)
-    assert generated("发 热", ["发热"])["rouge_avg"] == 1
-    assert generated("发\n热", ["发热"])["rouge1"] == pytest.approx(4 / 5)
-
-
 @pytest.mark.parametrize(
     ("n", "value"), [(1, 0.1925), (2, 0.4359), (3, 0.7467), (4, 1.0106), (5, 1.1167), (9, 1.1167)]
 )
@@ -122,17 +116,6 @@ def test_of_several_references_each_rouge_type_takes_the_best():
         assert together[name] == max(got[name] for got in alone)
     assert together["rouge_avg"] > max(got["rouge_avg"] for got in alone)
     assert generated("发热咳嗽五天", ["头痛", "发热咳嗽五天"])["bleu_4"] == pytest.approx(1.1167, abs=5e-5)
-
-
-@given(CHINESE, CHINESE)
-@example("发热", "发热")
-def test_rouge_lies_within_0_and_1_and_is_1_for_the_same_text(text, reference):
-    got = generated(text, [reference])
-    assert all(0 <= got[name] <= 1 for name in ["score", "rouge_avg", *ROUGE])
-    same = generated(text, [text])
-    n_tokens = len(text.replace(" ", ""))
-    assert same["rouge1"] == same["rougeL"] == 1
-    assert same["rouge2"] == float(n_tokens > 1)
 
 
 def test_without_punkt_data_english_keeps_rouge_and_french_has_no_score(no_punkt, caplog):

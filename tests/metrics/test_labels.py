@@ -30,20 +30,6 @@ def test_single_label_metrics_are_those_of_scikit_learn(pairs):
     assert mean(got["acc"]) == mean(got["score"]) == pytest.approx(accuracy_score(gold, predicted))
 
 
-def test_micro_f1_equals_accuracy_only_where_all_predictions_are_gold_labels():
-    gold = ["a", "a", "b"]
-    inside = columns(single_label.process_results, documents(gold, labels="ab"), ["a", "b", "b"])
-    outside = columns(single_label.process_results, documents(gold, labels="ab"), ["a", "c", "b"])
-    assert single_label.f1_micro(inside["f1_micro"]) == pytest.approx(2 / 3)
-    # "c" costs recall and no precision: 2 * 1 * (2/3) / (1 + 2/3)
-    assert single_label.f1_micro(outside["f1_micro"]) == pytest.approx(0.8)
-
-
-def test_macro_f1_counts_every_gold_label_once():
-    got = columns(single_label.process_results, documents(list("aaab"), labels="ab"), list("aaaa"))
-    assert single_label.f1_macro(got["f1_macro"]) == pytest.approx((6 / 7 + 0) / 2)
-
-
 def test_in_clinicbench_an_answer_that_cannot_be_read_is_wrong():
     got = columns(
         single_label.process_results_invalid_is_wrong,

@@ -116,14 +116,11 @@ def test_worked_cases_of_both_rules(row, reply, expected):
 
 REPLIES = st.one_of(
     st.sampled_from([answer for answer, _, _ in ROWS.values()]),
-    st.decimals(allow_nan=True, allow_infinity=True).map(str),
-    st.floats().map(str),
-    st.integers(-200, 200).map(str),
-    st.dates().map(lambda day: f"{day.month}/{day.day}/{day.year}"),
+    st.decimals(allow_nan=True, allow_infinity=True).map(str), st.floats().map(str),
+    st.integers(-200, 200).map(str), st.dates().map(lambda day: f"{day.month}/{day.day}/{day.year}"),
     st.tuples(st.integers(0, 20), st.integers(0, 9)).map(lambda age: f"('{age[0]} weeks', '{age[1]} days')"),
-    st.from_regex(r"\(?'?\d{1,2} weeks?'?, ?'?\d days?'?\)?", fullmatch=True),
-    st.text(max_size=20),
-)
+    st.from_regex(r"\(?'?\d{1,2} weeks?'?, ?'?\d days?'?\)?", fullmatch=True), st.text(max_size=20),
+)  # fmt: skip
 
 
 @given(st.sampled_from(list(ROWS)), REPLIES)

@@ -16,10 +16,8 @@ from tests.metrics.build import columns, documents
 FORMAT = answer_format({"kind": "medec"})
 FAULTY = "12 Oral azithromycin is given."
 ACCURACIES = (
-    "medec_error_flag_accuracy",
-    "medec_error_sentence_accuracy",
-    "medec_error_sentence_accuracy_repaired",
-)
+    "medec_error_flag_accuracy", "medec_error_sentence_accuracy", "medec_error_sentence_accuracy_repaired",
+)  # fmt: skip
 
 
 def results(gold: str, reply: str, *, cot: bool = False) -> dict:
@@ -93,12 +91,10 @@ def test_official_accuracies_are_helms_and_the_repaired_one_takes_nothing_away(g
     ("reply", "correction"),
     [
         (FAULTY, "Oral azithromycin is given."),
-        ("3 Oral azithromycin is recommended.", "Oral azithromycin is recommended."),
-        ("12", ""),
-        ("CORRECT", ""),
-        ("Oral azithromycin is given.", ""),
+        ("3 Oral azithromycin is recommended.", "Oral azithromycin is recommended."), ("12", ""),
+        ("CORRECT", ""), ("Oral azithromycin is given.", ""),
     ],
-)
+)  # fmt: skip
 def test_the_correction_is_compared_by_rouge_over_the_notes_with_an_error(reply, correction):
     types = ["rouge1", "rouge2", "rougeL"]
     wanted = RougeScorer(types, use_stemmer=False).score("Oral azithromycin is given.", correction)

@@ -268,10 +268,8 @@ def test_no_text_raises_or_changes_anything(sandbox, folder, words, tail):
 
 def test_chance_gives_every_statement_the_same_numbers(folder):
     queries = [
-        "SELECT random(), random()",
-        "SELECT number FROM t ORDER BY random() LIMIT 1",
-        "SELECT random()",
-    ]
+        "SELECT random(), random()", "SELECT number FROM t ORDER BY random() LIMIT 1", "SELECT random()",
+    ]  # fmt: skip
     outcomes = []
     for _ in range(2):
         sandbox = SqlSandbox(folder / "db #1.sqlite")

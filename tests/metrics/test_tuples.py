@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import unicodedata
 
 import pytest
@@ -56,28 +55,16 @@ def rounded(values: dict[str, float]) -> dict[str, float]:
 def test_counts_are_pooled_over_documents_and_classes():
     got = scores(
         CMEEE,
-        [
-            (
-                entities(("肺炎", "dis"), ("咳嗽", "sym"), ("肺", "bod")),
-                entities(("肺炎", "dis"), ("咳嗽", "dis")),
-            ),
-            (entities(("头痛", "sym")), entities(("头痛", "sym"), ("头", "bod"), ("恶心", "sym"))),
-        ],
-    )
+        [(entities(("肺炎", "dis"), ("咳嗽", "sym"), ("肺", "bod")),
+         entities(("肺炎", "dis"), ("咳嗽", "dis"))), (entities(("头痛", "sym")),
+         entities(("头痛", "sym"), ("头", "bod"), ("恶心", "sym")))],
+    )  # fmt: skip
     # tp 肺炎, 头痛; fp 咳嗽 as disease, 头, 恶心; fn 咳嗽, 肺
     assert got["micro_precision"] == pytest.approx(2 / 5)
     assert got["micro_recall"] == pytest.approx(2 / 4)
     assert got["micro_f1"] == got["score"] == pytest.approx(4 / 9)
     # dis: tp 1, fp 1; sym: tp 1, fp 1, fn 1; bod: fp 1, fn 1
     assert got["f1_macro"] == pytest.approx((2 / 3 + 2 / 4 + 0) / 3)
-
-
-def test_a_tuple_that_is_right_in_another_document_is_wrong():
-    got = scores(
-        CMEEE,
-        [(entities(("a", "dis")), entities(("b", "dis"))), (entities(("b", "dis")), entities(("a", "dis")))],
-    )
-    assert got["score"] == 0
 
 
 def test_repeats_neither_help_nor_harm():
@@ -233,9 +220,3 @@ def test_an_answer_block_names_its_own_fields():
     ):
         with pytest.raises(MedtasksError, match=r"field|lines"):
             answer_format({"kind": "tuples", "form": "json", "fields": ["a"], **wrong})
-
-
-def test_a_shuffled_answer_of_many_entities_is_read_whole():
-    rng = random.Random(0)
-    found = [(f"实体{i}", rng.choice(TYPES)) for i in range(3_000)]
-    assert scores(CMEEE, [(entities(*found), entities(*rng.sample(found, len(found))))])["score"] == 1

@@ -76,10 +76,8 @@ def test_a_file_that_differs_is_written_and_one_that_does_not_belong_is_deleted(
     (folder / "bridge" / "gone").mkdir()
     (folder / "bridge" / "gone" / "task.yaml").write_text("task: bridge_gone")
     assert build(Registry(own), folder) == [
-        "bridge/gone/task.yaml",
-        "bridge/mie/cot.yaml",
-        "groups/orphan.yaml",
-    ]
+        "bridge/gone/task.yaml", "bridge/mie/cot.yaml", "groups/orphan.yaml",
+    ]  # fmt: skip
     assert {name: text for name, (text, _) in content(folder).items()} == {
         name: text for name, (text, _) in before.items()
     }

@@ -35,10 +35,8 @@ def test_every_key_of_the_metadata_has_an_entry_and_no_entry_is_unused():
     }
     assert not missing
     assert set(ENTRIES) - set(used) <= {
-        PACKAGE,
-        HARNESS,
-        *(suite.citation for suite in TASKS.suites.values()),
-    }
+        PACKAGE, HARNESS, *(suite.citation for suite in TASKS.suites.values()),
+    }  # fmt: skip
 
 
 def test_entries_are_complete_and_their_addresses_are_well_formed():

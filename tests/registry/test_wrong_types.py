@@ -155,12 +155,10 @@ def test_a_wrong_value_is_one_message(write, medtasks, turn):
 @pytest.mark.parametrize(
     "command",
     [
-        "ls",
-        "preview --data sample",
-        "data where",
+        "ls", "preview --data sample", "data where",
         "run --model oracle --data sample --output_path out --tasks",
     ],
-)
+)  # fmt: skip
 def test_other_commands_say_it_in_one_message_too(write, medtasks, command):
     found = {}
     for place, value in CASES[3::11]:

@@ -61,16 +61,14 @@ def write_run(
         _write_task(folder, task, values, sample, loaded or {}, record or {}, text)
     manifest = {
         "schema": 1,
-        "identity": {
-            "model": {"model": "vllm", "model_args": {"pretrained": model, **(arguments or {})}},
-            "settings": {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})},
-        },
+        "identity": {"model": {"model": "vllm", "model_args": {"pretrained": model, **(arguments or {})}},
+         "settings": {**SETTINGS, **({"data": "sample"} if sample else {}), **(settings or {})}},
         "versions": {"medtasks": "0.1.0", "lm_eval": "0.4.13"},
         "started": "2026-01-02T03:04:05",
         "requested": list(scores),
         "notes": list(notes),
         "tasks": {**{task: {"state": "done"} for task in scores}, **(states or {})},
-    }
+    }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(manifest))
     return folder
 

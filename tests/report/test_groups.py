@@ -18,14 +18,11 @@ GROUPS = groups_of(TASKS)
 
 def conditions(strategy: str, n: int, sample: bool, cut: int | None) -> Conditions:
     return Conditions(
-        Asked(
-            strategy=strategy,
-            version="1-A",
-            rows=Rows("synthetic" if sample else "suite", hash="r", n_of_suite=n, documents="all"),
-            wording=Wording("own"),
-        ),
+        Asked(strategy=strategy, version="1-A",
+         rows=Rows("synthetic" if sample else "suite", hash="r", n_of_suite=n, documents="all"),
+         wording=Wording("own")),
         Observed(n=n, n_here=n, answers_cut=cut),
-    )
+    )  # fmt: skip
 
 
 def entry(seed: int, share: float, *, label="model", sample=False, strategy="zero_shot") -> Entry:
@@ -38,14 +35,12 @@ def entry(seed: int, share: float, *, label="model", sample=False, strategy="zer
             ends = wilson(score, len(dataset.id)) if generator.random() < 0.98 else None
             task = dataset.task(strategy)
             experiments[task] = Experiment(
-                task,
-                dataset,
+                task, dataset,
                 conditions(strategy, len(dataset.id), sample, 1 if generator.random() < 0.5 else None),
                 {"score": score, "valid": generator.random()},
-                {"score": Interval(*map(float, ends))} if ends else {},
-                len(dataset.id),
+                {"score": Interval(*map(float, ends))} if ends else {}, len(dataset.id),
                 loaded={"n_test": len(dataset.id)},
-            )
+            )  # fmt: skip
             if generator.random() < 0.1:
                 del experiments[task].metrics["score"]
     return Entry(label, label, "medtasks", experiments)

@@ -56,16 +56,12 @@ def run(gate, tmp_path):
         def start() -> subprocess.Popen[bytes]:
             arguments = f"model=m,base_url={server.url}/chat/completions,num_concurrent=1,max_retries=1"
             process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "medtasks_ext", "run", "--tasks", TASKS, "--data", "sample"),
-                    *("--model", "local-chat-completions", "--model_args", arguments),
-                    *("--apply_chat_template", "--output_path", "run"),
-                ],
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.DEVNULL,
+                [*(sys.executable, "-m", "medtasks_ext", "run", "--tasks", TASKS, "--data", "sample"),
+                 *("--model", "local-chat-completions", "--model_args", arguments),
+                 *("--apply_chat_template", "--output_path", "run")],
+                cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-            )
+            )  # fmt: skip
             started.append(process)
             return process
 

@@ -30,12 +30,9 @@ class Suite:
         """One stratum a task, since no more than its mean length is published."""
         tasks = len(self.sizes)
         return Population(
-            sizes=self.sizes,
-            costs=self.costs[strategy],
-            weights=np.full(tasks, 1 / tasks),
-            least=np.minimum(self.sizes, LEAST),
-            spreads=np.full(tasks, SPREAD),
-        )
+            sizes=self.sizes, costs=self.costs[strategy], weights=np.full(tasks, 1 / tasks),
+            least=np.minimum(self.sizes, LEAST), spreads=np.full(tasks, SPREAD),
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=1)

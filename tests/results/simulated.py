@@ -121,13 +121,9 @@ def coverage_of(kind: str, n: int, p: float, times: int, seed: int = 42) -> Cove
         draws = counts.statistics["score"].value(sums)
         found, former = intervals_of(counts, {"score": draws})["score"].interval, percentile_interval(draws)
         rows.append(
-            (
-                found.low <= truth <= found.high,
-                found.rough,
-                found.high - found.low,
-                former.low <= truth <= former.high,
-            )
-        )
+            (found.low <= truth <= found.high, found.rough, found.high - found.low,
+             former.low <= truth <= former.high),
+        )  # fmt: skip
     return Covered(*np.mean(np.array(rows, dtype=float), axis=0).tolist())
 
 
@@ -170,12 +166,9 @@ def difference_of(kind: str, n: int, p: float, gain: float, times: int, seed: in
         found, former = compare([Part(1.0, *both)], n, draws), percentile_interval(draws[0] - draws[1])
         apart = not found.interval.low <= 0 <= found.interval.high
         rows.append(
-            (
-                found.interval.low <= truth <= found.interval.high,
-                former.low <= truth <= former.high,
-                apart != (found.p_value < 0.05),
-            )
-        )
+            (found.interval.low <= truth <= found.interval.high, former.low <= truth <= former.high,
+             apart != (found.p_value < 0.05)),
+        )  # fmt: skip
     return Told(*np.mean(np.array(rows, dtype=float), axis=0).tolist())
 
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from lm_eval.api.metrics import mean as lm_eval_mean
 from scipy import stats
 
-from medtasks_ext.metrics import common, multi_label
-from medtasks_ext.metrics import single_label as single
+from medtasks_ext.metrics import multi_label
 from medtasks_ext.stats.bootstrap import (
     percentile_interval,
     resample,
@@ -149,23 +148,6 @@ def test_the_interval_of_a_mean_agrees_with_scipys_own_bootstrap():
     assert found.high == pytest.approx(expected.high, abs=0.08 * width)
 
 
-def test_the_interval_of_a_pooled_f1_agrees_with_scipys_own_bootstrap():
-    items = np.asarray(some_items("micro_f1", random.Random(7), 300), dtype=float)
-
-    def f1(tp, fp, fn, axis):
-        tp, fp, fn = (part.sum(axis=axis) for part in (tp, fp, fn))
-        return 2 * tp / (2 * tp + fp + fn)
-
-    expected = stats.bootstrap(
-        tuple(items.T), f1, paired=True, vectorized=True, n_resamples=10_000, method="percentile",
-        rng=np.random.default_rng(2),
-    ).confidence_interval  # fmt: skip
-    found = percentile_interval(resample(counted("micro_f1", items.tolist()), "task")["m"].values)
-    width = expected.high - expected.low
-    assert found.low == pytest.approx(expected.low, abs=0.08 * width)
-    assert found.high == pytest.approx(expected.high, abs=0.08 * width)
-
-
 def test_the_official_interval_is_the_t_interval_of_the_bootstrap_mean_and_32_times_too_narrow():
     values = resample(counted("mean", some_items("mean", random.Random(0), 200)), "task")["m"].values
     found = t_interval_of_bootstrap_mean(values)
@@ -210,44 +192,6 @@ def test_nominal_95_percent_of_means_are_covered():
     items = rng.beta(2, 3, (REPLICATIONS, 150))
     counts = np.stack([items, np.ones_like(items)], axis=-1)
     assert 0.93 < coverage(resampled(counts, mean.value), 0.4) < 0.97
-
-
-def test_nominal_95_percent_of_pooled_f1_scores_are_covered():
-    rng = np.random.default_rng(12)
-    rates = np.array([2.0, 1.0, 0.7])
-    busy = rng.gamma(2, 0.5, (REPLICATIONS, 200, 1))  # long documents have more of everything
-    counts = rng.poisson(rates * busy).astype(float)
-    truth = 2 * rates[0] / (2 * rates[0] + rates[1] + rates[2])
-    assert 0.93 < coverage(resampled(counts, common.micro_f1.value), truth) < 0.97
-
-
-def test_nominal_95_percent_of_macro_averages_are_covered():
-    rng = np.random.default_rng(13)
-    n, classes, right = 300, 4, 0.7
-    gold = rng.choice(classes, p=[0.4, 0.3, 0.2, 0.1], size=(REPLICATIONS, n))
-    wrong = (gold + rng.integers(1, classes, gold.shape)) % classes
-    predicted = np.where(rng.random(gold.shape) < right, gold, wrong)
-    counts = one_hot_counts(gold, predicted, classes)
-    shares = np.array([0.4, 0.3, 0.2, 0.1])
-    tp, given_ = right * shares, right * shares + (1 - right) * (1 - shares) / (classes - 1)
-    truth = np.mean(2 * tp / (shares + given_))
-    assert 0.93 < coverage(resampled(counts, single.f1_macro.value), truth) < 0.97
-
-
-def one_hot_counts(gold: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
-    gold, predicted = (np.eye(classes)[side] for side in (gold, predicted))
-    return np.concatenate([gold * predicted, predicted, gold], axis=-1)
-
-
-def test_nominal_95_percent_of_group_means_are_covered():
-    """Documents are resampled within tasks; three tasks of unequal size count alike."""
-    rng = np.random.default_rng(14)
-    tasks = []
-    for number, (n, p) in enumerate([(60, 0.5), (200, 0.7), (400, 0.3)]):
-        hits = rng.binomial(1, p, (REPLICATIONS, n)).astype(float)
-        weights = resampling_weights(f"task {number}", n)
-        tasks.append(resampled_sums([hits.T], weights)[0].T / n)
-    assert 0.93 < coverage(np.mean(tasks, axis=0), 0.5) < 0.97
 
 
 def test_the_official_interval_covers_next_to_nothing():

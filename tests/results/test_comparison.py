@@ -47,10 +47,6 @@ from medtasks_ext.stats.statistic import mean, mean_of_some
 scores = st.floats(0, 1).map(lambda value: round(value, 6))
 
 
-def _mean_over_tasks(values):
-    return np.mean(values, axis=0)
-
-
 def pairs_of(values=scores, sizes=(1, 12)):
     """Two lists of one length."""
     return st.integers(*sizes).flatmap(
@@ -82,17 +78,6 @@ def test_few_other_scores_are_compared_by_every_pattern_of_signs(pair):
     assert found.method == EXACT_FLIPS
     sums = [abs(np.dot(signs, first - second)) for signs in product([1, -1], repeat=len(first))]
     assert found.p_value == pytest.approx(np.mean(np.array(sums) >= abs((first - second).sum()) - 1e-10))
-
-
-def test_the_exact_patterns_agree_with_scipys_permutation_test():
-    rng = np.random.default_rng(0)
-    for _ in range(5):
-        first, second = rng.random((2, 11))
-        expected = stats.permutation_test(
-            (first, second), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples",
-            vectorized=True, n_resamples=np.inf,
-        ).pvalue  # fmt: skip
-        assert paired_test(first, second).p_value == pytest.approx(expected, abs=1e-12)
 
 
 def test_many_scores_are_compared_by_random_signs_near_the_exact_p_value():
@@ -181,16 +166,6 @@ def test_all_pairs_are_what_each_pair_is_alone():
             (alone.interval.low, alone.interval.high), abs=1e-12
         )
     assert found.p_value[2, 3] == 1 and found.low[2, 3] == found.high[2, 3] == 0
-
-
-def test_groups_are_compared_by_their__mean_over_tasks():
-    rng = np.random.default_rng(9)
-    tasks = [rng.random((3, 50)) for _ in range(4)]  # (models, resamples) of each task
-    together = _mean_over_tasks(tasks)
-    found = all_pairs(together.mean(axis=1), together)
-    differences = np.mean([task[0] - task[2] for task in tasks], axis=0)
-    interval = percentile_interval(differences)
-    assert (found.low[0, 2], found.high[0, 2]) == pytest.approx((interval.low, interval.high), abs=1e-12)
 
 
 @pytest.mark.parametrize(

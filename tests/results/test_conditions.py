@@ -143,34 +143,6 @@ def test_other_numbers_of_examples_are_not_ranked_together(medtasks, tmp_path):
     assert {row["rank_of"] for row in found["groups"]} == {1}
 
 
-DIFFERENCES = {
-    "wording": {"loaded": {"instruction": "official"}},
-    "own line in official words": {"loaded": {"instruction": "official, own strategy line"}},
-    "prompt": {"loaded": {"prompt_hash": "q"}},
-    "rows": {"loaded": {"rows_hash": "others"}},
-    "rebuilt": {"loaded": {"rebuilt": True}},
-    "version": {"record": {"version": "2-A"}},
-    "jury": {"record": {"jury": "another"}},
-    "decoding": {"record": {"config": {"generation_kwargs": {"do_sample": True, "temperature": 1}}}},
-    "examples": {"record": {"conditions": {"shots": {"hash": "f"}}, "config": {"num_fewshot": 5}}},
-}
-
-
-@pytest.mark.parametrize("differs", DIFFERENCES)
-def test_entries_that_differ_in_one_condition_are_neither_ranked_nor_tested(medtasks, tmp_path, differs):
-    config = {"num_fewshot": 5 * (differs == "examples"), "generation_kwargs": {"do_sample": False}}
-    usual = {"record": {"jury": "one", "conditions": {"shots": {"hash": "e"}}, "config": config}}
-    changed = {**usual, **DIFFERENCES[differs]}
-    changed["record"] = {**usual["record"], **DIFFERENCES[differs].get("record", {})}
-    write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, **usual)
-    write_run(tmp_path / "twin", "ORG/twin", {TASK: POOR}, **usual)
-    write_run(tmp_path / "b", "ORG/b", {TASK: POOR}, **changed)
-    alike = json.loads(medtasks("report", "a", "twin", "--published", "none", "--json").out)
-    assert len(alike["pairs"]) == 1 and {row["rank_of"] for row in alike["groups"]} == {2}
-    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
-    assert found["pairs"] == [] and {row["rank_of"] for row in found["groups"]} == {1}
-
-
 def test_runs_that_different_juries_judged_are_two_entries_and_are_not_compared(medtasks, tmp_path):
     write_run(tmp_path / "a", "ORG/a", {TASK: GOOD}, record={"jury": "gpt-4o"})
     write_run(tmp_path / "b", "ORG/a", {TASK: POOR}, record={"jury": "llama"})
@@ -205,7 +177,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     assert f"| `{TASK}` |" not in card and f"| `{SECOND}` |" in card
 
 
-def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medtasks, tmp_path):
+def test_what_keeps_a_run_from_its_place_among_published_models_is_said(medtasks, tmp_path):
     values = [1.0] * (N // 2) + [0.0] * (N - N // 2)
     write_run(tmp_path / "own", "ORG/own", {TASK: values})
     write_run(tmp_path / "asked", "ORG/asked", {TASK: values}, loaded=AS_PUBLISHED)
@@ -214,13 +186,6 @@ def test_a_run_in_own_words_has_no_rank_among_published_models_and_says_why(medt
         name: json.loads(medtasks("report", name, "--strategy", "zero_shot", "--json").out)
         for name in ("own", "asked", "few")
     }
-    ranks = {
-        name: [
-            row["rank_of"] for row in item["groups"] if row["axis"] == "suite" and row["kind"] != "published"
-        ]
-        for name, item in found.items()
-    }
-    assert ranks == {"own": [1], "asked": [99], "few": [1]}
     assert any(
         "other conditions than" in text and "wording in 1" in text for text in found["own"]["differences"]
     )

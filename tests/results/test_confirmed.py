@@ -22,13 +22,10 @@ LOCK = DataLock(
 
 def states(lock=None, *, k=0, n=N, wording=None, download=None, **rows):
     record = Conditions(
-        Asked(
-            rows=Rows(**{"source": "suite", "origin": "local", "n_of_suite": N, "folded": ONE, **rows}),
-            wording=wording or Wording("official", hash="bbbbbbbbbbbb"),
-            shots=Shots(k),
-        ),
+        Asked(rows=Rows(**{"source": "suite", "origin": "local", "n_of_suite": N, "folded": ONE, **rows}),
+         wording=wording or Wording("official", hash="bbbbbbbbbbbb"), shots=Shots(k)),
         Observed(n=n, n_here=n),
-    )
+    )  # fmt: skip
     dataset = SimpleNamespace(lock=lock, blocks={"rows": {"download": download} if download else {}})
     return confirmed(dataset, record)
 

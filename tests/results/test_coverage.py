@@ -25,46 +25,6 @@ def resampled_means(items: np.ndarray, dataset: str = "coverage") -> np.ndarray:
     return sums / len(items)
 
 
-def resampled_f1(counts: np.ndarray) -> np.ndarray:
-    """(n, replications, 3) -> (resamples, replications)."""
-    n, replications, _ = counts.shape
-    weights = resampling_weights("coverage", n)
-    [sums] = resampled_sums([counts.reshape(n, -1)], weights)
-    return micro_f1.value(sums.reshape(len(weights), replications, 3))
-
-
-def test_95_percent_of_differences_of_means_are_covered():
-    """Two models on one test set: hard documents are hard for both."""
-    rng = np.random.default_rng(21)
-    hard = rng.normal(0, 1, (200, REPLICATIONS))
-    first, second = ((hard + rng.normal(0, 1, hard.shape) < bar).astype(float) for bar in (0.8, 0.4))
-    truth = stats.norm.cdf(0.8 / np.sqrt(2)) - stats.norm.cdf(0.4 / np.sqrt(2))
-    assert 0.93 < coverage(resampled_means(first) - resampled_means(second), truth) < 0.97
-
-
-def test_95_percent_of_differences_of_pooled_f1_are_covered():
-    rng = np.random.default_rng(22)
-    rates = np.array([[4.0, 1.0, 1.0], [3.5, 1.5, 1.5]])
-    busy = rng.gamma(2, 0.5, (200, REPLICATIONS, 1))  # long documents have more of everything
-    first, second = (rng.poisson(rate * busy).astype(float) for rate in rates)
-    truths = 2 * rates[:, 0] / (2 * rates[:, 0] + rates[:, 1] + rates[:, 2])
-    values = resampled_f1(first) - resampled_f1(second)
-    assert 0.93 < coverage(values, truths[0] - truths[1]) < 0.97
-
-
-def test_95_percent_of_differences_of_macro_averages_are_covered():
-    """Five tasks of unequal size and difficulty count alike."""
-    rng = np.random.default_rng(23)
-    values, truths = [], []
-    for number, (n, bar) in enumerate([(60, 0.0), (100, 0.5), (150, 1.0), (250, -0.5), (400, 0.2)]):
-        hard = rng.normal(0, 1, (n, REPLICATIONS))
-        bars = (bar + 0.2, bar)
-        first, second = ((hard + rng.normal(0, 1, hard.shape) < limit).astype(float) for limit in bars)
-        values.append(resampled_means(first, f"task {number}") - resampled_means(second, f"task {number}"))
-        truths.append(-np.diff(stats.norm.cdf(np.array(bars) / np.sqrt(2)))[0])
-    assert 0.93 < coverage(np.mean(values, axis=0), np.mean(truths)) < 0.97
-
-
 def test_clusters_cover_where_questions_share_a_note_and_documents_do_not():
     """Notes of one to six questions, of which some are hard as a whole."""
     rng = np.random.default_rng(24)

@@ -54,14 +54,12 @@ def test_a_label_whose_values_could_be_confused_is_refused(values, message):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("Cardiology", ["Cardiology"]),
-        ("心血管内科", ["Cardiology"]),
+        ("Cardiology", ["Cardiology"]), ("心血管内科", ["Cardiology"]),
         (["Pediatric Urology", "眼科"], ["Pediatric Urology", "Ophthalmology"]),
-        ("Women's Health", ["Women’s Health"]),
-        (" Oncology ", ["Oncology"]),
+        ("Women's Health", ["Women’s Health"]), (" Oncology ", ["Oncology"]),
         ("No Department", [NO_DEPARTMENT]),
     ],
-)
+)  # fmt: skip
 def test_departments_are_named_in_english_or_chinese(value, expected):
     assert DEPARTMENTS.read(value) == expected
 

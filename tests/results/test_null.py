@@ -112,11 +112,9 @@ def test_how_often_the_bootstrap_errs_at_5_percent(tasks, n, errors):
 @pytest.mark.parametrize("discordant", [1, 6, 30, 101])
 def test_mcnemar_errs_no_more_often_than_it_says(discordant):
     p_values = np.array(
-        [
-            paired_test([1] * won + [0] * (discordant - won), [0] * won + [1] * (discordant - won)).p_value
-            for won in range(discordant + 1)
-        ]
-    )
+        [paired_test([1] * won + [0] * (discordant - won),
+         [0] * won + [1] * (discordant - won)).p_value for won in range(discordant + 1)],
+    )  # fmt: skip
     chances = stats.binom.pmf(range(discordant + 1), discordant, 0.5)
     # a mid-p value may err a little more often than it says, for some numbers of documents
     for alpha in (0.001, 0.01, 0.05, 0.2):

@@ -180,14 +180,6 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
     assert found.grade == "close" and condition in found.known
 
 
-def test_a_line_that_was_cut_short_is_named(run, tmp_path):
-    plain = as_lm_eval(run("run"), tmp_path / "plain")
-    samples = next(plain.glob("samples_*"))
-    samples.write_bytes(samples.read_bytes()[:-40])
-    [fault] = read(plain).faults
-    assert "line 12 is damaged or cut short" in fault.what and str(samples) in fault.where
-
-
 def test_parts_of_one_model_with_the_same_settings_become_one_entry(run):
     results = read(run("a", tasks=TASK), run("b", tasks=OTHER))
     [entry] = results.entries
@@ -264,58 +256,10 @@ def test_other_settings_stand_side_by_side_with_the_difference_in_the_label(run)
     assert "decoding: temperature=0.7" in labels[1] and "documents: the first 4" in labels[2]
 
 
-def test_runs_that_disagree_are_both_kept_and_named(run):
-    one, other = run("a"), run("b")
-    stored = json.loads((one / "tasks" / f"{TASK}.json").read_text())
-    inside = stored["metrics"]["score"] / 2 + stored["intervals"]["score"]["interval_low"] / 2
-    edit(other / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=inside))
-    results = read(one, other)
-    assert [entry.label for entry in results.entries] == ["random-label", "random-label #2"]
-    [fault] = results.faults
-    assert "disagrees" in fault.what and TASK in fault.what and str(one) in fault.what and not fault.skipped
-
-
 def test_the_same_run_twice_is_one_entry(run):
     folder = run("a")
     results = read(folder, folder)
     assert len(results.entries) == 1 and results.faults == []
-
-
-def test_tasks_that_the_registry_does_not_know_are_named_and_left_out(run):
-    folder = run("a")
-    edit(folder / "run.json", lambda item: item["tasks"].update(mmlu={"state": "done", "n": 1}))
-    results = read(folder)
-    assert set(results.entries[0].experiments) == {TASK}
-    [fault] = results.faults
-    assert "mmlu" in fault.what and fault.skipped
-
-
-def test_a_score_that_is_no_number_is_left_out_and_said(run):
-    folder = run("a", tasks=f"{TASK},{OTHER}")
-    edit(folder / "tasks" / f"{TASK}.json", lambda item: item["metrics"].update(score=float("nan")))
-    results = read(folder)
-    assert results.entries[0].experiments[TASK].score is None
-    assert "score is nan" in results.faults[0].what
-    row = group_row(results.entries[0], registry(), "medhelm")
-    assert (row.n_scored, row.score) == (1, results.entries[0].experiments[OTHER].score)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"), [(lambda item: item.update(schema=99), "newer version (schema 99")]
-)
-def test_a_run_that_must_not_be_read_is_refused(run, change, message):
-    folder = run("a")
-    edit(folder / "run.json", change)
-    with pytest.raises(MedtasksError, match=message.split("(")[0]):
-        read(folder)
-
-
-def test_a_damaged_task_file_costs_that_task_alone(run):
-    folder = run("a", tasks=f"{TASK},{OTHER}")
-    unsealed(folder)
-    (folder / "tasks" / f"{TASK}.json").write_text('{"task": ')
-    results = read(folder)
-    assert set(results.entries[0].experiments) == {OTHER} and "damaged" in results.faults[0].what
 
 
 def test_document_scores_that_are_missing_or_damaged_say_how_to_get_them(run):

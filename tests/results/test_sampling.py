@@ -77,12 +77,9 @@ def test_the_simulation_estimates_as_the_product_does():
 
 def strata(sizes):
     return Population(
-        sizes=np.array(sizes, dtype=float),
-        costs=np.ones(len(sizes)),
-        weights=np.array(sizes) / sum(sizes),
-        least=np.minimum(sizes, 8).astype(float),
-        spreads=np.full(len(sizes), 0.42),
-    )
+        sizes=np.array(sizes, dtype=float), costs=np.ones(len(sizes)), weights=np.array(sizes) / sum(sizes),
+        least=np.minimum(sizes, 8).astype(float), spreads=np.full(len(sizes), 0.42),
+    )  # fmt: skip
 
 
 def test_more_is_drawn_of_what_is_cheap_and_never_more_than_there_is():

@@ -140,11 +140,9 @@ def test_metrics_of_the_same_items_share_their_counts():
         for i, x in enumerate(items)
     ]
     aggregations = {
-        "acc": lm_eval_mean,
-        "score": lm_eval_mean,
-        "f1_macro": multi_label.f1_macro,
+        "acc": lm_eval_mean, "score": lm_eval_mean, "f1_macro": multi_label.f1_macro,
         "f1_micro": multi_label.f1_micro,
-    }
+    }  # fmt: skip
     assert [set(item.statistics) for item in counts_of(samples, aggregations)] == [
         {"acc", "score"},
         {"f1_macro", "f1_micro"},

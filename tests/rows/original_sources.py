@@ -30,15 +30,9 @@ def many(make) -> list:
 def clinpt() -> dict[str, str | bytes]:
     def case(i):
         return workbook(
-            [
-                ["Homem", "N", "homem", "O"],
-                ["de", "", "", "O"],
-                [str(i), "Z", "", "B-V"],
-                ["anos", "N", "ano", "I-V"],
-                ["sem", "P", "", "B-N"],
-                ["febre", "N", "", "B-C"],
-            ]
-        )
+            [["Homem", "N", "homem", "O"], ["de", "", "", "O"], [str(i), "Z", "", "B-V"],
+             ["anos", "N", "ano", "I-V"], ["sem", "P", "", "B-N"], ["febre", "N", "", "B-C"]],
+        )  # fmt: skip
 
     return {f"Texts SPN 1 Labeled English/CC{i}.xlsx": case(i) for i in range(21)}
 

@@ -53,17 +53,6 @@ def test_a_later_row_without_a_column_names_the_row(data_dir):
     assert "test row 2 has no column context" in str(fails(HOSPICE))
 
 
-def test_an_example_that_is_also_a_test_row_names_both(chip_ctc):
-    """The authors' own stand as they are (tests/prompts/test_pool.py)."""
-    theirs, own = chip_ctc / "bridge", chip_ctc / "bridge" / "chip_ctc"
-    rows = json.loads((theirs / "example" / "CHIP-CTC.example.json").read_text())
-    rows[4]["input"] = "入组标准第6条"
-    write_jsonl(own / "fewshot.jsonl", rows)
-    write_jsonl(own / "test.jsonl", json.loads((theirs / "CHIP-CTC.SFT.json").read_text()))
-    (theirs / "CHIP-CTC.SFT.json").unlink()
-    assert "few-shot row 5 is also test row 7" in str(fails(CHIP_CTC))
-
-
 def test_an_empty_test_split_is_refused(chip_ctc):
     edit(chip_ctc, lambda rows: [row.update(split="train") for row in rows])
     assert "no test row is left" in str(fails(CHIP_CTC))

@@ -231,18 +231,6 @@ def test_a_cached_hub_file_is_read_at_its_pinned_revision(tmp_path, monkeypatch)
     assert splits["test"][0].loaded.record["revision"] == revision
 
 
-def test_permuted_trials_keep_question_and_gold_content():
-    documents = load_documents(TASKS["mlb_cmexam"], cot=False, origin="sample")["test"]
-    by_item: dict[str, list] = {}
-    for document in documents:
-        by_item.setdefault(document["item"], []).append(document)
-    for trials in by_item.values():
-        assert [trial["trial"] for trial in trials] == [0, 1, 2]
-        assert len({tuple(trial["options"]) for trial in trials}) == 3
-        assert len({tuple(trial["gold"]) for trial in trials}) == 1
-        assert len({tuple(sorted(trial["options"])) for trial in trials}) == 1
-
-
 @pytest.mark.parametrize("file", ["task.yaml", "five_shot.yaml"])
 def test_model_arguments_do_not_reach_the_loader(file, chip_ctc, built_tasks):
     """lm-eval merges --model_args over the metadata that the loader receives."""

@@ -421,13 +421,11 @@ def test_joins_are_those_of_pandas_with_the_first_row_of_each_admission(
     [
         (lambda content: content[: len(content) // 2], "cannot be read"),
         (lambda content: b"text,hadm_id\n1,2", "cannot be read"),
-        (
-            lambda content: gzip.compress("hadm_id,text\n1,na\u00efve".encode("latin-1")),
-            "is not a CSV file in UTF-8",
-        ),
+        (lambda content: gzip.compress("hadm_id,text\n1,na\u00efve".encode("latin-1")),
+         "is not a CSV file in UTF-8"),
         (lambda content: gzip.compress(b"hadm_id,text\n1,a,b\n"), "line 2 has 3 cells, not 2"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_table_is_refused_with_its_name(data_dir, damage, message):
     files = discharge_me()
     name = f"{PHASE}/radiology.csv.gz"
@@ -618,12 +616,10 @@ def test_prompts_above_the_limit_are_dropped_and_those_at_the_limit_kept(tmp_pat
 def test_labels_of_laboratory_tasks_are_drawn_as_pandas_draws_them(tmp_path, monkeypatch):
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
-        {
-            "subject_id": rng.integers(1, 9, 60),
-            "prediction_time": [DAY + timedelta(hours=int(h)) for h in rng.integers(0, 99, 60)],
-            "boolean_value": rng.integers(0, 2, 60).astype(bool),
-        }
-    )
+        {"subject_id": rng.integers(1, 9, 60),
+         "prediction_time": [DAY + timedelta(hours=int(h)) for h in rng.integers(0, 99, 60)],
+         "boolean_value": rng.integers(0, 2, 60).astype(bool)},
+    )  # fmt: skip
     content = io.BytesIO()
     frame.to_parquet(content)
     file = SourceFile("labels.parquet", "x", lambda: io.BytesIO(content.getvalue()))

@@ -138,11 +138,9 @@ def test_brat_documents_become_rows_that_are_marked_as_rebuilt(data_dir):
     assert [document["id"] for document in splits["test"]] == ["cc_90", "cc_91"]  # no mention, no row
     assert [lines(document) for document in splits["test"]] == [
         ["entity: Metástasis óseas, type: tumor morphology;"],
-        [
-            "entity: Sarcoma de partes blandas, type: tumor morphology;",
-            "entity: tumor, type: tumor morphology;",
-        ],
-    ]
+        ["entity: Sarcoma de partes blandas, type: tumor morphology;",
+         "entity: tumor, type: tumor morphology;"],
+    ]  # fmt: skip
     assert len(splits["fewshot"]) == 5
     loaded = splits["test"][0].loaded.record
     assert (loaded["rebuilt"], loaded["origin"], loaded["n_held_out"]) == (True, "local", 0)
@@ -209,17 +207,11 @@ def test_a_cue_has_a_line_per_scope_and_none_where_the_source_has_no_scope(data_
         "T3\tDISO 27 33\tfiebre\nR1\tScope Arg1:T2 Arg2:T3\n"
     )
     put(
-        data_dir,
-        "nubes",
-        {
-            name: content
-            for i in range(21)
-            for name, content in (
-                (f"NUBes/SAMPLE-001/s{i}.txt", text + f"\nCaso {i} ."),
-                (f"NUBes/SAMPLE-001/s{i}.ann", annotations),
-            )
-        },
-    )
+        data_dir, "nubes",
+        {name: content for i in range(21) for name,
+         content in ((f"NUBes/SAMPLE-001/s{i}.txt", text + f"\nCaso {i} ."),
+         (f"NUBes/SAMPLE-001/s{i}.ann", annotations))},
+    )  # fmt: skip
     (document,) = load("nubes")["test"]
     assert lines(document) == [
         "entity: asintomático, type: NegMorMarker, scope: None;",

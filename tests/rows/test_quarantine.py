@@ -92,12 +92,10 @@ def test_local_rows_stay_strict(data_dir):
     ("block", "found"),
     [
         ("- {when: \"Question == '题2'\", most: 1, reason: odd}", "7 of 8 rows (1 excluded: odd)"),
-        (
-            "- {when: \"Answer == 'A'\", most: 1, reason: odd}",
-            "2 test rows are excluded (odd), 1 were expected",
-        ),
+        ("- {when: \"Answer == 'A'\", most: 1, reason: odd}",
+         "2 test rows are excluded (odd), 1 were expected"),
     ],
-)
+)  # fmt: skip
 def test_no_more_rows_are_left_out_than_were_declared(download, tasks_of, block, found):
     file = tasks_of("mlb/cmexam") / "mlb" / "cmexam" / "task.yaml"
     before, _, rest = file.read_text(encoding="utf-8").partition("  exclude:\n")

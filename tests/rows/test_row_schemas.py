@@ -168,10 +168,8 @@ def test_notes_that_are_blank_records_are_left_out(data_dir):
     (folder / "test.csv").write_text(head + "\n".join(rows) + "\n")
     found = documents(MEDEC)
     assert {document["id"]: document["target"] for document in found} == {
-        "ms-1": "1 Amoxicillin is given.",
-        "ms-2": "CORRECT",
-        "ms-3": "CORRECT",
-    }
+        "ms-1": "1 Amoxicillin is given.", "ms-2": "CORRECT", "ms-3": "CORRECT",
+    }  # fmt: skip
 
 
 RED, BLACK, PLAIN = "FF0000", "000000", None
