@@ -71,7 +71,7 @@ def card(
     if pictures:
         files |= {picture_name(item): drawn(item, entry.model, models) for item in rows}
     elif rows:
-        say('strips of characters stand for pictures; for these: pip install "medtasks[plots]"')
+        say('without pictures; for these: pip install "medtasks[plots]"')
     if entry.sample:
         say("SAMPLE DATA: the section says so; no results that machines read are written")
     else:

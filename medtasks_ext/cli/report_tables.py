@@ -18,7 +18,6 @@ from medtasks_ext.registry.strategies import strategy_order, strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.calibration import calibration_words
 from medtasks_ext.report.groups import Group, groups_of
-from medtasks_ext.report.standing import strip_of
 from medtasks_ext.results.confirmed import State, confirmed_words
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.labels import is_within
@@ -282,12 +281,12 @@ def _scored(entry: Entry, group: Group, strategy: str) -> dict[str, float]:
 
 
 def _print_standings(report: Report) -> None:
-    """The standings that have published models to stand among, best covered first: a sentence and a strip."""
+    """The standings that have published models to stand among, best covered first, in words."""
     beside = [row for row in report.standings.to_pylist() if row["rivals"]]
     for row in sorted(beside, key=lambda row: (not row["ranked"], -row["comparable"]))[:_STANDINGS]:
         name = f"{row['entry']}: " if len(report.own) > 1 else ""
         console().print(f"\n{name}{row['sentence']}", style="bold", markup=False)
-        for line in (strip_of(row), *row["remarks"]):
+        for line in row["remarks"]:
             console().print(f"  {line}", markup=False)
     if len(beside) > _STANDINGS:
         console().print(f"and {len(beside) - _STANDINGS} more; --json has all", style="dim")

@@ -20,11 +20,10 @@ from medtasks_ext.report.calibration import METRICS
 from medtasks_ext.report.examples import examples
 from medtasks_ext.report.groups import ALL, is_derived
 from medtasks_ext.report.pages import task_page
-from medtasks_ext.report.standing import size_of
 from medtasks_ext.results.drawn import Nearness
 from medtasks_ext.results.frames import records
 from medtasks_ext.results.labels import is_within
-from medtasks_ext.results.models import WEIGHTS, facts_of
+from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
 from medtasks_ext.stats.intervals import Interval, width_as_sd
 from medtasks_ext.version import __version__
 
@@ -396,7 +395,6 @@ def _standings(report: Report) -> list[Json]:
             "entry": places[row["entry"]],
             "strategy": report.strategies.index(row["strategy"]),
             "rivals": [[places[label], number(score)] for label, score in row["rivals"]],
-            "peers": [places[label] for label in row["peers"]],
         }
         for row in records(report.standings)
         if row["rivals"]

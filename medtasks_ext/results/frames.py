@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 #: Of the frames: it changes when a column goes, or means something else.
 SCHEMA = 1
-#: A strip of a standing: the own score with its interval, five of the published models, the share of them
-#: that score less.
-SPREAD = ("score", "low", "high", "least", "first", "median", "third", "greatest", "below")
 #: Axes that all suites share.
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types", "access")
 
@@ -174,7 +171,7 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
     ),
     "standings": (
         Columns("entry suite strategy", "whose scores, where"),
-        Columns("sentence among_peers", "where it stands, and among models of its size, in words"),
+        Columns("sentence", "where it stands, in words"),
         Columns(
             "ranked:bool rank:int64 rank_of:int64 rank_range:int64s",
             "whether it has a rank, which, of how many, best and worst within the interval",
@@ -193,18 +190,8 @@ FRAMES: Mapping[str, tuple[Columns, ...]] = {
             "claimed; where one is different",
         ),
         Columns("reasons:counts", "condition, and in how many tasks it is another"),
-        Columns("size:double", "billions of parameters"),
-        Columns("rivals:scores peers:texts", "published models with their scores; those of its size"),
-        Columns(
-            "equivalent:double equivalent_error:double",
-            "score on the whole suite that the comparable tasks stand for; half of its 95 % interval",
-        ),
+        Columns("rivals:scores", "published models with their scores on the same tasks"),
         Columns("remarks:texts", "what else is to know, in words"),
-        Columns(
-            "strips:strips strong:values weak:values",
-            "by axis and value with enough tasks: among the published models; whose interval is above or "
-            "below the median",
-        ),
     ),
     "labels": (
         Columns("entry model sample:bool strategy suite", "as above"),
@@ -367,15 +354,12 @@ def _schema(frame: str, _axes: tuple[str, ...]) -> pa.Schema:
 def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
-    place = [("axis", pa.string()), ("value", pa.string())]
     lists = {
         "texts": pa.string(),
         "numbers": pa.float64(),
         "int64s": pa.int64(),
         "scores": pa.struct([("entry", pa.string()), ("score", pa.float64())]),
-        "values": pa.struct(place),
         "bins": pa.struct([(part, pa.float64()) for part in ("confidence", "rightness", "documents")]),
-        "strips": pa.struct([*place, ("tasks", pa.int64()), *((part, pa.float64()) for part in SPREAD)]),
     }
     if name == "counts":
         return pa.map_(pa.string(), pa.int64())

@@ -35,6 +35,8 @@ _IN_TABLES: Mapping[str, tuple[str, ...]] = {
 _OF_A_VERSION = frozenset({"released", "reasoning"})
 #: What tables say for closed weights.
 _CLOSED = {"proprietary": "closed"}
+#: Billions of parameters in the name of a model: Qwen3-8B, 30B-A3B.
+_BILLIONS = re.compile(r"(?<![\d.A-Za-z])(\d+(?:\.\d+)?)[bB](?![A-Za-z])")
 #: What pages call weights that nobody may have.
 WEIGHTS = {"closed": "proprietary"}
 
@@ -268,3 +270,12 @@ def _unknown(name: str, entries: Iterable[Entry]) -> MedtasksError:
         + (f"; similar: {', '.join(close)}" if close else ""),
         remedy="name folders of runs; or models as `medtasks report --published all` lists them",
     )
+
+
+def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
+    """Billions of parameters: as somebody states them (`facts_of`), else as the model's name does."""
+    try:
+        return float(known.get("parameters_b", "").strip("~B "))
+    except ValueError:
+        match = _BILLIONS.search(entry.model)
+        return float(match[1]) if match else None

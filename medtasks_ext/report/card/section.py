@@ -16,10 +16,8 @@ from medtasks_ext.report.pictures.spec import Value, looks_of, picture, themes
 from medtasks_ext.report.standing import (
     ends_of,
     measured_words,
-    own_score,
     range_words,
     standings,
-    strip_of,
     tasks_words,
 )
 from medtasks_ext.results.confirmed import confirmed_words, counted
@@ -52,13 +50,13 @@ def picture_name(row: Json) -> str:
 
 def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     """Each published model a line on the scale of scores, the own score with its interval above them."""
-    scores, mine = sorted(rival["score"] for rival in row["rivals"]), own_score(row)
+    scores, mine = sorted(rival["score"] for rival in row["rivals"]), row["score_comparable"]
     first, middle, third = (scores[round(share * (len(scores) - 1))] for share in (0.25, 0.5, 0.75))
     place = (mine - scores[0]) / (scores[-1] - scores[0] or 1)
     colours = themes()["light"]
     rows: list[dict[str, Value]] = [
         {
-            "role": "peer" if rival["entry"] in row["peers"] else "rival",
+            "role": "rival",
             "value": rival["score"],
             "tip": f"{models[rival['entry']]}\n{rival['score']:.3f}",
         }
@@ -108,15 +106,15 @@ def card_section(
     pictures: bool,
     profile: str | None = None,
 ) -> str:
-    """What stands on the card; without pictures in files beside it, standings are strips of characters."""
+    """What stands on the card; `pictures` says whether files of these lie beside it."""
     rows = [row for row in group_rows(entry, tasks) if row["axis"] == "suite"]
     first = _headline(rows, standings, tasks) if rows else None
     said = first.words if first else f"{tasks_words(len(scored(entry)))} measured, each by a score of its own"
     lines = [f"## Medical evaluation ({entry.model})", "", f"**{said}.**", ""]
     if profile:
         lines += [f"![{said}, by parts of the suite]({profile})", ""]
-    elif first and first.standing:
-        lines += [_picture(first.standing, pictures), ""]
+    elif first and first.standing and pictures:
+        lines += [_picture(first.standing), ""]
     ranks = {(item["suite"], item["strategy"]): _rank(item) for item in standings}
     if rows:
         head: tuple[str, ...] = (
@@ -154,7 +152,7 @@ def card_details(
     if entry.sample:
         lines += [SAMPLE_NOTE, ""]
     for item in standings:
-        lines += [f"**{item['sentence']}.**", "", _picture(item, pictures), ""]
+        lines += [f"**{item['sentence']}.**", "", *([_picture(item), ""] if pictures else [])]
         lines += [*(f"- {line}" for line in item["remarks"]), ""]
     if warnings := _warnings(entry):
         lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
@@ -268,8 +266,8 @@ def _known(entry: Entry, left_out: Mapping[str, str], n_means: int) -> Iterator[
         yield f"The table shows {_MOST_ROWS} of {n_means} means."
 
 
-def _picture(item: Json, pictures: bool) -> str:
-    return f"![{item['sentence']}]({picture_name(item)})" if pictures else f"```\n{strip_of(item)}\n```"
+def _picture(item: Json) -> str:
+    return f"![{item['sentence']}]({picture_name(item)})"
 
 
 def _rank(item: Json) -> str:

@@ -1,7 +1,6 @@
 // Where own results stand among published models: one sentence and one picture for each suite and strategy.
 
 const SHOWN_STANDINGS = 3;
-const STRIP_AXES = ["language", "task_type", "specialties"];
 
 function standingsPart() {
   const found = [...report.standings].sort(
@@ -23,12 +22,6 @@ function standingsPart() {
   );
 }
 
-// Where the own score stands in the picture: on the whole suite, where its tasks stand for that.
-const markOf = (item) =>
-  isNumber(item.equivalent)
-    ? { value: item.equivalent, low: item.equivalent - item.equivalent_error, high: item.equivalent + item.equivalent_error }
-    : { value: item.score_comparable, low: item.low ?? null, high: item.high ?? null };
-
 function standingCard(item) {
   return make(
     "article",
@@ -37,23 +30,19 @@ function standingCard(item) {
     text("p", "sentence", `${item.sentence}.`),
     placesPicture(item),
     make("ul", { className: "remarks" }, ...item.remarks.map((line) => make("li", { textContent: line }))),
-    item.strips.some(([axis]) => STRIP_AXES.includes(axis))
-      ? folded("By language, kind of task and specialty", () => [byValue(item)], { open: onPaper || item === report.standings[0] })
-      : null,
   );
 }
 
-// Every published model a line on the scale of scores, those of the own size longer; the own score above them.
+// Every published model a line on the scale of scores; the own score above them.
 function placesPicture(item) {
   const sorted = item.rivals.map(([, score]) => score).sort((one, other) => one - other);
   const quantile = (share) => sorted[Math.round(share * (sorted.length - 1))];
-  const peers = new Set(item.peers);
   const reach = [sorted[0], sorted.at(-1)];
-  const mark = markOf(item);
+  const mark = { value: item.score_comparable, low: item.low ?? null, high: item.high ?? null };
   const place = (mark.value - reach[0]) / (reach[1] - reach[0] || 1);
   const own = entries[item.entry].model;
   const rows = item.rivals.map(([entry, score]) => ({
-    role: peers.has(entry) ? "peer" : "rival",
+    role: "rival",
     value: score,
     tip: `${entries[entry].label}\n${fixed(score)}`,
   }));
@@ -85,58 +74,8 @@ function placesPicture(item) {
 function placesLegend(item, median) {
   const n = item.rivals.length;
   const parts = [text("span", "key rival", plural(n, "published model"))];
-  if (item.peers.length) parts.push(text("span", "key peer", `${count(item.peers.length)} of its size (about ${item.size} B)`));
   parts.push(text("span", "key median", `median ${fixed(median, 2)}, with the middle half`));
   if (item.ranked) parts.push(text("span", "key own", "this model, 95 % interval"));
   else parts.push(text("span", "key own open", item.comparable ? "this model: not ranked" : "this model, other conditions: not ranked"));
   return make("p", { className: "key-line" }, ...parts);
-}
-
-// A strip of the payload: axis, value, tasks, score, five marks of the published models, share of them below.
-const stripOf = ([axis, value, n, score, , , , , middle, , , below]) => ({ axis, value, n, score, lead: score - middle, below });
-
-function byValue(item) {
-  const drawn = STRIP_AXES.flatMap((axis) => {
-    const rank = axisRank.get(axis) ?? new Map();
-    const strips = item.strips
-      .filter(([key]) => key === axis)
-      .map(stripOf)
-      .sort((one, other) => (rank.get(one.value) ?? 0) - (rank.get(other.value) ?? 0));
-    return strips.length ? [axisPicture(item, axis, strips)] : [];
-  });
-  return make(
-    "div",
-    {},
-    note(
-      "Where the own score stands: at 0 % no published model scores less, at 100 % all do. Beside it the score, and how far it is from the median. On the tasks of the picture.",
-    ),
-    make("div", { className: "percentiles" }, ...drawn),
-  );
-}
-
-function axisPicture(item, axis, strips) {
-  const label = `${axisTitle(axis)}: share of the published models that ${entries[item.entry].model} is above`;
-  return percentiles({
-    label,
-    heading: axisTitle(axis),
-    rows: strips.map(({ value, n, score, lead, below }) => ({
-      title: `${valueTitle(axis, value)} (${n})`,
-      value: below,
-      lead,
-      words: `${fixed(score, 2)}  ${signed(lead, 2)}`,
-      tip: `${valueTitle(axis, value)}\n${fixed(score)} on ${plural(n, "task")}, ${signed(lead)} from the median`,
-    })),
-    beside: 92,
-    values: () =>
-      matrixTable({
-        label,
-        heading: axisTitle(axis),
-        rows: strips.map(({ value }) => ({ title: valueTitle(axis, value) })),
-        columns: ["score", "from the median", "published models below", "tasks"].map((title) => ({ title })),
-        cell: (row, column) => {
-          const { score, lead, below, n } = strips[row];
-          return [fixed(score), signed(lead), percent(below), count(n)][column];
-        },
-      }),
-  });
 }

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.report.standing import size_of
 from medtasks_ext.report.submissions.check import Checked, Verdict, check_submission, self_reported
 from medtasks_ext.report.submissions.record import RECORD
 from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
-from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of
+from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of, size_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
 

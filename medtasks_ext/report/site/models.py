@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.axes import axis_titles, order, title
 from medtasks_ext.report.site.boards import Scores, axis_title, interval_of, whole_of
-from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS, NAMED
+from medtasks_ext.report.standing import FEWEST_DOCUMENTS, FEWEST_TASKS
 from medtasks_ext.report.submissions.check import levels_words
 from medtasks_ext.results.condition_words import run_words
 
@@ -36,6 +36,8 @@ _FEWEST_LINES = 5
 #: Axes that people look for, in this order; those of a suite follow, others say nothing of models.
 _AXES = ("language", "task_type", "specialties", "stage")
 _NO_AXES = ("suite", "access")
+#: Strong and weak values that are named.
+_NAMED = 3
 #: Lines above and below that are named as neighbours.
 _BESIDE = 3
 
@@ -169,7 +171,7 @@ def _sides(
     firm = sorted(below.values(), key=lambda pair: -pair[0])
     strong = [words for share, words in firm if share > overall]
     weak = [words for share, words in reversed(firm) if share < overall]
-    return [strong[:NAMED], weak[:NAMED]]
+    return [strong[:_NAMED], weak[:_NAMED]]
 
 
 def _by_axis(scores: Scores, place: int, strategy: str, groups: Sequence[Group]) -> list[Any]:
