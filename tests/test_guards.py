@@ -47,7 +47,6 @@ WRITERS = {
     "medtasks_ext/runner/proof.py": _TEMPORARY,
     "medtasks_ext/runner/verify.py": "links beside the run, removed again",
     "medtasks_ext/models/demo.py": "weights and licences that are public",
-    "medtasks_ext/report/submissions/make.py": "what may be public of a run; it takes its place whole",
 }
 
 #: Whoever reads a path by itself.
@@ -116,7 +115,6 @@ READERS = {
     "medtasks_ext/rows/originals/readers.py": "an owner's file that `originals.tree` found to be one",
     "medtasks_ext/rows/originals/tree.py": "an owner's file, of those that are files",
     "medtasks_ext/report/site/write.py": _BUNDLED,
-    "medtasks_ext/report/submissions/answers.py": "looks whether it is a file, its size and hash",
     "medtasks_ext/report/submissions/record.py": _LOOKS,
 }
 

@@ -54,7 +54,6 @@ class RemoteFile:
     members: tuple[str, ...] = ()  # patterns of an archive's members that are read
     mirrors: tuple[str, ...] = ()  # URLs of the same content, asked in this order after its own place
     size: int | None = None  # bytes, where they are pinned
-    of_stranger: bool = False  # whether a stranger named the URLs
 
     @property
     def source(self) -> str:
@@ -177,7 +176,6 @@ class RemoteFile:
             largest=None if self.is_packed_on_demand else self.size,
             size=self.size,
             known=bool(self.digest),
-            of_stranger=self.of_stranger,
         )
         return transfer.fetch(place, self._cached, lambda part: self._checked(part, place), expected)
 

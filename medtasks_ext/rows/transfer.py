@@ -6,9 +6,7 @@ All downloads but the hub's (huggingface_hub) and NLTK's own go through here.
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import logging
-import re
 import socket
 import time
 import urllib.error
@@ -16,7 +14,7 @@ import urllib.request
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from filelock import FileLock
@@ -27,7 +25,7 @@ from medtasks_ext.rows.folders import CACHE_REMEDY
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +48,6 @@ _AGENT = f"medtasks/{__version__} (dataset download)"
 _AGAIN = (408, 416, 425, 429, 500, 502, 503, 504)
 
 
-#: A host of the web: a name with a dot, no number, no port, no login.
-WEB = r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}/\S+"
-
-
 class NotHereError(MedtasksError):
     """A file that is not on this machine and cannot be downloaded now."""
 
@@ -66,62 +60,6 @@ def public(url: str) -> str:
     """An address without the password that it may hold."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts.netloc else url
-
-
-class _WebConnection(http.client.HTTPSConnection):
-    """A connection to an address of the web, and to none of this machine or its network."""
-
-    _by_proxy = False
-
-    def set_tunnel(self, *given: Any, **named: Any) -> None:
-        """A proxy looks the name up."""
-        self._by_proxy = True
-        super().set_tunnel(*given, **named)
-
-    def connect(self) -> None:
-        """Connect, unless the name stands for another address.
-
-        Raises:
-            _RefusedError: it does.
-        """
-        if not self._by_proxy:
-            addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-            self._check(str(item[4][0]) for item in addresses)
-        super().connect()
-        if not self._by_proxy:  # the name may have moved since
-            self._check([self.sock.getpeername()[0]])
-
-    def _check(self, addresses: Iterable[str]) -> None:
-        if not all(ipaddress.ip_address(item.partition("%")[0]).is_global for item in addresses):
-            raise _RefusedError(f"{self.host} has an address that is not of the web")
-
-
-class _WebHandler(urllib.request.HTTPSHandler):
-    """Opens what a stranger named: the web, and nothing else."""
-
-    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        """As urllib does, by such connections."""
-        return self.do_open(_WebConnection, req)
-
-
-class _WebRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows a redirect to where a stranger may point."""
-
-    def redirect_request(self, req: urllib.request.Request, *given: Any) -> urllib.request.Request | None:
-        """The request that follows.
-
-        Raises:
-            _RefusedError: the place is none of the web.
-        """
-        redirected = super().redirect_request(req, *given)
-        if redirected is not None:
-            _check_web(redirected.full_url)
-        return redirected
-
-
-def _check_web(url: str) -> None:
-    if not re.fullmatch(WEB, url):
-        raise _RefusedError(f"leads to {public(url)[:200]}, which is no address of the web")
 
 
 #: Host -> when its name was last found to be unknown.
@@ -177,7 +115,6 @@ class Expected:
             say how long it is. Where nobody knows the content, an answer that ended early could not be told
             from a whole one; archives have a mark at their end.
         attempts: how often it is asked for in all.
-        of_stranger: whether a stranger named the address: then it, and where it leads, must be of the web.
     """
 
     otherwise: str = OTHERWISE
@@ -186,7 +123,6 @@ class Expected:
     size: int | None = None
     known: bool = True
     attempts: int = ATTEMPTS
-    of_stranger: bool = False
 
 
 def fetch(url: str, target: Path, check: Callable[[Path], object], expected: Expected = Expected()) -> Path:
@@ -232,18 +168,12 @@ def download(url: str, part: Path, expected: Expected = Expected()) -> None:
         NotHereError: the last attempt failed, the server refuses the file, or it is too large.
         MedtasksError: the disk is full, or the folder cannot be written.
     """
-    if expected.of_stranger:
-        try:
-            _check_web(url)
-        except _RefusedError as error:
-            raise failed(error, url, expected.otherwise) from None
     if urlsplit(url).hostname and not has_known_host(url):
         unknown = OSError(f"no address is known for {urlsplit(url).hostname}")
         raise failed(unknown, url, expected.otherwise)
     for attempt in range(1, expected.attempts + 1):
         try:
-            handlers = (_WebHandler, _WebRedirects) if expected.of_stranger else ()
-            opener = urllib.request.build_opener(*handlers)  # reads the proxies that hold now
+            opener = urllib.request.build_opener()  # reads the proxies that hold now
             _attempt(opener, url, part, expected)
             return _check_content(part, url) if expected.accept == _ANY else None
         except (OSError, ValueError, http.client.HTTPException, _RefusedError) as error:

@@ -242,37 +242,6 @@ def test_what_is_no_web_address_is_not_read(server, tmp_path):
     assert "is no web address" in fails(file)
 
 
-def test_an_address_of_a_stranger_leads_nowhere_but_to_the_web(server, tmp_path, monkeypatch):
-    """A redirect into the network of who checks is not followed, and nothing is asked there."""
-    part = tmp_path / "part"
-    with pytest.raises(MedtasksError, match="which is no address of the web"):
-        transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
-    assert not server.asked
-    server.faults[OWN] = f"to {server.url}{MIRROR}"
-    monkeypatch.setattr(transfer, "WEB", server.url + OWN)
-    with pytest.raises(MedtasksError, match="which is no address of the web"):
-        transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
-    assert MIRROR not in server.asked and not part.exists()
-    monkeypatch.setattr(transfer, "WEB", server.url + r"/\S+")
-    transfer.download(server.url + OWN, part, transfer.Expected(of_stranger=True))
-    assert part.read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
-def test_a_name_of_a_stranger_that_stands_for_an_address_inside_is_not_connected_to(
-    tmp_path, monkeypatch, address
-):
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    opened: list[object] = []
-    monkeypatch.setattr(socket, "create_connection", lambda *given, **_: opened.append(given))
-    with pytest.raises(MedtasksError, match=r"example\.org has an address that is not of the web"):
-        transfer.download(
-            "https://example.org/a.parquet", tmp_path / "part", transfer.Expected(of_stranger=True)
-        )
-    assert not opened
-
-
 @pytest.fixture
 def no_names(monkeypatch) -> list[str]:
     """Looks up no name, as a machine without a network; the names that were looked up."""

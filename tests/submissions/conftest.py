@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.rows.folders import FETCHED
-from medtasks_ext.rows.remote import RemoteFile
 from tests.conftest import ROOT, command, write_jsonl
 
 #: open and of a mean, open and of counts, gated and of counts, private and of a mean
 OPEN_MEAN, OPEN_COUNTS = "medhelm_medqa", "bridge_ade_drug_dosage"
 CLOSED_COUNTS, CLOSED_MEAN = "bridge_cas_label", "medhelm_hospice_referral"
 TASKS = (OPEN_MEAN, OPEN_COUNTS, CLOSED_COUNTS, CLOSED_MEAN)
-ADDRESS = "https://example.org/run.answers.parquet"
 PLACE = "submissions/Org/random-label/2026-05-01"
-ANSWERS = "run.answers.parquet"
 #: what must not be found in any file of a submission
 SECRET_TEXT = "Frau Quendel"
 
@@ -75,7 +71,7 @@ def run(medtasks, rows, tmp_path):
 
 @pytest.fixture(scope="session")
 def made_submission(made_once) -> Path:
-    """A folder with a run on these rows, its submission and its answers."""
+    """A folder with a run on these rows, its submission."""
 
     def fill(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -83,27 +79,14 @@ def made_submission(made_once) -> Path:
             patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
             lay_rows(folder / "data")
             command("run", "--model", "random-label", "--tasks", ",".join(TASKS), "--output_path", "run")
-            command("submit", "run", "-o", PLACE, "--address", ADDRESS)
+            command("submit", "run", "-o", PLACE)
 
     return made_once("submission", fill)
 
 
 @pytest.fixture
-def submission(made_submission, rows, medtasks, tmp_path, carry_answers) -> Path:
-    """The submission of such a run, whose answers can be had, in a folder of one's own."""
+def submission(made_submission, rows, medtasks, tmp_path) -> Path:
+    """The submission of such a run, in a folder of one's own."""
     for name in ("run", PLACE):
         shutil.copytree(made_submission / name, tmp_path / name)
-    carry_answers(Path(shutil.copy(made_submission / ANSWERS, tmp_path)))
     return tmp_path / PLACE
-
-
-@pytest.fixture
-def carry_answers(data_dir):
-    """Puts a file of answers where a download of its address would be found."""
-    return lambda file, address=ADDRESS: carry(file, data_dir, address)
-
-
-def carry(file: Path, data: Path, address: str = ADDRESS) -> Path:
-    place = data / FETCHED / RemoteFile(address, "").carried
-    place.parent.mkdir(parents=True, exist_ok=True)
-    return Path(shutil.copy(file, place))

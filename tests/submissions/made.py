@@ -37,7 +37,7 @@ def write_submission(
     )
     folder = root / model / record.date
     folder.mkdir(parents=True)
-    record.write(folder)
+    record.write(folder, {})
     return record
 
 

@@ -51,10 +51,18 @@ EDITS = {
     "a long text": (top(called="x" * 300), "holds a text of 300 characters"),
     "several lines": (top(versions={"a": "b\nc"}), "or of several lines"),
     "an unknown key": (top(colour="red"), "colour: extra inputs are not permitted"),
-    "another format": (top(schema=3), "is no JSON with `schema` 4"),
-    "no JSON": (lambda folder: (folder / "submission.json").write_text("{"), "is no JSON"),
+    "another format": (top(schema=3), "schema: input should be 4"),
+    "no JSON": (lambda folder: (folder / "submission.json").write_text("{"), "invalid json"),
     "a further file": (lambda folder: (folder / "notes.txt").write_text("x"), "notes.txt: is no file of a"),
     "a folder in it": (lambda folder: (folder / "more").mkdir(), "more: is no file of a submission"),
+    "answers to closed data": (
+        lambda folder: (folder / "answers" / f"{CLOSED_MEAN}.json").write_text("[]"),
+        f"answers/{CLOSED_MEAN}.json: is no file of a",
+    ),
+    "answers that are none": (
+        lambda folder: (folder / "answers" / f"{OPEN_MEAN}.json").write_text('[["one", 2]]'),
+        f"{OPEN_MEAN}.json: 0.1: input should be a valid string",
+    ),
     "a link in it": (lambda folder: (folder / "link").symlink_to("/etc"), "link: is no file of a submission"),
 }
 
@@ -71,7 +79,7 @@ def test_an_edit_is_named_and_how_it_is_mended(medtasks, submission, edit):
 def test_a_huge_file_is_refused_before_it_is_read(medtasks, submission):
     with (submission / "submission.json").open("r+b") as file:
         file.truncate(MOST_BYTES + 1)
-    assert "submission.json: is larger than 8,000,000 bytes" in medtasks("submit", "--check", PLACE).out
+    assert f"submission.json: is larger than {MOST_BYTES:,} bytes" in medtasks("submit", "--check", PLACE).out
 
 
 def test_a_folder_that_is_a_link_is_refused(medtasks, submission):
@@ -88,4 +96,6 @@ def test_a_message_quotes_nothing_that_a_terminal_would_obey(medtasks, submissio
 
 def test_a_place_that_is_none_is_said(medtasks, submission):
     assert "is not ORG/MODEL/DATE" in medtasks("submit", "--check", "submissions").out
-    assert "no such folder" in medtasks("submit", "--check", PLACE.replace("05-01", "05-03")).out
+    assert (
+        "submission.json: no such file" in medtasks("submit", "--check", PLACE.replace("05-01", "05-03")).out
+    )

@@ -3,25 +3,22 @@
 What no check can tell is said to readers (`undetected.yaml`), and is no part of this table.
 """
 
-from dataclasses import replace
-
 import pytest
 
 from medtasks_ext.prompts import load
-from medtasks_ext.report.submissions.answers import read_answers, write_answers
-from medtasks_ext.rows.digests import sha256_of
-from tests.submissions.conftest import ANSWERS, OPEN_COUNTS, OPEN_MEAN, PLACE
+from medtasks_ext.report.submissions.record import read_answers, read_record
+from tests.submissions.conftest import OPEN_COUNTS, OPEN_MEAN, PLACE
 from tests.submissions.test_check import edited
 
 
 def first(**changes):
-    return lambda items: [replace(items[0], **changes), *items[1:]]
+    return lambda items: [items[0]._replace(**changes), *items[1:]]
 
 
 def traded(items):
     """Each answer under the document of the next one."""
     return [
-        replace(item, answer=other.answer) for item, other in zip(items, [*items[1:], items[0]], strict=True)
+        item._replace(answer=other.answer) for item, other in zip(items, [*items[1:], items[0]], strict=True)
     ]
 
 
@@ -70,15 +67,12 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_refused_and_named(medtasks, submission, tmp_path, name):
+def test_a_forgery_is_refused_and_named(medtasks, submission, name):
     change, record, words = FORGERIES[name]
-    file = tmp_path / ANSWERS
-    found = {task: change(items) for task, items in read_answers(file)}
-    write_answers(file, found.items())
+    found = {task: change(read_answers(submission, task)) for task in (OPEN_MEAN, OPEN_COUNTS)}
+    read_record(submission).write(submission, found)
     edited(submission, record)
-    fits = {"sha256": sha256_of(file), "size": file.stat().st_size}
-    edited(submission, lambda content: content["answers"].update(fits))
-    refused = medtasks("submit", "--check", PLACE, "--answers", ANSWERS)
+    refused = medtasks("submit", "--check", PLACE)
     assert refused.code == 1, refused.text
     assert words in refused.out and f"tasks.{OPEN_MEAN}" in refused.out
 

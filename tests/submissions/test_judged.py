@@ -29,7 +29,7 @@ def submission(run, jury, medtasks, tmp_path):
 def test_a_planted_verdict_is_not_seen_and_has_no_rank(medtasks, submission, tmp_path):
     """What cannot be detected must not count."""
     edited(submission, lambda content: content["tasks"][TASK].update(score=1.0, interval=[1.0, 1.0]))
-    checked = medtasks("submit", "--check", PLACE, "--answers", "run.answers.parquet")
+    checked = medtasks("submit", "--check", PLACE)
     assert checked.code == 0 and "answers checked, verdicts as submitted" in checked.out
     [line] = gather_site(registry(), tmp_path / "submissions", published=False).lines
     item = line.entry.experiments[TASK]

@@ -24,7 +24,7 @@ from medtasks_ext.results.experiments import Experiment
 from medtasks_ext.results.models import identity_of
 from medtasks_ext.results.published import published_entries
 from tests.conftest import command
-from tests.submissions.conftest import ANSWERS, PLACE, carry
+from tests.submissions.conftest import PLACE
 from tests.submissions.made import write_submission
 from tests.submissions.test_check import edited
 
@@ -56,7 +56,6 @@ def site(made_once, made_submission):
     def fill(folder):
         shutil.copytree(made_submission / ROOT, folder / ROOT)
         shutil.copytree(made_submission / "data", folder / "data")
-        carry(made_submission / ANSWERS, folder / "data")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MEDTASKS_DATA_DIR", str(folder / "data"))
             command("site", "--submissions", folder / ROOT, "-o", folder / "site")
@@ -231,10 +230,10 @@ def test_a_submission_that_cannot_be_read_is_named_and_the_others_are_shown(medt
     edited(submission, lambda content: content.update(schema=7))
     write_submission(tmp_path / ROOT, "Org/Other", 0.5)
     outcome = medtasks("site", "--submissions", ROOT, "--no-published", "-o", "site")
-    assert outcome.code == 1 and "no JSON with `schema` 4" in outcome.err and "1 submission" in outcome.out
+    assert outcome.code == 1 and "schema: input should be 4" in outcome.err and "1 submission" in outcome.out
     assert [*(tmp_path / "site" / "models").glob("org-other-*.html")]
     [(where, what)] = data_of(tmp_path / "site" / "about.html")["left_out"]
-    assert where == "Org/random-label/2026-05-01: submission.json" and "`schema` 4" in what
+    assert where == "Org/random-label/2026-05-01: submission.json" and "schema: input should be 4" in what
 
 
 def test_a_later_site_takes_the_place_of_an_earlier_one_and_of_nothing_else(
@@ -304,7 +303,7 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path):
         )
         for name, item in record.tasks.items()
     }
-    record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01")
+    record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01", {})
     scores = scores_of(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
     apart = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.report.submissions.check import Checked, Verdict, check_submission, self_reported
+from medtasks_ext.report.submissions.check import CHECKED, Checked, check_submission
 from medtasks_ext.report.submissions.record import RECORD
 from medtasks_ext.results.condition_words import difference_words
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
@@ -87,12 +87,9 @@ class BoardLine:
             found |= {"price_in": price.input, "price": price.output}
         return {name: value for name, value in found.items() if value}
 
-    def verdict(self, item: Experiment) -> Verdict:
-        return self.checked.verdicts.get(item.task, self_reported("nobody has looked"))
-
     def is_proven(self, item: Experiment) -> bool:
         """Whether somebody else than the submitter has seen that a score follows."""
-        return self.published or self.verdict(item).is_proven
+        return self.published or self.checked.verdicts.get(item.task) == CHECKED
 
     def apart(self, item: Experiment) -> str:
         """What keeps a result from a rank beside the paper's, beyond trust, in words; empty where nothing."""

@@ -114,7 +114,7 @@ def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]
         for name, value in item.shown.items()
         if value not in (None, "", False) and name not in _IN_COLUMNS
     )
-    said = line.apart(item), "" if line.published else line.verdict(item).words, conditions
+    said = line.apart(item), "" if line.published else line.checked.verdicts[item.task], conditions
     return [
         item.dataset.suite.title,
         item.dataset.metadata.name,

@@ -1,17 +1,15 @@
 """Whether a submission holds: its answers are read and scored again, on rows and prompts made anew here.
 
 The scores come from where those of a run come from (`runner.evaluate`), with the same readers and metrics.
-What no answers prove is self-reported: closed data, and results whose answers cannot be had.
+What no answers prove is self-reported: closed data, and results without answers.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -24,8 +22,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry.strategies import by_likelihood, reasons, shots_of
 from medtasks_ext.registry.yamlfile import read_mapping
-from medtasks_ext.report.submissions.answers import FinalAnswer, read_answers, the_file
-from medtasks_ext.report.submissions.record import RECORD, Place, read_record
+from medtasks_ext.report.submissions.record import ANSWERS, RECORD, place_of, read_answers, read_record
 from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.experiments import Fault
 from medtasks_ext.runs.choice import Choice
@@ -33,40 +30,21 @@ from medtasks_ext.runs.samples import request_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
-    from medtasks_ext.report.submissions.record import Submission, TaskResult
+    from medtasks_ext.report.submissions.record import FinalAnswer, Submission, TaskResult
     from medtasks_ext.runs.conditions import Conditions
     from medtasks_ext.runs.records import Sample
 
+#: How far a result is trusted: what the check found, never what somebody says. A third one is
+#: `self-reported: WHY`. What judges said is the submitter's word.
+CHECKED, JUDGED = "answers checked", "answers checked, verdicts as submitted"
 #: sums of other versions of NumPy differ in their last digits
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
 _ANEW = "submit the run anew, with its answers"
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """How far a result is trusted: what the check found, never what somebody says."""
-
-    level: str
-    why: str = ""  # it is no more
-    is_proven: bool = False  # somebody else than the submitter has seen that the score follows
-
-    @property
-    def words(self) -> str:
-        """The level, and why it is no more."""
-        return self.level + (f": {self.why}" if self.why else "")
-
-
-ANSWERS = Verdict("answers checked", is_proven=True)
-JUDGED = Verdict("answers checked, verdicts as submitted")  # what judges said is the submitter's word
-
-
-def self_reported(why: str) -> Verdict:
-    return Verdict("self-reported", why)
-
-
-def levels_words(verdicts: Iterable[Verdict]) -> str:
+def levels_words(verdicts: Iterable[str]) -> str:
     """How many results have which level: `answers checked: 2 of 5, self-reported: 3 of 5`."""
-    found = Counter(sorted(item.level for item in verdicts))
+    found = Counter(sorted(item.partition(":")[0] for item in verdicts))
     return ", ".join(f"{level}: {n} of {found.total()}" for level, n in found.items())
 
 
@@ -79,89 +57,76 @@ def undetected() -> list[str]:
 class Checked:
     record: Submission | None = None  # None where it cannot be read
     faults: list[Fault] = field(default_factory=list)  # what does not fit
-    verdicts: dict[str, Verdict] = field(default_factory=dict)  # task -> how far its score is trusted
+    verdicts: dict[str, str] = field(default_factory=dict)  # task -> how far its score is trusted
 
 
-def check_submission(folder: Path, tasks: Registry, answers: Path | None = None) -> Checked:
-    """Look at everything in a submission that can be looked at; without `answers` they are downloaded."""
-    found = Checked()
+def check_submission(folder: Path, tasks: Registry) -> Checked:
+    """Look at everything in a submission that can be looked at."""
     try:
-        place = Place.of(folder)
-        found.faults += _files(folder)
-        if found.faults:
-            return found
-        record = found.record = read_record(folder)
-        if (record.model, record.date) != (place.model, place.date):
-            what = f"is of {record.model}, {record.date}, and the folder says {place.model}, {place.date}"
-            found.faults.append(Fault(RECORD, what, "move the folder, or submit anew"))
-        for name, item in record.tasks.items():
-            found.faults += _known(name, item, tasks)
-        if not found.faults:
-            found.verdicts = _verdicts(record, tasks, answers, found.faults)
+        place = place_of(folder)
+        if any(item.is_symlink() for item in (folder, folder.parent, folder.parent.parent)):
+            raise MedtasksError("is a symbolic link", where=folder, remedy="put the folder itself there")
+        record = read_record(folder)
+        # what else lies there could be text
+        given = (f"{ANSWERS}/{name}.json" for name in record.tasks if not why_unchecked(name, tasks))
+        known, what = {RECORD, ANSWERS, *given}, f"is no file of a submission ({RECORD}, {ANSWERS}/TASK.json)"
+        faults = [
+            Fault(ascii(name)[1:-1][:80], what, "delete it")
+            for item in sorted(folder.rglob("*"))
+            if (name := item.relative_to(folder).as_posix()) not in known
+            or item.is_symlink()
+            or not (item.is_dir() if name == ANSWERS else item.is_file())
+        ]
+        if (record.model, record.date) != place:
+            words = f"is of {record.model}, {record.date}, and the folder says {', '.join(place)}"
+            faults.append(Fault(RECORD, words, "move the folder, or submit anew"))
+        if faults:
+            return Checked(record, faults)
+        return check_record(record, tasks, lambda task: read_answers(folder, task))
     except MedtasksError as error:
-        found.faults.append(Fault(Path(str(error.where or folder)).name, error.what, error.remedy or _ANEW))
+        return Checked(
+            None, [Fault(Path(str(error.where or folder)).name, error.what, error.remedy or _ANEW)]
+        )
+
+
+def check_record(
+    record: Submission, tasks: Registry, answers_of: Callable[[str], Sequence[FinalAnswer]]
+) -> Checked:
+    """Read and score its answers again; those that give something else are a fault."""
+    found = Checked(record)
+    for name, item in record.tasks.items():
+        found.faults += [Fault(f"tasks.{name}{key}", what, _ANEW) for key, what in _unlike(name, item, tasks)]
+    for name, item in () if found.faults else record.tasks.items():
+        try:
+            with collector_paused():
+                found.verdicts[name] = _verdict(name, item, answers_of(name), tasks)
+        except OtherDocumentsError as error:
+            found.faults.append(Fault(f"tasks.{name}", str(error), _ANEW))
     return found
 
 
-def _files(folder: Path) -> Iterator[Fault]:
-    """Only the record, no links: what else lies there could be text."""
-    if any(item.is_symlink() for item in (folder, folder.parent, folder.parent.parent)):
-        yield Fault(str(folder), "is a symbolic link", "put the folder itself there")
-    elif not folder.is_dir():
-        yield Fault(str(folder), "no such folder", "name a folder ORG/MODEL/DATE")
-    else:
-        for item in sorted(os.scandir(folder), key=lambda item: item.name):
-            if item.name != RECORD or not stat.S_ISREG(item.stat(follow_symlinks=False).st_mode):
-                yield Fault(
-                    ascii(item.name)[1:-1][:80], f"is no file of a submission ({RECORD})", "delete it"
-                )
-
-
-def _known(name: str, item: TaskResult, tasks: Registry) -> Iterator[Fault]:
-    """What a task's record says beside its score, and cannot be."""
-    asked = tasks.asked(name)
+def _unlike(name: str, item: TaskResult, tasks: Registry) -> Iterator[tuple[str, str]]:
+    """What a task's record says beside its score, and cannot be: where, and what."""
+    asked, rows, seen = tasks.asked(name), item.conditions.asked.rows, item.conditions.observed
     if asked is None:
-        remedy = "submit with the version of medtasks of this repository"
-        yield Fault(f"tasks.{name}", "no task is called so", remedy)
+        yield "", "no task is called so"
         return
-    said, seen = item.conditions.asked, item.conditions.observed
-    here = seen.n_here or 0
-    if item.conditions.synthetic or said.rows.origin == "sample":
-        yield Fault(f"tasks.{name}", "the rows are synthetic sample rows", "run on the task's own data")
+    if item.conditions.synthetic or rows.origin == "sample":
+        yield "", "the rows are synthetic sample rows"
     for key, value, right in (
-        ("asked.strategy", said.strategy, asked[1]),
-        ("asked.rows.n_of_suite", said.rows.n_of_suite or 0, asked[0].n_documents),
+        ("asked.strategy", item.conditions.asked.strategy, asked[1]),
+        ("asked.rows.n_of_suite", rows.n_of_suite or 0, asked[0].n_documents),
         ("observed.n", seen.n, item.n),
     ):
         if value != right:
-            yield Fault(f"tasks.{name}.conditions.{key}", f"is {value}, and must be {right}", _ANEW)
-    if item.n > here or ((said.rows.documents or "all") == "all" and item.n < here):
-        yield Fault(f"tasks.{name}.n", f"{item.n:,} documents, and {here:,} were asked", _ANEW)
+            yield f".conditions.{key}", f"is {value}, and must be {right}"
+    n_here = seen.n_here or 0
+    if item.n > n_here or ((rows.documents or "all") == "all" and item.n < n_here):
+        yield ".n", f"{item.n:,} documents, and {n_here:,} were asked"
 
 
 class OtherDocumentsError(Exception):
     """Rows, prompts or documents here are not those of a submission; in words."""
-
-
-def _verdicts(
-    record: Submission, tasks: Registry, here: Path | None, faults: list[Fault]
-) -> dict[str, Verdict]:
-    """Task -> what its answers prove; answers that give something else are a fault."""
-    why = "no answers were given"
-    found: dict[str, Verdict] = {}
-    try:
-        for name, answers in read_answers(the_file(record.answers, here)) if record.answers else ():
-            if name in record.tasks:
-                try:
-                    with collector_paused():
-                        found[name] = _verdict(name, record.tasks[name], answers, tasks)
-                except OtherDocumentsError as error:
-                    faults.append(Fault(f"tasks.{name}", str(error), _ANEW))
-    except MedtasksError as error:
-        why = f"its answers cannot be checked: {error.what}"
-    return {
-        name: found.get(name) or self_reported(why_unchecked(name, tasks) or why) for name in record.tasks
-    }
 
 
 def why_unchecked(name: str, tasks: Registry) -> str:
@@ -172,50 +137,39 @@ def why_unchecked(name: str, tasks: Registry) -> str:
     return "it was asked by likelihood" if by_likelihood(asked[1]) else ""
 
 
-def _verdict(name: str, item: TaskResult, answers: Sequence[FinalAnswer], tasks: Registry) -> Verdict:
-    asked = tasks.asked(name)
-    assert asked is not None  # `_known` looked
-    dataset, strategy = asked
-    if why := why_unchecked(name, tasks):
-        return self_reported(why)
+def _verdict(name: str, item: TaskResult, answers: Sequence[FinalAnswer], tasks: Registry) -> str:
+    dataset, strategy = tasks.known(name)
+    if why := why_unchecked(name, tasks) or ("" if answers else "no answers were given"):
+        return f"self-reported: {why}"
     version = item.conditions.asked.version or "none"
     if version.partition("-")[0] != dataset.version.partition("-")[0]:
-        return self_reported(f"scored by version {version}, and is {dataset.version} here")
+        return f"self-reported: scored by version {version}, and is {dataset.version} here"
     given = {answer.document: answer.answer for answer in answers}
     if len(given) != len(answers) or len(given) != item.n:
         raise OtherDocumentsError(f"answers to {len(given):,} documents, and the record says {item.n:,}")
     try:
         samples = rebuilt(name, item.conditions, given, tasks)
     except MedtasksError as error:
-        return self_reported(f"its rows cannot be had here: {error.what}")
+        return f"self-reported: its rows cannot be had here: {error.what}"
     prompts = {document_key(sample["doc"]): prompt_hash(sample) for sample in samples}
     if [answer.document for answer in answers] != list(prompts):
         raise OtherDocumentsError("the answers stand in another order than the documents")
     if other := sum(prompts[answer.document] != answer.prompt for answer in answers):
         raise OtherDocumentsError(f"{other:,} of {len(answers):,} prompts are others here")
-    scores = document_scores(samples, score_statistic(dataset, strategy))
+    scores, judged = document_scores(samples, score_statistic(dataset, strategy)), "judge" in dataset.config
     interval = scores.interval(dataset.id) if scores.scored.any() else None
-    figures = [("share of readable answers", item.valid, _mean(scores.valid))]
-    if "judge" not in dataset.config:  # else they follow from verdicts, which nobody here has
-        low, high = item.interval or (None, None)
+    low, high = item.interval or (None, None)
+    readable = scores.valid[~np.isnan(scores.valid)]
+    figures = [("share of readable answers", item.valid, float(readable.mean()) if len(readable) else None)]
+    if not judged:  # else they follow from verdicts, which nobody here has
         figures.append(("score", item.score, scores.value))
         figures.append(("lower end", low, None if interval is None else interval.low))
         figures.append(("upper end", high, None if interval is None else interval.high))
     for what, stated, value in figures:
-        if not _same(stated, value):
+        pair = [math.nan if one is None else one for one in (stated, value)]
+        if stated is not value and not math.isclose(*pair, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise OtherDocumentsError(f"the {what} is {stated}, and the answers give {value}")
-    return JUDGED if "judge" in dataset.config else ANSWERS
-
-
-def _same(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-
-
-def _mean(values: Any) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    return JUDGED if judged else CHECKED
 
 
 def prompt_hash(sample: Sample) -> str:
@@ -224,23 +178,15 @@ def prompt_hash(sample: Sample) -> str:
 
 
 def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Registry) -> list[Sample]:
-    """Build a task as a record says that it was asked, and score answers to it.
+    """Score answers (document -> answer) to a task that is built as a record says that it was asked.
 
-    Args:
-        answers: document -> answer.
-
-    Returns:
-        Samples in the order of the test file, whose requests are the turns as JSON.
-
-    Raises:
-        OtherDocumentsError: rows, prompts or documents are other ones here.
+    The samples come in the order of the test file; their requests are the turns as JSON.
     """
     from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
     from medtasks_ext.runner.run import loaded_record
+    from medtasks_ext.runner.stored import StoredLM
 
-    asked = tasks.asked(name)
-    assert asked is not None  # the caller looked
-    dataset, strategy = asked
+    dataset, strategy = tasks.known(name)
     built = "cot" if reasons(strategy) else "five_shot" if strategy == "five_shot" else "zero_shot"
     said, shots = record.asked, record.asked.shots.k or 0
     settings = Settings(
@@ -264,20 +210,10 @@ def rebuilt(name: str, record: Conditions, answers: Mapping[str, str], tasks: Re
     if strange := answers.keys() - places.keys():
         raise OtherDocumentsError(f"{len(strange):,} answers are to documents that are not here")
     chosen = Choice(samples=tuple(sorted(places[key] for key in answers)))
-    outcome = evaluate_task(_turns_lm(answers), task, settings, chosen)
+    model: Any = StoredLM(answers, {}, Path("answers"))
+    model.apply_chat_template = lambda turns, *_, **__: json.dumps(
+        [{"role": turn["role"], "content": turn["content"]} for turn in turns], ensure_ascii=False
+    )
+    outcome = evaluate_task(model, task, settings, chosen)
     assert outcome is not None
     return sorted(outcome.samples, key=lambda sample: sample["doc_id"])
-
-
-def _turns_lm(answers: Mapping[str, str]) -> Any:
-    """A model that gives these answers, and whose template writes the turns as they are."""
-    from medtasks_ext.runner.stored import StoredLM
-
-    class Turns(StoredLM):
-        def apply_chat_template(
-            self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-        ) -> str:
-            turns = [{"role": turn["role"], "content": turn["content"]} for turn in chat_history]
-            return json.dumps(turns, ensure_ascii=False)
-
-    return Turns(answers, {}, Path("answers"))
