@@ -30,9 +30,8 @@ def test_columns_are_mapped_by_name_and_by_word(medtasks, tmp_path, encoding):
 def test_rows_with_faults_are_said(medtasks, tmp_path):
     (tmp_path / "mine.csv").write_text(CSV.replace(";A;", ";yes;"))
     outcome = imported(medtasks, "--map", "prompt=Frage")
-    assert (
-        outcome.code == 1 and "column label holds another value, expected one of: A, B: 3 rows" in outcome.out
-    )
+    assert outcome.code == 1
+    assert "column label holds another value, expected one of: A, B: 3 rows" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,6 @@ def test_without_reference_only_validity_is_reported():
     assert got == {"valid": 1, "readable_repaired": 1, "unclosed_reasoning": 0, "scored": 0}
 
 
-def test_sample_rows_are_marked():
-    [document] = documents(["rest"], language="en")
-    document["data"] = "sample"
-    parsed = {"answer": "rest", "valid": True, "unclosed_reasoning": False, "repaired": {"answer": "rest"}}
-    assert open_ended.process_results(document, [parsed])["SAMPLE_DATA"] == 1
-
-
 def test_of_a_benchmark_in_runs_each_value_carries_its_run():
     assert results("rest", "rest", run="icliniq")["rouge_l"] == [("icliniq", 1)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from time import process_time
 
 import pytest
-import yaml
 from lm_eval.tasks._yaml_loader import load_yaml
 
 from medtasks_ext.errors import MedtasksError
@@ -108,13 +107,6 @@ def test_what_lm_eval_reads_is_read_alike(tmp_path, text):
     file = tmp_path / "task.yaml"
     file.write_text(text, encoding="utf-8")
     assert read_yaml(file) == read_mapping(file) == load_yaml(file)
-
-
-def test_pythons_own_parser_would_read_some_files_in_another_way():
-    """Why suites' files are read by the parser that reads tasks."""
-    with pytest.raises(yaml.YAMLError):
-        yaml.safe_load("title:\tWard\n")
-    assert yaml.safe_load("title: {x: [a:, b]}\n")
 
 
 def test_bytes_that_are_no_text_are_named(tmp_path):

@@ -198,29 +198,6 @@ def test_results_of_plain_lm_eval_of_an_older_version_are_reported_with_unknown_
     assert (row["wording"], row["source"], row["decoding"], row["budget"]) == ("", "", "", "")
 
 
-def test_a_run_without_recorded_conditions_is_kept_apart_from_none_that_it_may_equal(medtasks, run, tmp_path):
-    """A run of an older version: what it did not record is unknown."""
-    write_run(tmp_path / "old", "ORG/old", {OPEN: GOOD[::-1]})
-    file = tmp_path / "old" / "tasks" / f"{OPEN}.json"
-    record = json.loads(file.read_text())
-    del record["conditions"], record["loaded"]["prompt_hash"]
-    file.write_text(json.dumps(record))
-    found = json.loads(medtasks("report", "run", "old", "--published", "none", "--json").out)
-    assert len(found["entries"]) == 2 and not found["faults"]
-
-
-def test_a_run_whose_judge_file_names_another_jury_is_an_entry_of_its_own(medtasks, tmp_path):
-    for name, jury, values in (
-        ("a", "gpt-4o; likert_jury 1", GOOD),
-        ("b", "nobody knows; likert_jury 1", GOOD),
-    ):
-        write_run(tmp_path / name, "ORG/a", {OPEN: values}, record={"jury": jury})
-    found = json.loads(medtasks("report", "a", "b", "--published", "none", "--json").out)
-    assert len(found["entries"]) == 2 and found["pairs"] == []
-    assert any("nobody knows" in entry["entry"] for entry in found["entries"])
-    assert {row["rank_of"] for row in found["groups"]} == {1}
-
-
 def scores_by_entry(medtasks, *runs):
     """Label -> scores of its suites; what is kept apart has those that its run alone gives."""
     found = json.loads(medtasks("report", *runs, "--published", "none", "--json").out)

@@ -115,19 +115,3 @@ def on(group, tasks, scores):
     """The group's score from these tasks alone."""
     parts = [[scores[name] for name in part if name in tasks] for part in group.parts]
     return np.mean([np.mean(part) for part in parts if part])
-
-
-def test_synthetic_rows_are_ranked_among_themselves_and_strategies_each_for_itself():
-    entries = [
-        entry(1, 1.0, label="a"),
-        entry(1, 1.0, label="b", sample=True),
-        entry(1, 1.0, label="c", strategy="cot"),
-    ]
-    rows = [
-        row
-        for one, strategy in zip(entries, ("zero_shot", "zero_shot", "cot"), strict=True)
-        for row in group_scores(one, strategy, GROUPS)
-    ]
-    rank(rows)
-    assert {(row.rank, row.of) for row in rows if row.score is not None} == {(1, 1)}
-    assert {row.sample for row in rows if row.entry.label == "b"} == {True}

@@ -122,17 +122,6 @@ def test_the_control_of_a_dataset_decides_nothing_about_which_entries_are_compar
     assert not any("share too few tasks" in text for text in found["differences"])
 
 
-def test_entries_with_other_versions_of_a_task_are_not_compared_on_it_and_that_is_said(medtasks, tmp_path):
-    for name, version in (("a", "1-A"), ("b", "2-A"), ("c", "1-B")):
-        write_run(tmp_path / name, f"ORG/{name}", {OPEN: GOOD}, record={"version": version})
-    found = json.loads(medtasks("report", "a", "b", "c", "--published", "none", "--json").out)
-    assert [(pair["entry"], pair["minus"]) for pair in found["pairs"]] == [("ORG/a", "ORG/c")]
-    assert any(
-        f"entries differ in the version of the task of {OPEN}; such entries are not" in text
-        for text in found["differences"]
-    )
-
-
 def test_documents_that_were_chosen_by_hand_are_compared_by_their_names(medtasks, runs):
     chosen = {"samples": {OPEN: [0, 1]}}
     for name, text in (("c", "text"), ("d", "text"), ("e", "other")):

@@ -46,10 +46,8 @@ def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     write_run(tmp_path / "run", "ORG/med-8b", like("gemma-3-27b-it", SOME[:1]), **ASKED)
     found = standing(medtasks)
     assert (found["ranked"], found["rank"], found["rank_range"]) == (False, None, None)
-    assert (
-        "not ranked: 1 task with" in found["sentence"]
-        and "3 tasks with 100 documents are" in found["sentence"]
-    )
+    assert "not ranked: 1 task with" in found["sentence"]
+    assert "3 tasks with 100 documents are" in found["sentence"]
     outcome = medtasks("report", "run", "--strategy", "zero_shot")
     line = next(line for line in outcome.out.splitlines() if "BRIDGE, zero-shot" in line)
     assert line.split()[5] == "–" and "/99" not in outcome.out

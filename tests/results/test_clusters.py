@@ -169,10 +169,8 @@ def test_one_question_per_note_is_the_ordinary_bootstrap():
 
 def test_one_note_alone_has_no_interval():
     record = interval_of([0.0, 1.0, 1.0], ["a"] * 3)
-    assert (
-        record["interval_low"] is None
-        and record["interval_method"] == "none: fewer than two clusters, or all of them alike"
-    )
+    assert record["interval_low"] is None
+    assert record["interval_method"] == "none: fewer than two clusters, or all of them alike"
 
 
 def test_judged_answers_on_one_record_are_drawn_together(tmp_path):

@@ -208,9 +208,8 @@ def test_the_export_keeps_to_what_the_leaderboard_takes_and_names_the_rest(medta
     record["loaded"]["rebuilt"] = True
     file.write_text(json.dumps(record))
     outcome = medtasks("export", "bridge", "a", "-o", "out", "--own-words")
-    assert (
-        outcome.code == 1 and "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err
-    )
+    assert outcome.code == 1
+    assert "left out: a: bridge_ade_identification was run on rows rebuilt" in outcome.err
     [path] = (tmp_path / "out").rglob("*.json")
     assert path.name == "CHIP-CTC-direct-greedy-42.result.json"
     assert "notes" not in json.loads(path.read_text(encoding="utf-8"))[0]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from lm_eval.utils import make_table
 
-from medtasks_ext.results.resampled import load_resampled, save_resampled
 from medtasks_ext.results.rollup import Members, roll_up_one
 from medtasks_ext.stats.intervals import Interval
 
@@ -91,10 +90,8 @@ def test_without_gold_there_is_neither_score_nor_interval(medtasks, chip_ctc, tm
     outcome = medtasks("run", "--model", "nearest-shot", "--tasks", "bridge_chip_ctc", "--output_path", "run")
     assert printed(outcome, "bridge_chip_ctc").split()[1] == "–" and "[–]" not in outcome.out
     intervals = read(tmp_path / "run" / "tasks" / "bridge_chip_ctc.json")["intervals"]
-    assert (
-        0 < intervals["valid"]["interval_low"] < intervals["valid"]["interval_high"] == 1
-        and "score" not in intervals
-    )
+    assert 0 < intervals["valid"]["interval_low"] < intervals["valid"]["interval_high"] == 1
+    assert "score" not in intervals
 
 
 def test_rescoring_gives_the_same_intervals(medtasks, tmp_path):
@@ -123,13 +120,3 @@ def test_a_group_with_a_task_without_an_interval_has_none():
     metrics = {"a": {"score": 0.2}, "b": {"score": 0.6}}
     assert interval_of_group(metrics, {}, {"a": Interval(0.1, 0.3)}) is None
     assert interval_of_group(metrics, {}, {}) is None
-
-
-def test_stored_resamples_come_back_and_damaged_ones_are_none(tmp_path):
-    path, values = tmp_path / "tasks" / "t.npy", np.linspace(0, 1, 1000)
-    save_resampled(path, values)
-    assert (load_resampled(path) == values).all()
-    path.write_bytes(path.read_bytes()[:500])
-    assert load_resampled(path) is None
-    save_resampled(path, None)
-    assert not path.exists() and load_resampled(path) is None

@@ -50,11 +50,8 @@ def test_a_run_is_read_with_scores_intervals_settings_and_documents(run):
     [entry] = results.entries
     experiment = entry.experiments[TASK]
     stored = json.loads((folder / "tasks" / f"{TASK}.json").read_text())
-    assert results.faults == [] and (entry.model, entry.kind, entry.sample) == (
-        "random-label",
-        "medtasks",
-        False,
-    )
+    assert results.faults == []
+    assert (entry.model, entry.kind, entry.sample) == ("random-label", "medtasks", False)
     assert experiment.score == stored["metrics"]["score"] and experiment.n == 12
     assert experiment.intervals["score"].low == stored["intervals"]["score"]["interval_low"]
     assert experiment.words["prompt"] == f"own {stored['loaded']['prompt_hash']}"
@@ -106,11 +103,9 @@ def test_without_samples_scores_stay_and_the_loss_is_said(run, tmp_path):
     next(plain.glob("samples_*")).unlink()
     results = read(plain)
     [fault] = results.faults
-    assert (
-        "no samples file, so their figures are unchecked" in fault.what
-        and "--log_samples" in fault.remedy
-        and not fault.skipped
-    )
+    assert "no samples file, so their figures are unchecked" in fault.what
+    assert "--log_samples" in fault.remedy
+    assert not fault.skipped
     experiment = results.entries[0].experiments[TASK]
     assert experiment.score is not None and experiment.intervals == {} and experiment.read_documents is None
 
@@ -204,20 +199,6 @@ def test_a_task_that_was_given_shots_is_a_result_of_that_many(tmp_path):
     assert {name: item.strategy for name, item in entry.experiments.items()} == {f"{TASK}_5shot": "five_shot"}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"record": {"version": "2-A"}}, {"loaded": {"rows_hash": "other"}}, {"loaded": {"prompt_hash": "p2"}}],
-    ids=["version N", "rows", "prompt"],
-)
-def test_runs_whose_task_was_another_are_not_joined_though_scores_agree(tmp_path, other):
-    scores = {TASK: [1.0, 0.0, 1.0]}
-    one = write_run(tmp_path / "one", "model", scores)
-    results = read(one, write_run(tmp_path / "other", "model", scores, **other))
-    assert len(results.entries) == 2
-    [fault] = results.faults
-    assert "disagrees" in fault.what and TASK in fault.what
-
-
 @pytest.mark.parametrize("state", ["waiting", "failed", "missing"])
 def test_the_score_of_a_task_that_is_not_done_any_more_is_not_read(tmp_path, state):
     """A task that is asked again keeps its former file until the new score is there."""
@@ -285,7 +266,6 @@ def test_published_models_stand_in_the_same_form():
     }  # fmt: skip
     assert all(len(entry.experiments) == 3 * 87 for entry in suites["bridge"])
     best = max(suites["mlb"], key=lambda entry: group_row(entry, registry(), "mlb").score)
-    assert best.model.startswith("Kimi") and group_row(best, registry(), "mlb").score == pytest.approx(
-        0.77288
-    )
+    assert best.model.startswith("Kimi")
+    assert group_row(best, registry(), "mlb").score == pytest.approx(0.77288)
     assert all(0 <= item.score <= 1 for entry in entries for item in entry.experiments.values())

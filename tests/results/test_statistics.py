@@ -16,7 +16,7 @@ from medtasks_ext.metrics import single_label as single
 from medtasks_ext.models.baselines import Baseline
 from medtasks_ext.registry import registry
 from medtasks_ext.runner.evaluate import Settings, build_task, evaluate_task
-from medtasks_ext.stats.counts import by_unit, counts_of, statistic_of
+from medtasks_ext.stats.counts import counts_of, statistic_of
 from medtasks_ext.stats.statistic import Statistic
 from tests.results.aggregations import PLAIN, some_items
 from tests.results.statistics_of import AGGREGATIONS, samples_of
@@ -158,11 +158,6 @@ def test_many_labels_take_little_room():
     )
     assert counts.matrix.shape == (10_000, 1800)
     assert counts.matrix.data.nbytes + counts.matrix.indices.nbytes < 2e6
-
-
-def test_rows_of_a_unit_are_summed_in_the_order_of_first_rows():
-    rows = np.array([[1.0, 0], [2, 1], [4, 1]])
-    assert by_unit(rows, ["b", "a", "b"]).tolist() == [[5, 1], [2, 1]]
 
 
 def test_aggregations_keep_their_names_in_the_yaml():

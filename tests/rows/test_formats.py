@@ -7,7 +7,9 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
@@ -18,6 +20,7 @@ HOSPICE = registry().datasets["medhelm_hospice_referral"]
 MARKER = "Zwölf Tage Fieber"
 HEADER = ["prompt", "context", "label"]
 ROWS = [["Eligible?", f'{MARKER}, "stark"; Tag {n}\nLine two', "AB"[n % 2]] for n in range(8)]
+LINES = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
 
 #: The same rows as Excel 97 wrote them (BIFF8, made with xlwt 1.3), with an empty second sheet.
 OLD_WORKBOOK = Path(__file__).with_name("rows.xls")
@@ -48,6 +51,12 @@ def as_xlsx(rows, header=HEADER, more_sheets=()) -> bytes:
     return content.getvalue()
 
 
+def as_parquet(rows) -> bytes:
+    content = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(rows), content)
+    return content.getvalue()
+
+
 def prompts() -> list[tuple[str, str]]:
     found = check_rows(HOSPICE, "local")
     assert not found.faults
@@ -73,12 +82,13 @@ def prompts() -> list[tuple[str, str]]:
         ("test.xlsx", as_xlsx(ROWS)),
         ("TEST.XLSX", as_xlsx(ROWS)),
         ("test.xls", OLD_WORKBOOK.read_bytes()),
+        ("test.json", json.dumps(LINES).encode()),
+        ("test.parquet", as_parquet(LINES)),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_every_form_of_a_table_gives_the_same_prompts(data_dir, name, content):
-    lines = [dict(zip(HEADER, row, strict=True)) for row in ROWS]
-    other = put(data_dir, "test.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    other = put(data_dir, "test.jsonl", "".join(json.dumps(line) + "\n" for line in LINES).encode())
     expected = prompts()
     other.unlink()
     put(data_dir, name, content)

@@ -29,36 +29,6 @@ def test_bridge_official_layout_is_read(chip_ctc):
     assert (loaded["origin"], loaded["instruction"], loaded["n_test"]) == ("local", "own", 8)
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "parquet"])
-def test_the_general_layout_is_read_in_every_format(data_dir, suffix):
-    rows = [
-        {"prompt": "Eligible?", "context": f'note, with "quotes" and\nline {i}', "label": "AB"[i % 2]}
-        for i in range(6)
-    ]
-    folder = data_dir / "medhelm" / "hospice_referral"
-    folder.mkdir(parents=True)
-    path = folder / f"test.{suffix}"
-    if suffix == "jsonl":
-        write_jsonl(path, rows)
-    elif suffix == "json":
-        path.write_text(json.dumps(rows))
-    elif suffix == "csv":
-        import csv
-
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    documents = load_documents(Dataset(HOSPICE), cot=False)["test"]
-    assert [document["gold"] for document in documents] == list("ABABAB")
-    assert 'note, with "quotes" and\nline 0' in documents[0]["prompt"]
-
-
 def test_the_strategies_differ_in_one_line(chip_ctc):
     direct, cot = (
         load_documents(Dataset(CHIP_CTC), cot=cot)["test"][0]["system"].split("\n") for cot in (False, True)

@@ -694,10 +694,3 @@ def test_a_workbook_is_a_run_named_after_it(data_dir):
         ("alcohol_dependence", "A"), ("alcohol_dependence", "B"), ("alcohol_dependence", "C"),
         ("attention_deficit_hyperactivity_disorder", "A"),
     ]  # fmt: skip
-
-
-def test_a_file_that_is_no_workbook_is_refused_with_its_name(data_dir):
-    put(data_dir, "clear", {**notes_by_condition(), "CLEAR/homelessness.xlsx": b"text,result_human\n"})
-    with pytest.raises(MedtasksError, match=r"is not an \.xlsx workbook") as error:
-        load("clear")
-    assert "homelessness.xlsx" in str(error.value.where)

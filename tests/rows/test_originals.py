@@ -265,11 +265,6 @@ def test_other_ways_of_tagging(scheme, tags, found):
     assert [f"{s['type']} {s['start']}-{s['end']}" for s in spans(words, tags, scheme=scheme)] == found
 
 
-def test_a_tag_per_token_is_needed():
-    with pytest.raises(ValueError, match="2 tokens have 1 tags"):
-        spans(["a", "b"], ["O"])
-
-
 #: tasks that have tests of their own above and below
 ELSEWHERE = {"ade_identification", "cantemist_ner", "cantemist_norm", "nubes", "norsynthclinical_re"}
 

@@ -12,7 +12,7 @@ from docx.shared import RGBColor
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import Dataset, registry
-from medtasks_ext.rows.files import blocks, read_rows
+from medtasks_ext.rows.files import read_rows
 from tests.conftest import write_jsonl
 
 TASKS = registry().datasets
@@ -210,14 +210,6 @@ def test_red_text_in_a_word_file_labels_the_answers(data_dir):
         "Red question, black answer?\nFirst line of the answer.\nResponse: Second line.",
     ]
     assert [document["gold"] for document in found] == ["A", "A", "B"]
-
-
-def test_blocks_begin_where_the_pattern_matches():
-    found = [{"text": text, "colours": [text]} for text in ("x", " Q: 1 ", "a", "b", "Q: 2")]
-    assert blocks(found, "Q:") == [
-        {"head": "Q: 1", "body": "a\nb", "colours": ["a", "b"]},
-        {"head": "Q: 2", "body": "", "colours": []},
-    ]
 
 
 @pytest.mark.parametrize("content", [b"not a zip", None])
