@@ -218,7 +218,6 @@ def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
         "version": dataset.version,
         "control_of": metadata.control_of,
         "draft": metadata.draft,
-        "reviewed": [item.model_dump(mode="json") for item in metadata.reviewed],
         "data": origin,
     }
 
@@ -257,10 +256,6 @@ def _print(records: list[dict[str, Any]]) -> None:
             + (f" and {counted(len(drafts), 'draft')}, outside all groups" if drafts else "")
             + f", each as {_asked_as(records)}; `--groups` lists groups"
         )
-    read = [record for record in records if record["reviewed"]]
-    for record in records if len(records) == 1 else read:
-        for review in registry().datasets[record["id"]].metadata.reviews:
-            typer.echo(f"reviewed: {record['id']}: {review}")
     for name, why in drafts.items():
         typer.echo(f"draft: {name}: {why}")
     say_next(f"medtasks preview {records[0]['task']} --data sample", "medtasks data where TASK")

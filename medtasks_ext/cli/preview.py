@@ -123,8 +123,6 @@ def _print(seen: Preview, chat: Chat | None) -> None:
     metadata = dataset.metadata
     if metadata.draft:
         _say(f"DRAFT, in no group: {metadata.draft}", "bold yellow")
-    for review in metadata.reviews:
-        _say(f"reviewed: {review}", "dim")
     if sample:
         _say(SAMPLE_DATA, "bold yellow")
     _say(f"document {seen.place} of {seen.loaded['n_test']} (from 0), id {seen.id}; {seen.loaded['where']}")

@@ -177,7 +177,6 @@ def _section(dataset: Dataset) -> list[str]:
           for _ in [0] if record.published_strategy == "cot"),
         f"access: {_access(record)}; <{record.url}>",
         f"licence: {terms_words(record, link='<{}>')}",
-        f"reviewed: {'; '.join(record.reviews)}",
         *rows_words(dataset),
         *(f"control for [{record.control_of}](#{record.control_of}), whose rows it asks in another form"
           for _ in [0] if record.control_of),

@@ -8,10 +8,9 @@ depends on the suite in whose folder the dataset lies (`suites.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 from pydantic_core import core_schema
 
 from medtasks_ext.errors import near
@@ -171,70 +170,6 @@ class TaskFacts(Strict):
         raise ValueError(f"missing key: answers of kind {facts.kind!r} do not say which metric is the score")
 
 
-class ReadRows(Strict):
-    """Rows that a reviewer has read.
-
-    Attributes:
-        read: how many.
-        wrong: of how many the wording, the facts or the gold answer was not right.
-    """
-
-    read: int = Field(ge=1)
-    wrong: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _of_those_read(self) -> ReadRows:
-        if self.wrong > self.read:
-            raise ValueError(f"{self.wrong} of {self.read} are wrong: count each row once")
-        return self
-
-    @property
-    def rate(self) -> str:
-        """The share that is wrong, in per cent with its 95 % interval (Wilson, rows as units)."""
-        from medtasks_ext.stats.intervals import of_shares
-
-        interval = of_shares([1.0] * self.wrong + [0.0] * (self.read - self.wrong))
-        around = f" [{100 * interval.low:.1f}, {100 * interval.high:.1f}]" if interval else ""
-        return f"{self.wrong} of {self.read}, {100 * self.wrong / self.read:.1f} %{around}"
-
-
-class Reviewed(Strict):
-    """One native speaker's review of a dataset.
-
-    Attributes:
-        by: name or ORCID, and profession.
-        native: languages that the person reads as a native, ISO 639.
-        prompt: whether the prompt reads as a native speaker would write it.
-        rows: sample rows that the person has read.
-        gold: rows of open data whose gold answer the person has judged.
-        day: of the review.
-    """
-
-    by: str = Field(min_length=1)
-    native: list[str] = Field(min_length=1)
-    prompt: bool | None = None
-    rows: ReadRows | None = None
-    gold: ReadRows | None = None
-    day: date
-
-    @field_validator("native")
-    @classmethod
-    def _are_languages(cls, given: list[str]) -> list[str]:
-        for code in given:
-            if language_name(code) is None:
-                raise ValueError(no_language(code))
-        return given
-
-    @property
-    def in_words(self) -> str:
-        """Who, native in what, and what was found."""
-        prompt = {True: "prompt accepted", False: "prompt not accepted", None: ""}[self.prompt]
-        rows = f"sample rows wrong: {self.rows.rate}" if self.rows else ""
-        gold = f"gold answers wrong: {self.gold.rate}" if self.gold else ""
-        what = "; ".join(filter(None, (prompt, rows, gold)))
-        return f"{self.by} (native: {', '.join(self.native)}), {self.day}: {what or 'nothing read'}"
-
-
 class Card(Strict):
     """`card.yaml`: what a reader wants to know of a dataset.
 
@@ -253,7 +188,6 @@ class Card(Strict):
         n_test: number of test documents that the paper states.
         n_rows: rows of the test part from which the paper drew these, where it does not name the rows.
         open_questions: what could not be settled, one sentence each.
-        reviewed: who has read it as a native speaker (`Reviewed`).
         control_of: the dataset whose rows this one asks in another form, as a control, in no group.
         draft: why the dataset is not ready to be reported, in one sentence. It can be run, and belongs to no
             group.
@@ -272,7 +206,6 @@ class Card(Strict):
     n_test: int
     n_rows: int | None = None
     open_questions: list[str] = []
-    reviewed: list[Reviewed] = []
     control_of: str | None = None
     draft: str | None = Field(default=None, min_length=1)
 
@@ -336,11 +269,6 @@ class Metadata(Card, TaskFacts):
     def third_party_api(self) -> Allowed:
         """Whether its terms let its text be sent to a service of someone else."""
         return self.licence.third_party_api
-
-    @property
-    def reviews(self) -> list[str]:
-        """Who has read it as a native speaker, and what was found, in words; `none` of nobody."""
-        return [item.in_words for item in self.reviewed] or ["none"]
 
     @property
     def grouped(self) -> bool:

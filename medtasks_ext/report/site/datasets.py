@@ -77,7 +77,6 @@ def _page(scores: Scores, dataset: Dataset, found: dict[str, list[tuple[BoardLin
             ["Rows", "; ".join(rows_words(dataset)) or f"you bring them: {record.access}"],
             ["Where", record.url],
             ["Terms", terms_words(record)],
-            ["Read by native speakers", "; ".join(record.reviews)],
             ["Cite", "; ".join(entry.reference for entry in entries_of([dataset], []).values())],
         ],
         "unsettled": _unsettled(dataset),
